@@ -2,6 +2,7 @@
 
 from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.protocol import (
+    KeepsReplies,
     Observation,
     ObservationFailure,
     Observer,
@@ -16,6 +17,7 @@ __all__ = [
     "OBSERVERS",
     "Context",
     "ContextMode",
+    "KeepsReplies",
     "Observation",
     "ObservationFailure",
     "Observer",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from turnwise.conversation import Side, Turn
 from turnwise.observers.context import Context, ContextMode
 from turnwise.principles import Principle
-from turnwise.scoring import Score
+from turnwise.scoring import Call, ReplyJournal, Score
 
 
 class Workers(StrEnum):
@@ -32,6 +32,8 @@ class ObserverInfo:
         needs: what it needs beyond the package, such as a file or a key; empty where nothing.
         workers: how it runs in parallel: ``processes`` where it computes, ``threads`` where it waits.
         deterministic: whether the same input always gives the same score.
+        independent: whether each score depends on the texts of the turns alone, so that the turns of one
+            conversation may be scored at the same time.
         operating_points: threshold by context and detector at which the observer was calibrated, in the unit of
             the detector's score; what a detector named without parameters uses on the observer's scores.
     """
@@ -43,6 +45,7 @@ class ObserverInfo:
     needs: str = ""
     workers: Workers = Workers.THREADS
     deterministic: bool = True
+    independent: bool = False
     operating_points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -65,6 +68,7 @@ class Observation:
         raw_reply: the unparsed answer, where there is one.
         latency_s: seconds from request to score.
         cost_usd: what it cost, in US dollars.
+        calls: the calls to a language model that it rests on; the score is the mean of theirs.
     """
 
     principle: str
@@ -74,6 +78,7 @@ class Observation:
     raw_reply: str | None = None
     latency_s: float | None = None
     cost_usd: float | None = None
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class ObservationFailure:
         raw_reply: the unparsed answer, where there is one.
         latency_s: seconds from request to failure.
         cost_usd: what it cost all the same, in US dollars.
+        calls: the calls to a language model that were made for it.
     """
 
     principle: str
@@ -97,6 +103,7 @@ class ObservationFailure:
     raw_reply: str | None = None
     latency_s: float | None = None
     cost_usd: float | None = None
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +151,11 @@ class Observer(Protocol):
         response side on both. What is wanted but absent from the answer is a gap: the observer has nothing to
         say.
         """
+
+
+@runtime_checkable
+class KeepsReplies(Protocol):
+    """An observer that pays for its scores, and wants replies kept before it reads them."""
+
+    def with_journal(self, journal: ReplyJournal) -> Observer:
+        """Return the same observer, which looks for replies in a journal first and records those it pays for."""

@@ -1,14 +1,18 @@
 """Scores of turns and the trajectories that they form. Pure: no IO, no clock, no random numbers."""
 
+from turnwise.scoring.call import Call, Reply, ReplyJournal
 from turnwise.scoring.evaluation import Evaluation, EvaluationKey, Failure, Provenance
 from turnwise.scoring.score import Score, balance, trust_strength
 from turnwise.scoring.trajectory import Trajectory, TurnScores, scores_by_turn
 
 __all__ = [
+    "Call",
     "Evaluation",
     "EvaluationKey",
     "Failure",
     "Provenance",
+    "Reply",
+    "ReplyJournal",
     "Score",
     "Trajectory",
     "TurnScores",

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from turnwise.conversation.turn import Side
+from turnwise.scoring.call import Call
 from turnwise.scoring.score import Score
 
 
@@ -63,6 +64,7 @@ class Evaluation:
         raw_reply: the observer's unparsed answer, where it has one.
         latency_s: seconds from request to score.
         cost_usd: what it cost, in US dollars.
+        calls: the calls to a language model that it rests on; empty for other observers.
     """
 
     key: EvaluationKey
@@ -73,6 +75,7 @@ class Evaluation:
     raw_reply: str | None = None
     latency_s: float | None = None
     cost_usd: float | None = None
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Failure:
         raw_reply: the observer's unparsed answer, where it has one.
         latency_s: seconds from request to failure.
         cost_usd: what it cost all the same, in US dollars.
+        calls: the calls to a language model that were made for it; empty for other observers.
     """
 
     key: EvaluationKey
@@ -98,3 +102,4 @@ class Failure:
     raw_reply: str | None = None
     latency_s: float | None = None
     cost_usd: float | None = None
+    calls: tuple[Call, ...] = ()

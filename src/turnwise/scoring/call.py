@@ -1,0 +1,85 @@
+"""What a score that was bought from a language model rests on: calls, and the replies to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from turnwise.scoring.score import Score
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply of a language model, as it came; kept before anybody reads it.
+
+    Args:
+        request_key: hash of everything that the reply may depend on: base URL, model, parameters, messages without
+            their nonce, and version of the prompt.
+        repeat: which of several askings of the same request, from 1.
+        text: the reply, unparsed.
+        model: model that answered, as the provider names it.
+        finish_reason: why it stopped, as the provider names it; None where it does not say.
+        refusal: the refusal, where the provider marks one apart from the text.
+        prompt_tokens: tokens of the request; None where the provider does not count.
+        completion_tokens: tokens of the reply; None where the provider does not count.
+        cost_usd: what it cost, in US dollars; None where the price is not known.
+        latency_s: seconds from sending the request to the end of the reply, retries not counted.
+        nonce: what the request marked its untrusted part with.
+        received_at: when it came, aware and in UTC.
+    """
+
+    request_key: str
+    repeat: int
+    text: str
+    model: str
+    finish_reason: str | None
+    refusal: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost_usd: float | None
+    latency_s: float
+    nonce: str
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One asking of a language model for a score: how it ended, and the reply that it rests on.
+
+    Args:
+        repeat: which of several askings for the same score, from 1.
+        reply: the reply; None where none came.
+        score: the score that was read from it; None where there is none to read.
+        reasoning: the reason in words, as the model gives it.
+        reason: where there is no score, one word for the kind of failure.
+        message: where there is no score, what happened, for a person.
+        cached: whether the reply had been paid for before; then this call cost nothing.
+        attempts: requests that were sent, retries among them; 0 where the reply was there already.
+    """
+
+    repeat: int
+    reply: Reply | None
+    score: Score | None
+    reasoning: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    cached: bool = False
+    attempts: int = 1
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What this call cost, in US dollars: nothing where the reply was there already."""
+        if self.cached or self.reply is None:
+            return 0.0
+        return self.reply.cost_usd
+
+
+class ReplyJournal(Protocol):
+    """Keeps replies durably, and finds them again, so that none is paid for twice. Used from several threads."""
+
+    def find(self, request_key: str, repeat: int) -> Reply | None:
+        """Return the newest reply to this asking of a request, or None."""
+
+    def record(self, reply: Reply) -> None:
+        """Keep a reply; durable when this returns."""
