@@ -7,12 +7,49 @@ several repeats, at turn 10 and at turn 10,000.
 from __future__ import annotations
 
 import copy
+import json
 import time
 
 from turnwise.detectors import Detector, State, build_detector
 from turnwise.scoring import Score, TurnScores
 
-SPECS = ("any_turn", "trust_ema", "slope", "slope:window=5", "slope:window=20", "cusum")
+LIMITS_US = {
+    **dict.fromkeys(
+        (
+            "never",
+            "always",
+            "first_turn",
+            "last_turn",
+            "any_turn",
+            "count_flags",
+            "length_only",
+            "trust_ema",
+            "f_ema",
+            "slope",
+            "cusum",
+            "page_hinkley",
+            "sprt",
+            "shiryaev_roberts",
+        ),
+        5.0,
+    ),
+    **dict.fromkeys(
+        (
+            "slope:window=5",
+            "hmm",
+            "peak_accumulation",
+            "boundary_testing",
+            "learned:weights={peak:4;slope:5;streak:1;cusum:1;volatility:1;divergence:1}",
+            "any_of:members=[cusum; trust_ema]",
+            "all_of:members=[cusum; trust_ema]",
+            "k_of:k=2,members=[cusum; trust_ema; any_turn]",
+            "weighted:members=[cusum; trust_ema]",
+        ),
+        20.0,
+    ),
+}
+"""Detectors, and the most that a turn may cost, in microseconds."""
+
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 BLOCK = 1_000
 REPEATS = 20
@@ -45,12 +82,27 @@ def microseconds_at(detector: Detector, turn: int) -> float:
     return best / BLOCK * 1e6
 
 
+def state_bytes(detector: Detector) -> int:
+    """Return the size of the state after 100 turns, as compact JSON."""
+    return len(json.dumps(state_before(detector, 101), separators=(",", ":")))
+
+
 def main() -> None:
-    """Print the table."""
-    print(f"{'detector':18} {'turn 10':>10} {'turn 10,000':>12}   us a turn, {len(PRINCIPLES)} principles")
-    for spec in SPECS:
+    """Print the table; exit with 1 where a detector costs more than it may."""
+    print(f"{'detector':62} {'turn 10':>8} {'turn 10,000':>12} {'limit':>6} {'state':>7}")
+    missed = 0
+    for spec, limit in LIMITS_US.items():
         detector = build_detector(spec)
-        print(f"{spec:18} {microseconds_at(detector, 10):10.2f} {microseconds_at(detector, 10_000):12.2f}")
+        early, late = microseconds_at(detector, 10), microseconds_at(detector, 10_000)
+        kept = max(early, late) <= limit
+        missed += not kept
+        shown = spec if len(spec) <= 62 else spec[:61] + "…"
+        mark = "" if kept else "  MISSED"
+        print(f"{shown:62} {early:8.2f} {late:12.2f} {limit:6.0f} {state_bytes(detector):5} B{mark}")
+    print(
+        f"us a turn of {len(PRINCIPLES)} principles, best of {REPEATS}; {missed} of {len(LIMITS_US)} over their limit"
+    )
+    raise SystemExit(bool(missed))
 
 
 if __name__ == "__main__":

@@ -154,7 +154,7 @@ class TakesGapsForZero(Wrapped):
 
 class SharesItsStateWithTheSignal(Wrapped):
     def update(self, state, scores):
-        return replace(super().update(state, scores), contributions=state["sums"])
+        return replace(super().update(state, scores), contributions=state["values"])
 
 
 class IgnoresTheThreshold(Wrapped):
@@ -238,7 +238,7 @@ def test_it_catches_conversations_that_touch_each_other():
             return self.inner.start()
 
         def update(self, state, scores):
-            if state["sums"] == {}:
+            if state["values"] == {}:
                 self.current.clear()
             signal = super().update(state, scores)
             self.current.update(signal.contributions)

@@ -10,6 +10,7 @@ from turnwise.detectors.registry import (
     describe_detectors,
     detector_names,
     format_spec,
+    to_mapping,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "detector_names",
     "format_spec",
     "run_detector",
+    "to_mapping",
 ]

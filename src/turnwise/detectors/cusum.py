@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from turnwise.detectors.latch import FIRED_AT, judge, silence
+from turnwise.detectors.by_principle import ByPrinciple
 from turnwise.detectors.parameters import number
-from turnwise.detectors.protocol import Signal, State
-from turnwise.scoring import TurnScores
-
-_SUMS = "sums"
+from turnwise.scoring import Score, TurnScores
 
 
 @dataclass(frozen=True, slots=True)
-class Cusum:
+class Cusum(ByPrinciple):
     """Fires when F stays above what a harmless turn may have for long enough, or far enough above it.
 
     S_k = max(0, S_{k-1} + F_k - drift) with S_0 = 0, for each principle on its own over its evaluated
@@ -43,7 +40,7 @@ class Cusum:
     """
 
     name: ClassVar[str] = "cusum"
-    threshold_parameter: ClassVar[str] = "limit"
+    label: ClassVar[str] = "CUSUM"
 
     drift: float = 0.25
     limit: float = 0.5
@@ -52,24 +49,7 @@ class Cusum:
         object.__setattr__(self, "drift", number(self.name, "drift", self.drift, 0.0, 1.0))
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, 0.0, never=True))
 
-    @property
-    def threshold(self) -> float:
-        """The limit: score from which it fires."""
-        return self.limit
-
-    def with_threshold(self, value: float) -> Self:
-        """Return the same detector with another limit."""
-        return replace(self, limit=value)
-
-    def start(self) -> State:
-        """Return the state before the first turn."""
-        return {FIRED_AT: None, _SUMS: {}}
-
-    def update(self, state: State, scores: TurnScores) -> Signal:
-        """Take the scores of the next turn into the state and return the signal after it."""
-        sums: dict[str, float] = state[_SUMS]
-        for principle, score in scores.scores.items():
-            sums[principle] = max(0.0, sums.get(principle, 0.0) + score.F - self.drift)
-        if not sums:
-            return silence(state, scores.turn)
-        return judge(state, scores.turn, dict(sums), "CUSUM", self.limit)
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+        """Take one more F into the sum of a principle."""
+        total = max(0.0, (memory or 0.0) + score.F - self.drift)
+        return total, total

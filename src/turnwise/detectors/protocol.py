@@ -72,7 +72,7 @@ class Verdict:
         detector: its specification, such as ``"cusum:limit=0.2"``.
         fired: whether it fired at any turn, as a live guard would have.
         turn: the first turn that fired, or None.
-        score: the highest score of its signals; 0.0 where no turn was evaluated.
+        score: the highest score of its signals; those that had nothing to go by don't count; 0.0 where none had.
         reason: the reason at the turn that fired, else at the turn of the highest score.
         signals: the signal after each turn.
     """
@@ -88,21 +88,28 @@ class Verdict:
 def run_detector(detector: Detector, turns: Iterable[TurnScores], spec: str | None = None) -> Verdict:
     """Run a detector over the turns of one conversation, in order.
 
+    A detector with a true attribute ``judges_last`` is asked at the last evaluated turn alone.
+
     Args:
         detector: the detector.
         turns: the scores turn by turn, such as a `Trajectory`.
         spec: how the verdict names the detector; its own name by default.
     """
     state = detector.start()
-    signals = tuple(detector.update(state, scores) for scores in turns)
-    first = next((signal for signal in signals if signal.fired), None)
-    peak = max(signals, key=lambda signal: signal.score, default=None)
-    shown = first or peak
+    told = [(scores.turn, detector.update(state, scores)) for scores in turns]
+    known = [(turn, signal) for turn, signal in told if signal.contributions]
+    if getattr(detector, "judges_last", False):
+        known = known[-1:]
+        first = next(((turn, signal) for turn, signal in known if signal.active), None)
+    else:
+        first = next(((turn, signal) for turn, signal in told if signal.fired), None)
+    peak = max((signal for _, signal in known), key=lambda signal: signal.score, default=None)
+    shown = first[1] if first else peak or (told[-1][1] if told else None)
     return Verdict(
         detector=spec or detector.name,
         fired=first is not None,
-        turn=first.turn if first else None,
+        turn=first[0] if first else None,
         score=peak.score if peak else 0.0,
         reason=shown.reason if shown else "no turn was evaluated",
-        signals=signals,
+        signals=tuple(signal for _, signal in told),
     )

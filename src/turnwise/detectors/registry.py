@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from turnwise.detectors.protocol import Detector
+from turnwise.detectors.specs import read_parameters, write_value
 from turnwise.errors import DetectorError, TurnwiseError, UnknownNameError
 from turnwise.plugins import Registry
 
@@ -15,10 +16,28 @@ DetectorFactory = Callable[..., Detector]
 """Builds a detector from its parameters, given by name: its class, or a function."""
 
 DETECTORS: Registry[DetectorFactory] = Registry("detector", "turnwise.detectors")
+DETECTORS.add_lazy("all_of", "turnwise.detectors.all_of:AllOf")
+DETECTORS.add_lazy("always", "turnwise.detectors.always:Always")
+DETECTORS.add_lazy("any_of", "turnwise.detectors.any_of:AnyOf")
 DETECTORS.add_lazy("any_turn", "turnwise.detectors.any_turn:AnyTurn")
+DETECTORS.add_lazy("boundary_testing", "turnwise.detectors.boundary_testing:BoundaryTesting")
+DETECTORS.add_lazy("count_flags", "turnwise.detectors.count_flags:CountFlags")
 DETECTORS.add_lazy("cusum", "turnwise.detectors.cusum:Cusum")
+DETECTORS.add_lazy("f_ema", "turnwise.detectors.f_ema:FEma")
+DETECTORS.add_lazy("first_turn", "turnwise.detectors.first_turn:FirstTurn")
+DETECTORS.add_lazy("hmm", "turnwise.detectors.hmm:Hmm")
+DETECTORS.add_lazy("k_of", "turnwise.detectors.k_of:KOf")
+DETECTORS.add_lazy("last_turn", "turnwise.detectors.last_turn:LastTurn")
+DETECTORS.add_lazy("learned", "turnwise.detectors.learned:Learned")
+DETECTORS.add_lazy("length_only", "turnwise.detectors.length_only:LengthOnly")
+DETECTORS.add_lazy("never", "turnwise.detectors.never:Never")
+DETECTORS.add_lazy("page_hinkley", "turnwise.detectors.page_hinkley:PageHinkley")
+DETECTORS.add_lazy("peak_accumulation", "turnwise.detectors.peak_accumulation:PeakAccumulation")
+DETECTORS.add_lazy("shiryaev_roberts", "turnwise.detectors.shiryaev_roberts:ShiryaevRoberts")
 DETECTORS.add_lazy("slope", "turnwise.detectors.slope:Slope")
+DETECTORS.add_lazy("sprt", "turnwise.detectors.sprt:Sprt")
 DETECTORS.add_lazy("trust_ema", "turnwise.detectors.trust_ema:TrustEma")
+DETECTORS.add_lazy("weighted", "turnwise.detectors.weighted:Weighted")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,15 +77,18 @@ def describe_detectors() -> tuple[DetectorInfo, ...]:
     for name in DETECTORS.names():
         factory = DETECTORS.get(name)
         summary = (inspect.getdoc(factory) or "").partition("\n")[0]
-        rows.append(DetectorInfo(name, summary, _parameters(factory)))
+        rows.append(DetectorInfo(name, summary, parameters_of(factory)))
     return tuple(rows)
 
 
-def build_detector(spec: str) -> Detector:
+def build_detector(spec: str | Mapping[str, Any]) -> Detector:
     """Build a detector from its specification.
 
     Args:
-        spec: ``name``, or ``name:parameter=value,...``; a value is a number or ``none``.
+        spec: ``name``, or ``name:parameter=value,...``; a value is a number, ``none``, a text in quotes, or a list
+            ``[...]`` of numbers or specifications apart by semicolons. What follows ``pattern:`` may be an
+            expression as it stands. Or a mapping, as a YAML file gives it: ``detector`` with the name, and the
+            parameters.
 
     Raises:
         UnknownNameError: no detector has that name, or it has no parameter of that name.
@@ -74,10 +96,26 @@ def build_detector(spec: str) -> Detector:
 
     >>> build_detector("cusum:drift=0.05,limit=0.2")
     Cusum(drift=0.05, limit=0.2)
+    >>> build_detector({"detector": "cusum", "limit": 0.2})
+    Cusum(drift=0.25, limit=0.2)
+    >>> len(build_detector("any_of:members=[cusum:drift=0.1,limit=0.2; trust_ema]").members)
+    2
     """
-    name, colon, text = spec.partition(":")
-    factory = DETECTORS.get(name.strip())
-    values = _read_parameters(spec, name.strip(), text, _parameters(factory)) if colon else {}
+    if isinstance(spec, str):
+        name, colon, text = spec.partition(":")
+        name = name.strip()
+        factory = DETECTORS.get(name)
+        known = parameters_of(factory)
+        whole = getattr(factory, "whole_argument", None)
+        values = read_parameters(spec, name, text, known, whole) if colon else {}
+    else:
+        name, values = _read_mapping(spec)
+        factory = DETECTORS.get(name)
+        known = parameters_of(factory)
+    for parameter in values:
+        if parameter not in known:
+            raise UnknownNameError(f"parameter of {name}", parameter, known)
+    values = {parameter: _built(value) for parameter, value in values.items()}
     try:
         inspect.signature(factory).bind(**values)
     except TypeError as error:
@@ -90,6 +128,22 @@ def build_detector(spec: str) -> Detector:
         raise DetectorError(f"detector {spec!r} can't be built: {error}") from error
 
 
+def _read_mapping(spec: Any) -> tuple[str, dict[str, Any]]:
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("detector"), str):
+        raise DetectorError(
+            "a detector is given by its specification, or by a mapping with its name under 'detector', "
+            f"not {spec!r}"
+        )
+    return spec["detector"], {str(name): value for name, value in spec.items() if name != "detector"}
+
+
+def _built(value: Any) -> Any:
+    """Return a value with the members of a combination built; they stand in lists, as texts or mappings."""
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(build_detector(item) if isinstance(item, str | Mapping) else item for item in value)
+
+
 def format_spec(detector: Detector) -> str:
     """Return the specification that builds an equal detector: the parameters that are not at their default.
 
@@ -100,47 +154,48 @@ def format_spec(detector: Detector) -> str:
     >>> format_spec(build_detector("slope:limit=0.10, window=5"))
     'slope:window=5'
     """
+    given = _given(detector)
+    whole = getattr(detector, "whole_argument", None)
+    if whole is not None and list(given) == [whole]:
+        return f"{detector.name}:{given[whole]}"
+    written = [f"{name}={write_value(_written(value, format_spec))}" for name, value in given.items()]
+    return f"{detector.name}:{','.join(written)}" if written else detector.name
+
+
+def to_mapping(detector: Detector) -> dict[str, Any]:
+    """Return the mapping that builds an equal detector, plain values as a YAML file holds them.
+
+    Args:
+        detector: as for `format_spec`.
+
+    >>> to_mapping(build_detector("cusum:limit=0.2"))
+    {'detector': 'cusum', 'limit': 0.2}
+    """
+    given = {name: _written(value, to_mapping) for name, value in _given(detector).items()}
+    return {"detector": detector.name, **given}
+
+
+def _given(detector: Detector) -> dict[str, Any]:
+    """Return the parameters that are not at their default, by name."""
     if not dataclasses.is_dataclass(detector):
-        return detector.name
-    given = [
-        f"{field.name}={'none' if value is None else repr(value)}"
+        return {}
+    return {
+        field.name: value
         for field in dataclasses.fields(detector)
         if field.init and (value := getattr(detector, field.name)) != field.default
-    ]
-    return f"{detector.name}:{','.join(given)}" if given else detector.name
+    }
 
 
-def _parameters(factory: DetectorFactory) -> dict[str, Any]:
+def _written(value: Any, write: Callable[[Detector], Any]) -> Any:
+    """Return a value with the detectors in it written; tuples become lists."""
+    if isinstance(value, tuple):
+        return [write(item) if hasattr(item, "with_threshold") else item for item in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def parameters_of(factory: DetectorFactory) -> dict[str, Any]:
     """Return the default by parameter, in the order in which the factory takes them."""
     return {
         name: "required" if parameter.default is parameter.empty else parameter.default
         for name, parameter in inspect.signature(factory).parameters.items()
     }
-
-
-def _read_parameters(spec: str, name: str, text: str, known: Mapping[str, Any]) -> dict[str, float | int | None]:
-    values: dict[str, float | int | None] = {}
-    for part in text.split(","):
-        parameter, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (parameter and equals and value):
-            raise DetectorError(
-                f"detector {spec!r}: {part.strip()!r} is not parameter=value; "
-                f"write it as {name}:parameter=value,... with the parameters {', '.join(known) or 'none'}"
-            )
-        if parameter not in known:
-            raise UnknownNameError(f"parameter of {name}", parameter, known)
-        if parameter in values:
-            raise DetectorError(f"detector {spec!r}: {parameter} is given twice")
-        values[parameter] = _read_value(spec, parameter, value)
-    return values
-
-
-def _read_value(spec: str, parameter: str, text: str) -> float | int | None:
-    if text.lower() == "none":
-        return None
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    raise DetectorError(f"detector {spec!r}: {parameter} must be a number or none, not {text!r}")

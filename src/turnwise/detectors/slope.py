@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from turnwise.detectors.latch import FIRED_AT, judge, silence
 from turnwise.detectors.parameters import count, number
 from turnwise.detectors.protocol import Signal, State
+from turnwise.detectors.welford import NO_POINTS, extended
 from turnwise.errors import DetectorError
 from turnwise.scoring import TurnScores
 
@@ -92,28 +92,10 @@ class Slope:
         """Take one point into the state of a principle and return the sums over the points that count."""
         if self.window is None:
             table: dict[str, list[float]] = state[_SUMS]
-            sums = _extended(table.get(principle) or _no_points(), ((turn, F),))
+            sums = extended(table.get(principle, NO_POINTS), ((turn, F),))
             table[principle] = sums
             return sums
         points: list[list[float]] = state[_POINTS].setdefault(principle, [])
         points.append([turn, F])
         del points[: -self.window]
-        return _extended(_no_points(), points)
-
-
-def _no_points() -> list[float]:
-    """Return count, mean of t, mean of F, Σ(t - mean t)² and Σ(t - mean t)(F - mean F) of no points."""
-    return [0, 0.0, 0.0, 0.0, 0.0]
-
-
-def _extended(sums: list[float], points: Iterable[Sequence[float]]) -> list[float]:
-    """Return the sums with some (turn, F) points more."""
-    n, mean_t, mean_F, tt, tF = sums
-    for turn, F in points:
-        n += 1
-        from_mean = turn - mean_t
-        mean_t += from_mean / n
-        mean_F += (F - mean_F) / n
-        tt += from_mean * (turn - mean_t)
-        tF += from_mean * (F - mean_F)
-    return [n, mean_t, mean_F, tt, tF]
+        return extended(NO_POINTS, points)

@@ -1,0 +1,94 @@
+"""What combinations of detectors share: members run side by side, each measured against its own threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from turnwise.detectors.latch import FIRED_AT
+from turnwise.detectors.protocol import Detector, Signal, State
+from turnwise.errors import DetectorError
+from turnwise.scoring import TurnScores
+
+MEMBERS = "members"
+"""Key of the state under which the members' states are kept."""
+
+
+class Margins(NamedTuple):
+    """How far members are beyond their thresholds after a turn.
+
+    Args:
+        values: margin of each member that has a value, in their order.
+        signals: their signals, in the same order.
+        contributions: by principle the greatest margin that any of them gives it.
+    """
+
+    values: list[float]
+    signals: list[Signal]
+    contributions: dict[str, float]
+
+
+def checked_members(name: str, members: Any, least: int = 1) -> tuple[Detector, ...]:
+    """Return the members of a combination, checked.
+
+    Args:
+        name: name of the combination, for the message.
+        members: what was given.
+        least: how many are needed.
+
+    Raises:
+        DetectorError: they are no detectors, or too few.
+    """
+    if isinstance(members, str) or not isinstance(members, Sequence):
+        raise DetectorError(
+            f"{name}: members must be detectors, such as members=[cusum; trust_ema], not {members!r}"
+        )
+    for member in members:
+        if not all(hasattr(member, part) for part in ("start", "update", "threshold")):
+            raise DetectorError(f"{name}: {member!r} in members is no detector")
+    if len(members) < least:
+        raise DetectorError(f"{name}: {len(members)} members are too few: at least {least} are needed")
+    return tuple(members)
+
+
+def start_members(members: Sequence[Detector]) -> State:
+    """Return the state of a combination before the first turn."""
+    return {FIRED_AT: None, MEMBERS: [member.start() for member in members]}
+
+
+def update_members(members: Sequence[Detector], state: State, scores: TurnScores) -> Margins:
+    """Take the next turn into every member, and return how far each is beyond its threshold.
+
+    A member that never fires has no margin.
+
+    Args:
+        members: the members.
+        state: state of the combination; changed.
+        scores: scores of the turn.
+    """
+    values: list[float] = []
+    signals: list[Signal] = []
+    by_principle: dict[str, float] = {}
+    for member, own in zip(members, state[MEMBERS], strict=True):
+        signal = member.update(own, scores)
+        threshold = member.threshold
+        if not signal.contributions or threshold == float("inf"):
+            continue
+        values.append(signal.score - threshold)
+        signals.append(signal)
+        for principle, value in signal.contributions.items():
+            margin = value - threshold
+            if margin > by_principle.get(principle, float("-inf")):
+                by_principle[principle] = margin
+    return Margins(values, signals, by_principle)
+
+
+def reason_of(signals: Mapping[int, Signal] | Sequence[Signal], joint: str) -> str:
+    """Return the reasons of some members as one text.
+
+    Args:
+        signals: the signals to tell of, at least one.
+        joint: the word between them.
+    """
+    chosen = signals.values() if isinstance(signals, Mapping) else signals
+    return f" {joint} ".join(signal.reason.partition("; fired at")[0] for signal in chosen)

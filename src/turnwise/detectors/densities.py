@@ -1,0 +1,90 @@
+"""How likely an F is on a harmless turn and on a bad one: what likelihood-ratio detectors share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import NamedTuple
+
+from turnwise.errors import DetectorError
+
+EDGE = 1e-3
+"""F is moved this far from 0 and 1, where a beta density may vanish or be infinite."""
+
+LARGEST = 4.0
+"""Most that the logarithm of the ratio counts for in one turn, about 55 to 1: one turn is one piece of evidence,
+however far it lies in the tail of a fitted density."""
+
+_FEWEST = 10
+_log, _log1p = math.log, math.log1p
+
+
+class Densities(NamedTuple):
+    """What the logarithm of the ratio of two beta densities depends on: on_log · log F + on_rest · log(1 - F) +
+    constant.
+
+    >>> terms = Densities.of(benign_a=1, benign_b=4, attack_a=1, attack_b=1)
+    >>> terms.log_ratio(0.2) < 0 < terms.log_ratio(0.8)
+    True
+    """
+
+    on_log: float
+    on_rest: float
+    constant: float
+
+    @classmethod
+    def of(cls, benign_a: float, benign_b: float, attack_a: float, attack_b: float) -> Densities:
+        """Return the terms for a density of F on harmless turns and one on bad turns.
+
+        Args:
+            benign_a: first parameter of the density of harmless turns, above 0.
+            benign_b: second parameter of the density of harmless turns, above 0.
+            attack_a: first parameter of the density of bad turns, above 0.
+            attack_b: second parameter of the density of bad turns, above 0.
+        """
+        constant = _log_beta(benign_a, benign_b) - _log_beta(attack_a, attack_b)
+        return cls(attack_a - benign_a, attack_b - benign_b, constant)
+
+    def log_ratio(self, F: float) -> float:
+        """Return log(density of F on bad turns / density of F on harmless turns), within ±`LARGEST`.
+
+        Args:
+            F: falsity of a turn, in [0, 1].
+        """
+        inside = EDGE if F < EDGE else 1.0 - EDGE if F > 1.0 - EDGE else F
+        on_log, on_rest, constant = self
+        ratio = on_log * _log(inside) + on_rest * _log1p(-inside) + constant
+        return -LARGEST if ratio < -LARGEST else LARGEST if ratio > LARGEST else ratio
+
+
+def _log_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+def fit_beta(values: Collection[float]) -> tuple[float, float]:
+    """Return the parameters of the beta density with the mean and variance of some values.
+
+    The method of moments: a = m·c and b = (1 - m)·c with c = m(1 - m)/v - 1 (N. L. Johnson, S. Kotz and
+    N. Balakrishnan, "Continuous Univariate Distributions", volume 2, 1995, chapter 25).
+
+    Args:
+        values: F of turns, each in [0, 1]; at least 10, not all the same.
+
+    Raises:
+        DetectorError: too few values, or no spread among them.
+
+    >>> a, b = fit_beta([n / 20 for n in range(21)])
+    >>> round(a, 3), round(b, 3)
+    (0.865, 0.865)
+    """
+    if len(values) < _FEWEST:
+        raise DetectorError(
+            f"{len(values)} values of F are too few to fit a density: at least {_FEWEST} are needed"
+        )
+    inside = [min(max(value, EDGE), 1.0 - EDGE) for value in values]
+    mean = math.fsum(inside) / len(inside)
+    variance = math.fsum((value - mean) ** 2 for value in inside) / len(inside)
+    if variance <= 0.0 or variance >= mean * (1.0 - mean):
+        raise DetectorError("the values of F are all the same, or nothing but 0 and 1: no density fits them")
+    concentration = mean * (1.0 - mean) / variance - 1.0
+    return mean * concentration, (1.0 - mean) * concentration

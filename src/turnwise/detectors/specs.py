@@ -1,0 +1,138 @@
+"""The one-line text of a detector, such as ``cusum:drift=0.05,limit=0.2``: reading it and writing it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from turnwise.errors import DetectorError
+
+_OPEN, _CLOSE = "[{", "]}"
+_QUOTES = "'\""
+_DEEPEST = 20
+"""Brackets within brackets; more is a slip, not a detector."""
+
+_NAMED = re.compile(r"\s*\w+\s*=(?!=)")
+"""How a text with named parameters begins. An expression may have ``==`` there, never a lone ``=``."""
+
+
+def read_parameters(
+    spec: str, name: str, text: str, known: Mapping[str, Any], whole: str | None
+) -> dict[str, Any]:
+    """Return the parameters that stand behind the colon of a specification.
+
+    Args:
+        spec: the specification, for messages.
+        name: name of the detector.
+        text: what stands behind the colon.
+        known: its parameters, for messages.
+        whole: the parameter that takes the text as it stands where no parameter is named; None for none.
+
+    Raises:
+        DetectorError: the text can't be read; the message names the part.
+    """
+    if whole is not None and not _NAMED.match(text):
+        return {whole: text.strip()}
+    values: dict[str, Any] = {}
+    for part in split_outside(text, ",", spec):
+        parameter, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (parameter and equals and value):
+            raise DetectorError(
+                f"detector {spec!r}: {part.strip()!r} is not parameter=value; "
+                f"write it as {name}:parameter=value,... with the parameters {', '.join(known) or 'none'}"
+            )
+        if parameter in values:
+            raise DetectorError(f"detector {spec!r}: {parameter} is given twice")
+        values[parameter] = _read_value(spec, parameter, value)
+    return values
+
+
+def split_outside(text: str, mark: str, spec: str) -> Iterator[str]:
+    """Yield the parts of a text between marks that stand in no bracket or quotes.
+
+    Args:
+        text: the text.
+        mark: one character.
+        spec: the specification, for messages.
+
+    Raises:
+        DetectorError: a bracket or quote is not closed, or closed without being open.
+
+    >>> list(split_outside("k=2,members=[cusum:drift=0.1,limit=1; slope]", ",", ""))
+    ['k=2', 'members=[cusum:drift=0.1,limit=1; slope]']
+    """
+    begun, expected, quote = 0, [], ""
+    for place, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in _QUOTES:
+            quote = character
+        elif character in _OPEN:
+            expected.append(_CLOSE[_OPEN.index(character)])
+            if len(expected) > _DEEPEST:
+                raise DetectorError(f"a detector of {len(spec)} characters has brackets more than {_DEEPEST} deep")
+        elif character in _CLOSE:
+            if not expected or expected.pop() != character:
+                raise DetectorError(f"detector {spec!r}: {character!r} closes nothing that was opened")
+        elif character == mark and not expected:
+            yield text[begun:place]
+            begun = place + 1
+    if quote or expected:
+        raise DetectorError(f"detector {spec!r}: {quote or expected[-1]!r} is missing at the end")
+    yield text[begun:]
+
+
+def _read_value(spec: str, parameter: str, text: str) -> Any:
+    first, last = text[0], text[-1]
+    if text.lower() == "none":
+        return None
+    if first in _QUOTES and last == first and len(text) > 1:
+        return text[1:-1]
+    if first == "[" and last == "]":
+        items = [item.strip() for item in split_outside(text[1:-1], ";", spec)]
+        return [_read_item(item) for item in items if item]
+    if first == "{" and last == "}":
+        return dict(_read_entries(spec, parameter, text[1:-1]))
+    number = _read_item(text)
+    if isinstance(number, str):
+        raise DetectorError(f"detector {spec!r}: {parameter} must be a number or none, not {text!r}")
+    return number
+
+
+def _read_entries(spec: str, parameter: str, text: str) -> Iterator[tuple[str, float | int]]:
+    for part in filter(str.strip, split_outside(text, ";", spec)):
+        key, colon, value = (piece.strip() for piece in part.partition(":"))
+        number = _read_item(value)
+        if not (key and colon) or isinstance(number, str):
+            raise DetectorError(f"detector {spec!r}: {part.strip()!r} in {parameter} is not name:number")
+        yield key, number
+
+
+def _read_item(text: str) -> float | int | str:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def write_value(value: Any) -> str:
+    """Return a parameter's value as it stands in a specification; texts stand in quotes.
+
+    Args:
+        value: number, None, text, or a list or mapping of texts and numbers.
+
+    >>> write_value({"peak": 4.0}), write_value(["cusum", "slope:window=5"]), write_value(None)
+    ('{peak:4.0}', '[cusum;slope:window=5]', 'none')
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return f'"{value}"' if "'" in value else f"'{value}'"
+    if isinstance(value, Mapping):
+        return "{" + ";".join(f"{key}:{item!r}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ";".join(item if isinstance(item, str) else repr(item) for item in value) + "]"
+    return repr(value)
