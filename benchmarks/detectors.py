@@ -40,6 +40,7 @@ LIMITS_US = {
             "peak_accumulation",
             "boundary_testing",
             "learned:weights={peak:4;slope:5;streak:1;cusum:1;volatility:1;divergence:1}",
+            "pattern:cusum(reciprocity.F, drift=0.05) > 0.2 or peak(third_party_harm.F) >= 0.7",
             "any_of:members=[cusum; trust_ema]",
             "all_of:members=[cusum; trust_ema]",
             "k_of:k=2,members=[cusum; trust_ema; any_turn]",

@@ -122,3 +122,43 @@ def test_a_fitted_density_has_the_mean_of_its_values():
 def test_a_density_needs_values_that_differ(values, message):
     with pytest.raises(DetectorError, match=message):
         fit_beta(values)
+
+
+def test_a_pattern_is_a_detector_with_its_own_reason(make_turns):
+    turns = make_turns(reciprocity=[0.1, None, 0.5, 0.2])
+    detector = build_detector("pattern:delta(reciprocity.F) > 0.3")
+    signals = run_detector(detector, turns).signals
+    assert [signal.active for signal in signals] == [False, False, True, False]
+    assert signals[0].reason == "delta(reciprocity.F) > 0.3 can't be told up to turn 1"
+    assert signals[2].reason == "delta(reciprocity.F) > 0.3 holds by 0.100 at turn 3"
+    assert signals[3].reason == "delta(reciprocity.F) > 0.3 fails by 0.600 at turn 4; fired at turn 3"
+    assert signals[2].contributions == pytest.approx({"reciprocity": 0.1})
+    stricter = run_detector(detector.with_threshold(0.2), turns)
+    assert not stricter.fired
+    assert stricter.reason == "delta(reciprocity.F) > 0.3 holds by 0.100, which is < 0.200 at turn 3"
+
+
+def test_a_number_is_a_detector_too(make_turns):
+    verdict = run_detector(build_detector("pattern:expression='peak(F)',limit=0.4"), make_turns(a=[0.1, 0.5]))
+    assert (verdict.turn, verdict.score) == (2, 0.5)
+    assert verdict.reason == "peak(F) is 0.500 ≥ 0.400 at turn 2"
+
+
+def test_a_condition_may_hold_without_a_number_to_compare(make_turns):
+    verdict = run_detector(build_detector("pattern:not at(F, 9) > 0.5"), make_turns(a=[0.1]))
+    assert verdict.fired
+    assert verdict.reason == "not at(F, 9) > 0.5 holds at turn 1"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("pattern:slop(F) > 1", "did you mean 'slope'"),
+        ("pattern:", "the pattern is empty"),
+        ("pattern:expression=3", "must be the text of a pattern"),
+        ("pattern:expression='F > 0.5',limit=nan", "limit must be a number"),
+    ],
+)
+def test_a_pattern_that_can_t_be_read_says_so(spec, message):
+    with pytest.raises(TurnwiseError, match=message):
+        build_detector(spec)

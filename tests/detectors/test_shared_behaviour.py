@@ -45,6 +45,8 @@ BY_PRINCIPLE = [
     "boundary_testing:breakers=2,window=3",
     "count_flags",
     "last_turn",
+    "pattern:slope(reciprocity.F) > 0.1 or peak(third_party_harm.F) >= 0.8 or cusum(F, drift=0.25) > 0.9",
+    "pattern:expression='peak(F)',limit=0.9",
 ]
 """Detectors that watch each principle on its own and fire on a bad or rising one."""
 
@@ -196,7 +198,7 @@ def test_the_parameter_that_is_the_threshold_is_named(spec):
     changed = [
         field.name
         for field in dataclasses.fields(detector)
-        if getattr(moved, field.name) != getattr(detector, field.name)
+        if field.compare and getattr(moved, field.name) != getattr(detector, field.name)
     ]
     assert changed == [type(detector).threshold_parameter]
 
