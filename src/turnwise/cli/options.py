@@ -22,7 +22,8 @@ Label: TypeAlias = Annotated[
 Detectors: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--detector", help="Detector, such as cusum or cusum:drift=0.05,limit=0.2; may be given several times."
+        "--detector",
+        help="Detector, such as cusum or cusum:drift=0.05,limit=0.2, or a YAML file; may be given several times.",
     ),
 ]
 Principles: TypeAlias = Annotated[
