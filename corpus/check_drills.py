@@ -124,7 +124,7 @@ def runs(text: str) -> set[tuple[str, ...]]:
 
 
 def told_by_words(pairs: Sequence[dict[str, Any]]) -> float:
-    """Return how well a bag of words tells the halves apart after the turns that they share, by cross-validation."""
+    """Return how well a bag of words tells the halves apart after their shared turns, by cross-validation."""
     texts, labels = [], []
     for drill in pairs:
         for half, other in (("attack", "benign"), ("benign", "attack")):
