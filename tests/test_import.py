@@ -9,7 +9,23 @@ import pytest
 
 import turnwise
 
-HEAVY = ("numpy", "scipy", "torch", "duckdb", "sqlalchemy", "rich", "tokenizers", "ijson", "datasets", "pandas")
+HEAVY = (
+    "numpy",
+    "scipy",
+    "torch",
+    "duckdb",
+    "sqlalchemy",
+    "rich",
+    "tokenizers",
+    "ijson",
+    "datasets",
+    "pandas",
+    "openai",
+    "pydantic",
+    "altair",
+    "optuna",
+    "yaml",
+)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,252 @@
+"""Calls: one asking of a model, from looking for a kept reply to reading the one that came."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from turnwise.clock import Clock, utc_now
+from turnwise.observers.llm import backoff
+from turnwise.observers.llm.budget import Budget
+from turnwise.observers.llm.chat import (
+    MAYBE_PAID,
+    PASSING,
+    ChatClient,
+    ChatError,
+    ChatReply,
+    ChatRequest,
+    FaultKind,
+    Message,
+)
+from turnwise.observers.llm.endpoint import Endpoint, estimate
+from turnwise.observers.llm.halt import Halt
+from turnwise.observers.llm.limiter import Limiter
+from turnwise.observers.llm.reading import read_reply
+from turnwise.scoring import Call, Reply, ReplyJournal
+
+Monotonic = Callable[[], float]
+"""Gives seconds from an arbitrary start, never less than before."""
+
+_UNREACHED_RETRIES = 2
+"""Retries of a server that nobody has reached yet: a wrong address should be told before a minute is over."""
+
+
+class Asking(NamedTuple):
+    """What is asked, and how often it was asked before.
+
+    Args:
+        key: hash of the request without its nonce.
+        repeat: which of several askings it is, from 1.
+        nonce: what marks the material in it.
+        messages: the messages, marked with the nonce.
+    """
+
+    key: str
+    repeat: int
+    nonce: str
+    messages: tuple[Message, ...]
+
+
+@dataclass(slots=True)
+class Calls:
+    """Sends requests for many threads: within the budget, at the provider's pace, paying for no reply twice.
+
+    Args:
+        endpoint: the model, and how it is asked.
+        client: sends a request.
+        clock: gives the times that are recorded.
+        monotonic: measures how long a reply took.
+        wait: waits some seconds before a retry; `Halt.wait` where None.
+        jitter: spreads retries over time.
+    """
+
+    endpoint: Endpoint
+    client: ChatClient
+    clock: Clock = utc_now
+    monotonic: Monotonic = time.perf_counter
+    wait: Callable[[float], None] | None = None
+    jitter: Random = field(default_factory=Random)
+    halt: Halt = field(default_factory=Halt)
+    budget: Budget = field(init=False)
+    limiter: Limiter = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _asking: dict[tuple[str, int], _Turnstile] = field(default_factory=dict)
+    _failed_in_row: int = 0
+    _reached: bool = False
+
+    def __post_init__(self) -> None:
+        self.budget = Budget(self.endpoint.settings.budget_usd, self.halt)
+        self.limiter = Limiter(self.halt)
+
+    def ask(
+        self,
+        key: str,
+        repeat: int,
+        make: Callable[[], tuple[str, tuple[Message, ...]]],
+        journal: ReplyJournal | None,
+    ) -> Call:
+        """Return what came of asking, with the kept reply where there is one that can be read.
+
+        Args:
+            key: hash of the request without its nonce.
+            repeat: which of several askings for one score it is, from 1.
+            make: gives a fresh nonce and the messages marked with it; only called where they are sent.
+            journal: keeps replies; None where nobody does.
+
+        Raises:
+            ObserverError: the run stopped: the budget is used up, the provider refuses every request, or too many
+                calls in a row failed.
+        """
+        self.halt.check()
+        if journal is None or not self.endpoint.settings.cache:
+            return self._send(Asking(key, repeat, *make()), journal)
+        with self._alone(key, repeat):
+            kept = journal.find(key, repeat)
+            if kept is not None:
+                call = _call(kept, cached=True, attempts=0)
+                # A reply that can't be read is no result: whoever asks again wants another.
+                if call.score is not None:
+                    return call
+            return self._send(Asking(key, repeat, *make()), journal)
+
+    def _send(self, asking: Asking, journal: ReplyJournal | None) -> Call:
+        request = self.endpoint.request(asking.messages)
+        most = estimate(asking.messages, self.endpoint.price, self.endpoint.settings.max_tokens).most_usd or 0.0
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                reply = self._attempt(request, asking, most, journal)
+            except ChatError as fault:
+                if self._again(fault, attempts):
+                    continue
+                tried = "" if attempts == 1 else f" (after {attempts} tries)"
+                call = Call(
+                    asking.repeat, None, None, reason=str(fault.kind), message=f"{fault}{tried}", attempts=attempts
+                )
+            else:
+                call = _call(reply, cached=False, attempts=attempts)
+            self._count(call)
+            return call
+
+    def _attempt(self, request: ChatRequest, asking: Asking, most: float, journal: ReplyJournal | None) -> Reply:
+        """Send a request once; its reply is kept before anybody reads it.
+
+        Raises:
+            ChatError: no reply came.
+            ObserverError: the run stopped.
+        """
+        self.budget.hold(most)
+        spent = 0.0
+        try:
+            with self.limiter.place() as sent:
+                self.halt.check()
+                began = self.monotonic()
+                try:
+                    answer = self.client.complete(request)
+                except ChatError as fault:
+                    if fault.kind is FaultKind.THROTTLED:
+                        self.limiter.complained(sent)
+                    spent = most if fault.kind in MAYBE_PAID else 0.0
+                    raise
+                latency = self.monotonic() - began
+                self.limiter.replied()
+            reply = self._reply(asking, answer, latency)
+            spent = most if reply.cost_usd is None else reply.cost_usd
+            if journal is not None:
+                journal.record(reply)
+        finally:
+            self.budget.settle(most, spent)
+        return reply
+
+    def _reply(self, asking: Asking, answer: ChatReply, latency: float) -> Reply:
+        price, cost = self.endpoint.price, None
+        if price is not None and answer.prompt_tokens is not None and answer.completion_tokens is not None:
+            cost = price.cost(answer.prompt_tokens, answer.completion_tokens)
+        return Reply(
+            request_key=asking.key,
+            repeat=asking.repeat,
+            text=answer.text,
+            model=answer.model,
+            finish_reason=answer.finish_reason,
+            refusal=answer.refusal,
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
+            cost_usd=cost,
+            latency_s=latency,
+            nonce=asking.nonce,
+            received_at=self.clock(),
+        )
+
+    def _again(self, fault: ChatError, attempts: int) -> bool:
+        """Wait and say whether to send the request again; stop the run where no request would fare better."""
+        if fault.kind is FaultKind.FATAL:
+            self.halt.now(str(fault))
+        self.halt.check()
+        if fault.kind not in PASSING or (fault.retry_after or 0) > backoff.PATIENCE:
+            return False
+        unreached = fault.kind is FaultKind.UNREACHABLE and not self._reached
+        retries = self.endpoint.settings.max_retries
+        if attempts > (min(retries, _UNREACHED_RETRIES) if unreached else retries):
+            if unreached:
+                self.halt.now(f"{fault}: is the server running, and is that its address?")
+                self.halt.check()
+            return False
+        with self._lock:  # Random is not made for several threads
+            jitter = self.jitter.random()
+        (self.wait or self.halt.wait)(backoff.delay(attempts, fault.retry_after, jitter))
+        self.halt.check()
+        return True
+
+    def _count(self, call: Call) -> None:
+        """Stop the run when too many calls in a row have failed."""
+        most = self.endpoint.settings.max_failures_in_row
+        with self._lock:
+            self._reached = self._reached or call.reply is not None
+            self._failed_in_row = 0 if call.score is not None else self._failed_in_row + 1
+            failed = self._failed_in_row
+        if most and failed >= most:
+            self.halt.now(
+                f"{failed} calls in a row failed, so the run stops; the last one: {call.reason}: {call.message}. "
+                "The same command continues; LlmSettings.max_failures_in_row sets how many are borne"
+            )
+
+    @contextmanager
+    def _alone(self, key: str, repeat: int) -> Iterator[None]:
+        """Let one thread at a time ask the same: the others then find the reply that it paid for."""
+        with self._lock:
+            turnstile = self._asking.setdefault((key, repeat), _Turnstile())
+            turnstile.waiting += 1
+        try:
+            with turnstile.lock:
+                yield
+        finally:
+            with self._lock:
+                turnstile.waiting -= 1
+                if not turnstile.waiting:
+                    del self._asking[key, repeat]
+
+
+@dataclass(slots=True)
+class _Turnstile:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    waiting: int = 0
+
+
+def _call(reply: Reply, *, cached: bool, attempts: int) -> Call:
+    reading = read_reply(reply)
+    return Call(
+        reply.repeat,
+        reply,
+        reading.score,
+        reading.reasoning,
+        reading.reason,
+        reading.message,
+        cached=cached,
+        attempts=attempts,
+    )

@@ -1,0 +1,109 @@
+"""The seam to language models: one request, one reply, one kind of error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from turnwise.errors import TurnwiseError
+
+
+class Message(NamedTuple):
+    """One message of a request.
+
+    Args:
+        role: ``system`` or ``user``.
+        content: the text.
+    """
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What is sent to a language model.
+
+    Args:
+        model: its name.
+        messages: the messages.
+        parameters: all other fields of the body, JSON values.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+    def body(self) -> dict[str, object]:
+        """Return the body of the request."""
+        messages = [message._asdict() for message in self.messages]
+        return {"model": self.model, "messages": messages, **self.parameters}
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a language model answered.
+
+    Args:
+        text: the answer; empty where there is none.
+        model: model that answered, as the provider names it.
+        finish_reason: why it stopped, as the provider names it; None where it does not say.
+        refusal: the refusal, where the provider marks one apart from the text.
+        prompt_tokens: tokens of the request; None where the provider does not count.
+        completion_tokens: tokens of the reply; None where the provider does not count.
+    """
+
+    text: str
+    model: str
+    finish_reason: str | None = None
+    refusal: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class FaultKind(StrEnum):
+    """Ways in which a request gets no reply."""
+
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+    CONNECTION = "connection"
+    TRUNCATED = "truncated"
+    THROTTLED = "throttled"
+    SERVER = "server"
+    REJECTED = "rejected"
+    FATAL = "fatal"
+
+
+PASSING = frozenset(FaultKind) - {FaultKind.REJECTED, FaultKind.FATAL}
+"""Faults that may pass when the request is sent again."""
+
+MAYBE_PAID = frozenset({FaultKind.TIMEOUT, FaultKind.CONNECTION, FaultKind.TRUNCATED})
+"""Faults after which the provider may bill a reply that nobody has read."""
+
+
+class ChatError(TurnwiseError):
+    """A request that got no reply.
+
+    Args:
+        kind: in which way; `FaultKind.FATAL` means that no other request would fare better.
+        message: what happened, for a person; holds no key.
+        retry_after: seconds that the provider asks to wait; None where it does not say.
+    """
+
+    def __init__(self, kind: FaultKind, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+
+
+class ChatClient(Protocol):
+    """Sends requests to language models, from several threads at once. Never retries by itself."""
+
+    def complete(self, request: ChatRequest) -> ChatReply:
+        """Send a request and wait for its reply.
+
+        Raises:
+            ChatError: there was none.
+        """

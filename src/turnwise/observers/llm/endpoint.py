@@ -1,0 +1,212 @@
+"""A model at an endpoint: what is asked, where, at what price; known without a key and without the network."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from turnwise.conversation import Side, Turn
+from turnwise.errors import ObserverError, UsageError
+from turnwise.observers.context import Context
+from turnwise.observers.llm.chat import ChatRequest, Message
+from turnwise.observers.llm.frame import load_frame
+from turnwise.observers.llm.prices import Price, prices
+from turnwise.observers.llm.prompt import prompt_version, render
+from turnwise.observers.llm.providers import Provider, providers, split_spec
+from turnwise.observers.llm.secret import Secret
+from turnwise.observers.llm.settings import LlmSettings
+from turnwise.principles import Principle
+
+TYPICAL_REPLY = 160
+"""Tokens of a usual reply: two or three sentences and three numbers."""
+
+_BYTES_A_TOKEN = 4
+_TOKENS_A_MESSAGE = 4
+
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string"},
+        "T": {"type": "number"},
+        "I": {"type": "number"},
+        "F": {"type": "number"},
+    },
+    "required": ["reasoning", "T", "I", "F"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one score may cost before it is asked for; all repeats together.
+
+    Args:
+        prompt_tokens: tokens of the requests, about: four bytes of text are taken for one.
+        completion_tokens: tokens of the replies, if they are of the usual length.
+        cost_usd: what that costs, in US dollars; None where the price is not known.
+        most_usd: what it costs if every reply is as long as it may be.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    most_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A model at an endpoint, with the settings that it is asked with.
+
+    Args:
+        provider: who serves it; its base URL is the one in use.
+        model: name of the model.
+        settings: how it is asked.
+        price: what it costs; None where that is not known.
+    """
+
+    provider: Provider
+    model: str
+    settings: LlmSettings
+    price: Price | None
+
+    @property
+    def spec(self) -> str:
+        """Specification of the observer, such as ``"llm:openai/gpt-4.1-mini"``."""
+        return f"llm:{self.provider.name}/{self.model}"
+
+    @property
+    def base_url(self) -> str:
+        """Where requests are sent."""
+        return self.settings.base_url.rstrip("/") if self.settings.base_url else self.provider.base_url
+
+    @property
+    def structured(self) -> str:
+        """How JSON is asked for."""
+        return self.settings.structured or self.provider.structured
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """All that a score may hang on beside principle and turns; JSON values, kept with every evaluation."""
+        return {
+            "provider": self.provider.name,
+            "model": self.model,
+            "base_url": self.base_url,
+            "temperature": self.settings.temperature,
+            "max_tokens": self.settings.max_tokens,
+            "structured": self.structured,
+            "extra": dict(self.settings.extra),
+            "repeats": self.settings.repeats,
+            "frame_version": load_frame().revision,
+        }
+
+    def request(self, messages: tuple[Message, ...]) -> ChatRequest:
+        """Return the request that sends these messages."""
+        parameters: dict[str, object] = {self.provider.token_limit: self.settings.max_tokens}
+        if self.settings.temperature is not None:
+            parameters["temperature"] = self.settings.temperature
+        if self.structured == "json_schema":
+            schema = {"name": "score", "strict": True, "schema": _SCHEMA}
+            parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif self.structured == "json_object":
+            parameters["response_format"] = {"type": "json_object"}
+        return ChatRequest(self.model, messages, {**parameters, **self.settings.extra})
+
+    def request_key(
+        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+    ) -> str:
+        """Return the hash under which the replies to a request are kept.
+
+        It covers base URL, model, parameters, messages without their nonce, and the version of the prompt.
+
+        Args:
+            principle: what the turn is judged against.
+            turns: the turns of the conversation, in order.
+            turn: number of the turn that is judged.
+            side: the half of it that is judged.
+            context: what the model may see.
+
+        Raises:
+            UsageError: there is no such turn, or the side has not spoken.
+        """
+        body = self.request(render(principle, turns, turn, side, context)).body()
+        whole = {"base_url": self.base_url, "prompt_version": prompt_version(principle), "body": body}
+        # Lone surrogates, which no UTF-8 has, are escaped like everything beyond ASCII.
+        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("ascii")).hexdigest()
+
+    def estimate(
+        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+    ) -> Estimate:
+        """Return what one score may cost; arguments and errors as for `request_key`."""
+        messages = render(principle, turns, turn, side, context)
+        return estimate(messages, self.price, self.settings.max_tokens, self.settings.repeats)
+
+    def key(self, environ: Mapping[str, str] = os.environ) -> Secret:
+        """Return the key of the provider.
+
+        Raises:
+            ObserverError: there is none; the message names the variable.
+        """
+        variable = self.provider.key_variable
+        value = environ.get(variable, "").strip() if variable else ""
+        if variable and not value and not self.provider.key_optional:
+            raise ObserverError(
+                f"{self.spec} needs a key: put it into the environment variable {variable}, "
+                f"for example with `export {variable}=...`"
+            )
+        return Secret(value, variable or "no key")
+
+
+def resolve(argument: str | None, settings: LlmSettings | None = None) -> Endpoint:
+    """Return the model that a specification names, without asking for a key or opening a connection.
+
+    Args:
+        argument: ``provider/model``; what follows ``llm:``.
+        settings: how it is asked; the defaults where None.
+
+    Raises:
+        ObserverError: no provider or no model is named, or one of the user's tables can't be read.
+        UnknownNameError: no provider has that name.
+        UsageError: a budget for a model whose price is not known.
+
+    >>> resolve("ollama/qwen3:8b").spec
+    'llm:ollama/qwen3:8b'
+    """
+    given = settings or LlmSettings()
+    provider, model = split_spec(argument, providers(given.providers_file))
+    price = prices(given.prices_file).find(provider.name, model)
+    if given.budget_usd is not None and price is None:
+        raise UsageError(
+            f"no price is known for {provider.name}/{model}, so a budget can't be kept: leave the budget out, or "
+            f'add ["{provider.name}/{model}"] with input, output and as_of to prices.toml'
+        )
+    return Endpoint(provider, model, given, price)
+
+
+def estimate(messages: Sequence[Message], price: Price | None, max_tokens: int, repeats: int = 1) -> Estimate:
+    """Return what it may cost to send messages.
+
+    Args:
+        messages: what would be sent.
+        price: what the model costs; None where that is not known.
+        max_tokens: tokens that a reply may have.
+        repeats: how often it would be sent.
+
+    >>> estimate([Message("user", "a" * 400)], None, 1024).prompt_tokens
+    104
+    """
+    prompt = sum(
+        math.ceil(len(message.content.encode("utf-8", "replace")) / _BYTES_A_TOKEN) + _TOKENS_A_MESSAGE
+        for message in messages
+    )
+    reply = min(TYPICAL_REPLY, max_tokens)
+    return Estimate(
+        prompt_tokens=prompt * repeats,
+        completion_tokens=reply * repeats,
+        cost_usd=None if price is None else price.cost(prompt, reply) * repeats,
+        most_usd=None if price is None else price.cost(prompt, max_tokens) * repeats,
+    )

@@ -1,0 +1,260 @@
+"""``llm:provider/model``: scores by asking a language model."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from statistics import mean
+
+from turnwise.clock import Clock, utc_now
+from turnwise.conversation import Side, Turn
+from turnwise.observers.context import Context, ContextMode
+from turnwise.observers.llm.calls import Calls
+from turnwise.observers.llm.chat import ChatClient, Message
+from turnwise.observers.llm.endpoint import Endpoint, Estimate, resolve
+from turnwise.observers.llm.frame import load_frame
+from turnwise.observers.llm.openai_client import OpenAIClient
+from turnwise.observers.llm.prompt import render, shown_texts
+from turnwise.observers.llm.quoting import NonceSource, fresh_nonce, hex_nonce
+from turnwise.observers.llm.settings import LlmSettings
+from turnwise.observers.protocol import (
+    Observation,
+    ObservationFailure,
+    ObserverInfo,
+    Request,
+    Scene,
+    Workers,
+)
+from turnwise.principles import Principle
+from turnwise.scoring import Call, ReplyJournal, Score
+
+VERSION = "1"
+"""Version of what the code makes of texts and replies; the texts themselves have the version of the frame."""
+
+
+@dataclass(slots=True)
+class LlmState:
+    """State of one conversation: what was said.
+
+    Args:
+        context: what the model may see of it.
+        turns: the turns so far.
+    """
+
+    context: Context
+    turns: list[Turn] = field(default_factory=list)
+
+
+class LlmObserver:
+    """Scores each wanted side of a turn against each principle with a request of its own to a language model.
+
+    Safe to use from several threads; the turns of a conversation may be scored in any order, each from a state
+    that has seen the earlier ones. A score stands on all of its repeats or there is none: where one fails, the
+    score is a failure, and the replies that came are found in the journal the next time.
+
+    Args:
+        argument: ``provider/model``, such as ``"openai/gpt-4.1-mini"`` or ``"ollama/qwen3:8b"``.
+        settings: how the model is asked; the defaults where None.
+        client: sends requests; one over the ``openai`` SDK, with the key from the environment, where None.
+        journal: keeps replies, and finds them again; None for none.
+        environ: where the key is looked for.
+        draw: where nonces come from.
+        clock: gives the times that are recorded.
+        wait: waits some seconds before a retry; None to really wait.
+        jitter: spreads retries over time.
+
+    Raises:
+        ObserverError: no provider or model is named, there is no key, or the SDK is not installed.
+        UnknownNameError: no provider has that name.
+        UsageError: a budget for a model whose price is not known.
+    """
+
+    def __init__(
+        self,
+        argument: str | None = None,
+        settings: LlmSettings | None = None,
+        *,
+        client: ChatClient | None = None,
+        journal: ReplyJournal | None = None,
+        environ: Mapping[str, str] = os.environ,
+        draw: NonceSource = hex_nonce,
+        clock: Clock = utc_now,
+        wait: Callable[[float], None] | None = None,
+        jitter: Random | None = None,
+    ) -> None:
+        self.endpoint: Endpoint = resolve(argument, settings)
+        self._journal = journal
+        self._draw = draw
+        self._calls = Calls(
+            self.endpoint,
+            client or OpenAIClient(self.endpoint, self.endpoint.key(environ), clock),
+            clock=clock,
+            wait=wait,
+            jitter=jitter or Random(),
+        )
+
+    @classmethod
+    def build(cls, argument: str | None, settings: LlmSettings | None = None) -> LlmObserver:
+        """Return the observer of a specification; errors as for the class."""
+        return cls(argument, settings)
+
+    @classmethod
+    def describe(cls) -> ObserverInfo:
+        """Return what is known of the observer before a model is named."""
+        return ObserverInfo(
+            name="llm",
+            version=f"{VERSION}+frame.{load_frame().revision}",
+            contexts=tuple(ContextMode),
+            summary="asks a language model, one request a score",
+            needs='provider and model, such as llm:openai/gpt-4.1-mini; a key; pip install "turnwise[llm]"',
+            workers=Workers.THREADS,
+            deterministic=False,
+            independent=True,
+        )
+
+    @property
+    def info(self) -> ObserverInfo:
+        """What a person should know of it."""
+        return self.describe()
+
+    @property
+    def spec(self) -> str:
+        """Its specification, such as ``"llm:openai/gpt-4.1-mini"``."""
+        return self.endpoint.spec
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """All that a score may hang on beside principle and turns; no key, and nothing that only governs a run."""
+        return self.endpoint.parameters
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars spent since it was built, including those that replies lost on the way may have cost."""
+        return self._calls.budget.spent
+
+    def __repr__(self) -> str:
+        return f"LlmObserver({self.spec!r})"
+
+    def with_journal(self, journal: ReplyJournal) -> LlmObserver:
+        """Return the same observer with a journal; both share budget, pace and the end of the run."""
+        other = copy.copy(self)
+        other._journal = journal
+        return other
+
+    def stop(self, reason: str) -> None:
+        """Send no further request, and wake whoever waits to send one; they get an `ObserverError`."""
+        self._calls.halt.now(reason)
+
+    def start(self, scene: Scene, context: Context) -> LlmState:
+        """Return the state of one conversation before its first turn.
+
+        Args:
+            scene: the conversation; nothing of it reaches the model.
+            context: what the model may see; any mode.
+        """
+        return LlmState(context)
+
+    def observe(
+        self, state: LlmState, turn: Turn, wanted: Collection[Request]
+    ) -> list[Observation | ObservationFailure]:
+        """Take the next turn into the state and ask for the scores that are wanted of it.
+
+        A side that said nothing is a gap. In the context ``transcript`` it is one if nobody said anything.
+
+        Raises:
+            ObserverError: the run can't go on: the budget is used up, the provider refuses every request, or too
+                many calls in a row failed.
+        """
+        state.turns.append(turn)
+        return [self._score(state, turn, request) for request in wanted if _said(state, turn, request.side)]
+
+    def estimate(
+        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+    ) -> Estimate:
+        """Return what one score may cost, as `Endpoint.estimate` does."""
+        return self.endpoint.estimate(principle, turns, turn, side, context)
+
+    def _score(self, state: LlmState, turn: Turn, request: Request) -> Observation | ObservationFailure:
+        principle, side = request
+        key = self.endpoint.request_key(principle, state.turns, turn.number, side, state.context)
+
+        def make() -> tuple[str, tuple[Message, ...]]:
+            texts = shown_texts(state.turns, turn.number, side, state.context)
+            nonce = fresh_nonce((text for _, _, text in texts), self._draw)
+            return nonce, render(principle, state.turns, turn.number, side, state.context, nonce)
+
+        calls: list[Call] = []
+        for repeat in range(1, self.endpoint.settings.repeats + 1):
+            call = self._calls.ask(key, repeat, make, self._journal)
+            calls.append(call)
+            if call.score is None:  # the other repeats would be paid for in vain
+                return _failure(request, calls)
+        return _observation(request, calls)
+
+
+def _said(state: LlmState, turn: Turn, side: Side) -> bool:
+    if turn.text(side) is None:
+        return False
+    texts = shown_texts(state.turns, turn.number, side, state.context)
+    judged = texts if state.context.mode is ContextMode.TRANSCRIPT else texts[-1:]
+    return any(text.strip() for _, _, text in judged)
+
+
+def _observation(request: Request, calls: Sequence[Call]) -> Observation:
+    scores = [call.score for call in calls if call.score is not None]
+    middle = _mean(scores)
+    # Of several reasons the one is told whose score is nearest to the mean that is stored beside it.
+    told = min(calls, key=lambda call: _distance(call.score or middle, middle))
+    return Observation(
+        principle=request.principle.name,
+        side=request.side,
+        score=middle,
+        reasoning=told.reasoning,
+        raw_reply=told.reply.text if told.reply else None,
+        latency_s=_latency(calls),
+        cost_usd=_cost(calls),
+        calls=tuple(calls),
+    )
+
+
+def _failure(request: Request, calls: Sequence[Call]) -> ObservationFailure:
+    last = calls[-1]
+    several = f"repeat {last.repeat}: " if last.repeat > 1 else ""
+    return ObservationFailure(
+        principle=request.principle.name,
+        side=request.side,
+        reason=last.reason or "error",
+        message=f"{several}{last.message}",
+        raw_reply=last.reply.text if last.reply else None,
+        latency_s=_latency(calls),
+        cost_usd=_cost(calls),
+        calls=tuple(calls),
+    )
+
+
+def _mean(scores: Sequence[Score]) -> Score:
+    """Return the mean of scores; `statistics.mean` is exact, so equal scores have themselves as mean."""
+    if len(scores) == 1:
+        return scores[0]
+    return Score(mean(one.T for one in scores), mean(one.I for one in scores), mean(one.F for one in scores))
+
+
+def _distance(score: Score, other: Score) -> float:
+    return (score.T - other.T) ** 2 + (score.I - other.I) ** 2 + (score.F - other.F) ** 2
+
+
+def _latency(calls: Sequence[Call]) -> float:
+    """Return the seconds that were waited for replies in these calls; a kept reply takes none."""
+    return sum(call.reply.latency_s for call in calls if call.reply is not None and not call.cached)
+
+
+def _cost(calls: Sequence[Call]) -> float | None:
+    """Return what these calls cost, or None where that is not known of all that cost something.
+
+    A call without a reply costs nothing as far as is known.
+    """
+    costs = [call.cost_usd for call in calls]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)

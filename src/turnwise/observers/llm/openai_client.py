@@ -1,0 +1,204 @@
+"""The client over the ``openai`` SDK: one request, one reply, every error in our words."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import weakref
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from turnwise.clock import Clock, utc_now
+from turnwise.errors import ObserverError
+from turnwise.observers.llm.backoff import retry_after
+from turnwise.observers.llm.chat import ChatError, ChatReply, ChatRequest, FaultKind
+from turnwise.observers.llm.endpoint import Endpoint
+from turnwise.observers.llm.faults import status_fault
+from turnwise.observers.llm.secret import Secret
+
+_CONNECT_S = 10.0
+"""Seconds that opening a connection may take at most."""
+
+_NO_KEY = "none"
+"""What the SDK is given where a server needs no key; it insists on one."""
+
+
+class OpenAIClient:
+    """Sends requests to an API of the chat-completions form.
+
+    The SDK's own retries are off: what is sent again, and when, is decided in one place. The answer is taken as it
+    comes, before the SDK makes objects of it, so that what a provider adds or leaves out can't break the reading.
+
+    Args:
+        endpoint: where requests go.
+        key: the key of the provider.
+        clock: gives the time that dates in headers are compared with.
+
+    Raises:
+        ObserverError: the SDK is not installed.
+    """
+
+    def __init__(self, endpoint: Endpoint, key: Secret, clock: Clock = utc_now) -> None:
+        try:
+            openai = import_module("openai")
+        except ImportError as error:
+            raise ObserverError(
+                'observers of the kind llm need the openai package: pip install "turnwise[llm]"'
+            ) from error
+        # The SDK brings its HTTP library along, under one name or another.
+        base = next(kind for kind in openai.DefaultHttpxClient.__mro__ if kind.__name__ == "Client")
+        http = import_module(base.__module__.partition(".")[0])
+        seconds = endpoint.settings.timeout
+        within = _Deadline(seconds, http)
+        self._openai, self._http = openai, http
+        self._endpoint, self._key, self._clock = endpoint, key, clock
+        self._client = openai.OpenAI(
+            api_key=key.reveal() or _NO_KEY,
+            base_url=endpoint.base_url,
+            max_retries=0,
+            timeout=http.Timeout(seconds, connect=min(seconds, _CONNECT_S)),
+            http_client=openai.DefaultHttpxClient(
+                event_hooks={"request": [within.begin], "response": [within.bound]},
+                timeout=http.Timeout(seconds, connect=min(seconds, _CONNECT_S)),
+                follow_redirects=False,  # a key goes where it was sent, and nowhere else
+            ),
+        )
+        # Nobody has to close an observer; its connections end with it.
+        weakref.finalize(self, self._client.close)
+        if endpoint.provider.name != "openai" or endpoint.settings.base_url:
+            # The SDK takes these from the environment; they are nobody else's business.
+            self._client.organization = self._client.project = None
+
+    def __repr__(self) -> str:
+        return f"OpenAIClient({self._endpoint.spec}, {self._endpoint.base_url})"
+
+    def complete(self, request: ChatRequest) -> ChatReply:
+        """Send a request and wait for its reply.
+
+        Raises:
+            ChatError: there was none; its message holds no key.
+        """
+        answer = self._post(request.body())
+        if isinstance(answer, ChatError):
+            raise answer  # out here, so that it drags along no request with its headers
+        return answer
+
+    def _post(self, body: dict[str, object]) -> ChatReply | ChatError:
+        openai = self._openai
+        try:
+            response = self._client.post("/chat/completions", body=body, cast_to=self._http.Response)
+            return self._read(response.content, int(response.status_code))
+        except openai.APIStatusError as error:
+            headers = error.response.headers
+            asked = retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock())
+            return self._status_fault(error.status_code, _json(error.response.content), asked)
+        except openai.APITimeoutError:
+            limit = self._endpoint.settings.timeout
+            return ChatError(FaultKind.TIMEOUT, f"no reply within {limit:g} seconds")
+        except openai.APIConnectionError as error:
+            return self._connection_fault(error.__cause__)
+        except (openai.OpenAIError, self._http.HTTPError) as error:
+            return ChatError(FaultKind.CONNECTION, self._key.hide(f"{type(error).__name__}: {error}"))
+
+    def _read(self, content: bytes, status: int) -> ChatReply | ChatError:
+        answer = _json(content)
+        if not isinstance(answer, dict):
+            if b"<html" in content[:500].lower():
+                return self._status_fault(302, "it answers with an HTML page", None)
+            return ChatError(FaultKind.TRUNCATED, "the provider's answer is no whole JSON")
+        if answer.get("error"):  # some gateways report the error of a provider behind them as a success
+            code = answer["error"].get("code") if isinstance(answer["error"], dict) else None
+            return self._status_fault(code if isinstance(code, int) and code >= 400 else 502, answer, None)
+        reply = _chat_reply(answer, self._key.hide)
+        if reply is None:
+            return ChatError(
+                FaultKind.TRUNCATED, f"the provider's answer ({status}) holds no choice with a message"
+            )
+        return reply
+
+    def _status_fault(self, status: int, body: object, asked: float | None) -> ChatError:
+        endpoint = self._endpoint
+        fault = status_fault(
+            status,
+            body,
+            asked,
+            spec=endpoint.spec,
+            base_url=endpoint.base_url,
+            key_variable=endpoint.provider.key_variable,
+        )
+        return ChatError(fault.kind, self._key.hide(str(fault)), fault.retry_after)
+
+    def _connection_fault(self, cause: BaseException | None) -> ChatError:
+        why = self._key.hide(str(cause or "no reason given"))
+        if isinstance(cause, self._http.ConnectError):
+            return ChatError(FaultKind.UNREACHABLE, f"nothing answers at {self._endpoint.base_url} ({why})")
+        if isinstance(cause, self._http.RemoteProtocolError) and re.search("body|incomplete", why):
+            return ChatError(FaultKind.TRUNCATED, f"the answer broke off ({why})")
+        return ChatError(FaultKind.CONNECTION, f"the connection broke ({why})")
+
+
+class _Deadline:
+    """Bounds a whole request; the library's own limit starts anew with every piece that arrives."""
+
+    def __init__(self, seconds: float, http: Any) -> None:
+        class Stream(http.SyncByteStream):  # type: ignore[misc]  # the library is found when it runs
+            """A body that ends in a timeout once its time is up."""
+
+            def __init__(self, inner: Any, until: float) -> None:
+                self._inner, self._until = inner, until
+
+            def __iter__(self) -> Any:
+                for piece in self._inner:
+                    if time.monotonic() > self._until:
+                        raise http.ReadTimeout("the body took too long")
+                    yield piece
+
+            def close(self) -> None:
+                self._inner.close()
+
+        self._seconds = seconds
+        self._stream: Callable[[Any, float], Any] = Stream
+
+    def begin(self, request: Any) -> None:
+        request.extensions["turnwise_until"] = time.monotonic() + self._seconds
+
+    def bound(self, response: Any) -> None:
+        response.stream = self._stream(response.stream, response.request.extensions["turnwise_until"])
+
+
+def _json(content: bytes) -> object:
+    """Return a body as JSON values, or as text where it is no JSON."""
+    try:
+        value: object = json.loads(content)
+    except (ValueError, RecursionError):
+        return content.decode("utf-8", "replace")
+    return value
+
+
+def _chat_reply(answer: dict[str, Any], hide: Callable[[str], str]) -> ChatReply | None:
+    """Return the reply in an answer, or None where it has none; a key that a server sends back is hidden."""
+    choices = answer.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict) or choice.get("finish_reason") == "error":
+        return None
+    content = message.get("content")
+    if isinstance(content, list):  # some providers answer in parts
+        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    usage = answer.get("usage")
+    counts = usage if isinstance(usage, dict) else {}
+    finish, refusal = choice.get("finish_reason"), message.get("refusal")
+    return ChatReply(
+        text=hide(content) if isinstance(content, str) else "",
+        model=hide(str(answer.get("model") or "")),
+        finish_reason=hide(finish) if isinstance(finish, str) else None,
+        refusal=hide(refusal) if isinstance(refusal, str) and refusal else None,
+        prompt_tokens=_count(counts.get("prompt_tokens")),
+        completion_tokens=_count(counts.get("completion_tokens")),
+    )
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,132 @@
+"""How a language model is asked: what a person may set."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from turnwise.conversation.json_values import json_object
+from turnwise.errors import ConversationError, UsageError
+
+STRUCTURED = ("json_schema", "json_object", "none")
+"""Ways of asking for JSON: by a schema, as any object, or in words alone."""
+
+RESERVED = (
+    "model",
+    "messages",
+    "stream",
+    "n",
+    "temperature",
+    "response_format",
+    "max_tokens",
+    "max_completion_tokens",
+)
+"""Fields of a request that have a setting of their own, or that the observer relies on."""
+
+
+@dataclass(frozen=True, slots=True)
+class LlmSettings:
+    """Settings of the observer ``llm``; no key is among them, keys come from the environment.
+
+    Args:
+        base_url: where to send requests, instead of the provider's own; without user name, password or query.
+        temperature: 0 to 2; None where the model takes none, as some reasoning models do.
+        max_tokens: tokens that a reply may have, at least 64.
+        structured: how to ask for JSON, one of `STRUCTURED`; None for what the provider honours.
+        extra: further fields of the request body, JSON values, such as ``{"reasoning_effort": "low"}``.
+        repeats: how often each score is asked for, at least 1; the score is the mean.
+        max_retries: how often a request is sent again after a fault that may pass, at least 0.
+        timeout: seconds that a request may take from sending to the end of its reply, above 0.
+        budget_usd: most US dollars that this observer may spend; None for no limit. It counts from when the
+            observer is built: what an earlier run spent is not in it.
+        cache: whether a reply in the journal is used instead of asking again.
+        max_failures_in_row: failed calls in a row after which the run stops; 0 for never.
+        providers_file: a TOML file that adds to the table of providers; None for the user's own, if there is one.
+        prices_file: the same for the table of prices.
+
+    Raises:
+        UsageError: a value that can't be.
+
+    >>> LlmSettings(repeats=3).repeats
+    3
+    """
+
+    base_url: str | None = None
+    temperature: float | None = 0.0
+    max_tokens: int = 1024
+    structured: str | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+    repeats: int = 1
+    max_retries: int = 8
+    timeout: float = 120.0
+    budget_usd: float | None = None
+    cache: bool = True
+    max_failures_in_row: int = 20
+    providers_file: Path | None = None
+    prices_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.base_url is not None:
+            check_url(self.base_url, "base URL")
+        _within("temperature", self.temperature, 0, 2)
+        _at_least("max_tokens", self.max_tokens, 64)
+        _at_least("repeats", self.repeats, 1)
+        _at_least("max_retries", self.max_retries, 0)
+        _at_least("max_failures_in_row", self.max_failures_in_row, 0)
+        _within("timeout", self.timeout, 0.001, 86_400)
+        _within("budget", self.budget_usd, 0, math.inf)
+        if self.structured is not None and self.structured not in STRUCTURED:
+            raise UsageError(f"structured must be one of {', '.join(STRUCTURED)}, not {self.structured!r}")
+        taken = sorted(set(self.extra) & set(RESERVED))
+        if taken:
+            raise UsageError(f"extra field {taken[0]!r} is not free: {', '.join(RESERVED)} are set otherwise")
+        try:
+            object.__setattr__(self, "extra", json_object(self.extra, "extra"))
+        except ConversationError as error:
+            raise UsageError(str(error)) from error
+
+
+def check_url(url: str, what: str) -> str:
+    """Return a base URL without its last slash, or refuse it; the message never shows what may be a secret.
+
+    Args:
+        url: ``http`` or ``https``, with host and, mostly, a path such as ``/v1``.
+        what: what the URL is, for messages.
+
+    Raises:
+        UsageError: no such URL, or one that carries a user name, a password, a query or a fragment.
+
+    >>> check_url("http://localhost:8000/v1/", "base URL")
+    'http://localhost:8000/v1'
+    """
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and not re.search(r"[\s\x00-\x1f]", url)
+        _ = parts.port
+    except ValueError:
+        fine = False
+    if not fine:
+        raise UsageError(f"{what} must look like https://host/v1 or http://localhost:8000/v1")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise UsageError(
+            f"{what} of {parts.hostname} carries a user name, password, query or fragment: it is stored with the "
+            "run, so leave them out; a key belongs in the provider's environment variable"
+        )
+    return url.rstrip("/")
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UsageError(f"{name} must be a whole number, at least {least}, not {value!r}")
+
+
+def _within(name: str, value: float | None, least: float, most: float) -> None:
+    if value is None:
+        return
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or math.isnan(value) or not least <= value <= most:
+        raise UsageError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")

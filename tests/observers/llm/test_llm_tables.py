@@ -1,0 +1,254 @@
+"""Specifications, settings, and the tables of providers and prices."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import date
+
+import pytest
+
+from turnwise.errors import ObserverError, UnknownNameError, UsageError
+from turnwise.observers import build_observer, list_observers
+from turnwise.observers.llm import LlmObserver, LlmSettings, prices, providers, resolve
+from turnwise.observers.llm.tables import user_file
+
+
+class TestSpecification:
+    @pytest.mark.parametrize(
+        ("argument", "provider", "model"),
+        [
+            ("openai/gpt-4.1-mini", "openai", "gpt-4.1-mini"),
+            ("ollama/qwen3:8b", "ollama", "qwen3:8b"),
+            ("openrouter/meta-llama/llama-3.3-70b", "openrouter", "meta-llama/llama-3.3-70b"),
+            ("openrouter/qwen/qwen3-32b:free", "openrouter", "qwen/qwen3-32b:free"),
+            ("vllm/Qwen/Qwen3-8B-AWQ", "vllm", "Qwen/Qwen3-8B-AWQ"),
+        ],
+    )
+    def test_names_provider_and_model(self, argument, provider, model):
+        endpoint = resolve(argument)
+        assert (endpoint.provider.name, endpoint.model, endpoint.spec) == (provider, model, f"llm:{argument}")
+
+    @pytest.mark.parametrize("argument", [None, "", "openai", "openai/", "/gpt", "openai/gpt 4", "openai/a\nb"])
+    def test_without_provider_or_model_says_how_to_write_it(self, argument):
+        with pytest.raises(ObserverError, match=r"such as llm:openai/gpt-4\.1-mini or llm:ollama/qwen3:8b"):
+            LlmObserver(argument)
+
+    def test_an_unknown_provider_is_named_with_what_is_near(self):
+        with pytest.raises(UnknownNameError, match="unknown provider 'openia'; did you mean 'openai'"):
+            resolve("openia/gpt-4.1")
+
+    def test_builds_an_observer_by_its_name(self, monkeypatch):
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+        observer = build_observer("llm:openai/gpt-4.1-mini")
+        assert isinstance(observer, LlmObserver)
+        assert observer.spec == "llm:openai/gpt-4.1-mini"
+        built = LlmObserver.build("openai/gpt-4.1-mini", LlmSettings(temperature=0.4))
+        assert built.parameters["temperature"] == 0.4
+        with pytest.raises(ObserverError, match="needs a provider and a model"):
+            build_observer("llm")
+
+    def test_is_listed_with_what_it_needs(self):
+        info = {info.name: info for info in list_observers()}["llm"]
+        assert (info.independent, info.deterministic, str(info.workers)) == (True, False, "threads")
+        assert 'pip install "turnwise[llm]"' in info.needs
+        assert len(info.contexts) == 4
+
+    def test_without_the_sdk_says_what_to_install(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "openai", None)
+        with pytest.raises(ObserverError, match=r'pip install "turnwise\[llm\]"'):
+            LlmObserver("ollama/qwen3:8b")
+
+
+def test_nothing_heavy_is_loaded_before_a_model_is_asked():
+    code = (
+        "import sys, turnwise.observers.llm as llm\n"
+        "llm.resolve('openai/gpt-4.1-mini').estimate\n"
+        "print(*{'openai', 'pydantic', 'httpx', 'httpx2', 'numpy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"temperature": 2.5}, "temperature must be a number from 0 to 2, not 2.5"),
+            ({"temperature": float("nan")}, "temperature must be a number"),
+            ({"temperature": True}, "temperature must be a number"),
+            ({"max_tokens": 10}, "max_tokens must be a whole number, at least 64, not 10"),
+            ({"max_tokens": 100.0}, "max_tokens must be a whole number"),
+            ({"repeats": 0}, "repeats must be a whole number, at least 1, not 0"),
+            ({"max_retries": -1}, "max_retries must be a whole number, at least 0"),
+            ({"max_failures_in_row": -1}, "max_failures_in_row must be"),
+            ({"timeout": 0}, "timeout must be a number from 0.001"),
+            ({"budget_usd": -1}, "budget must be a number from 0"),
+            ({"budget_usd": float("nan")}, "budget must be a number from 0"),
+            ({"structured": "xml"}, "structured must be one of json_schema, json_object, none, not 'xml'"),
+            ({"extra": {"messages": []}}, "extra field 'messages' is not free"),
+            ({"extra": {"x": object()}}, "use JSON values only"),
+            ({"base_url": "localhost:8000"}, "base URL must look like https://host/v1"),
+            ({"base_url": "ftp://host/v1"}, "base URL must look like"),
+            ({"base_url": "http://"}, "base URL must look like"),
+            ({"base_url": "http://host:99999999/v1"}, "base URL must look like"),
+            ({"base_url": "http://ho st/v1"}, "base URL must look like"),
+        ],
+        ids=str,
+    )
+    def test_that_can_t_be_are_refused(self, wrong, message):
+        with pytest.raises(UsageError) as raised:
+            LlmSettings(**wrong)
+        assert message in str(raised.value)
+
+    @pytest.mark.parametrize(
+        ("argument", "settings", "sent"),
+        [
+            (
+                "openai/x",
+                {},
+                {"response_format": "json_schema", "max_completion_tokens": 1024, "temperature": 0.0},
+            ),
+            ("anthropic/x", {}, {"response_format": None, "max_tokens": 1024, "temperature": 0.0}),
+            ("groq/x", {"temperature": None}, {"response_format": "json_object", "max_completion_tokens": 1024}),
+            (
+                "groq/x",
+                {"structured": "none", "max_tokens": 99},
+                {"max_completion_tokens": 99, "temperature": 0.0},
+            ),
+            (
+                "vllm/x",
+                {"extra": {"top_k": 1}},
+                {"response_format": "json_schema", "max_tokens": 1024, "top_k": 1},
+            ),
+        ],
+        ids=str,
+    )
+    def test_reach_the_provider_in_the_form_that_it_honours(self, server, make, score, argument, settings, sent):
+        score(make(argument, **settings))
+        (body,) = server.requests
+        assert body["model"] == "x"
+        kind = body.pop("response_format", {}).get("type")
+        assert kind == sent.pop("response_format", None)
+        assert sent.items() <= body.items()
+        assert {"temperature", "max_tokens", "max_completion_tokens"} & set(body) - set(sent) <= {"temperature"}
+
+    def test_the_schema_asks_for_the_reason_first_and_for_three_numbers(self, server, make, score):
+        score(make())
+        schema = server.requests[0]["response_format"]["json_schema"]
+        assert schema["strict"] is True
+        assert list(schema["schema"]["properties"]) == schema["schema"]["required"] == ["reasoning", "T", "I", "F"]
+        assert schema["schema"]["additionalProperties"] is False
+
+    def test_a_base_url_takes_the_place_of_the_provider_s(self):
+        assert resolve("openai/x", LlmSettings(base_url="http://localhost:8000/v1/")).base_url == (
+            "http://localhost:8000/v1"
+        )
+        assert resolve("openai/x").base_url == "https://api.openai.com/v1"
+
+
+class TestProviders:
+    def test_those_that_ship(self):
+        known = providers()
+        wanted = {"openai", "anthropic", "gemini", "together", "groq", "openrouter", "ollama", "vllm"}
+        assert wanted <= set(known)
+        for provider in known.values():
+            local = provider.base_url.startswith("http://localhost:")
+            assert local or provider.base_url.startswith("https://")
+            assert local or (provider.key_variable.endswith("_API_KEY") and not provider.key_optional)
+
+    def test_a_file_adds_and_replaces(self, tmp_path):
+        file = tmp_path / "mine.toml"
+        file.write_text(
+            '[mine]\nbase_url = "https://llm.example/v1/"\nkey_variable = "MY_KEY"\nstructured = "json_object"\n'
+            '[ollama]\nbase_url = "http://gpu:11434/v1"\n'
+        )
+        endpoint = resolve("mine/x", LlmSettings(providers_file=file))
+        assert (endpoint.base_url, endpoint.structured) == ("https://llm.example/v1", "json_object")
+        assert endpoint.key({"MY_KEY": "sk-123456"}).reveal() == "sk-123456"
+        known = providers(file)
+        assert known["ollama"].base_url == "http://gpu:11434/v1"
+        assert known["groq"] == providers()["groq"]
+
+    def test_the_user_s_own_file_is_found(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        assert "mine" not in providers()
+        (tmp_path / "turnwise").mkdir()
+        (tmp_path / "turnwise/providers.toml").write_text('[mine]\nbase_url = "https://llm.example/v1"\n')
+        assert "mine" in providers()
+
+    def test_where_the_user_s_own_file_is(self, tmp_path):
+        assert user_file("x.toml", {"HOME": "/home/u"}).as_posix() == "/home/u/.config/turnwise/x.toml"
+        assert user_file("x.toml", {"HOME": "/h", "XDG_CONFIG_HOME": "/c"}).as_posix() == "/c/turnwise/x.toml"
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("[mine\n", "no valid TOML"),
+            ("mine = 3\n", r"\[mine\] must be a table with base_url"),
+            ('[mine]\nurl = "https://x/v1"\n', r"\[mine\] has no key 'url'; known: base_url"),
+            ("[mine]\n", r"\[mine\] base_url must look like https://host/v1"),
+            ("[mine]\nbase_url = 3\n", "base_url must be text"),
+            ('[mine]\nbase_url = "https://x/v1"\nkey_optional = "yes"\n', "key_optional must be true or false"),
+            ('[mine]\nbase_url = "https://x/v1"\nstructured = "xml"\n', "structured must be one of json_schema"),
+            ('[mine]\nbase_url = "https://x/v1"\ntoken_limit = "n"\n', "token_limit must be one of max_tokens"),
+            ('["my own"]\nbase_url = "https://x/v1"\n', "the name of a provider has letters"),
+        ],
+    )
+    def test_a_file_that_is_wrong_says_where(self, tmp_path, text, message):
+        file = tmp_path / "mine.toml"
+        file.write_text(text)
+        with pytest.raises(ObserverError, match=message) as raised:
+            providers(file)
+        assert str(file) in str(raised.value)
+
+    def test_a_file_that_is_named_has_to_be_there(self, tmp_path):
+        with pytest.raises(ObserverError, match=r"can't read .*nowhere\.toml: No such file"):
+            providers(tmp_path / "nowhere.toml")
+
+
+class TestPrices:
+    def test_those_that_ship_are_dated_and_of_known_providers(self):
+        table = prices()
+        known = providers()
+        assert table.find("openai", "gpt-4.1-mini").input == 0.40
+        for name, price in table.entries.items():
+            assert name.partition("/")[0] in known
+            assert date(2025, 1, 1) <= price.as_of <= date(2030, 1, 1)
+            assert 0 <= price.input <= price.output
+
+    def test_a_dated_name_has_the_price_of_its_model_and_another_model_has_not(self):
+        table = prices()
+        for name in ("gpt-4.1-mini-2025-04-14", "gpt-4.1-mini"):
+            assert table.find("openai", name) == table.find("openai", "gpt-4.1-mini")
+        assert table.find("anthropic", "claude-haiku-4-5-20251001").output == 5.0
+        for name in ("gpt-4.1-mini-turbo", "gpt-4", "*"):
+            assert table.find("openai", name) is None
+        assert table.find("ollama", "whatever:7b").input == 0.0
+
+    def test_a_file_overrides(self, tmp_path):
+        file = tmp_path / "prices.toml"
+        file.write_text(
+            '["openai/gpt-4.1-mini"]\ninput = 9\noutput = 10.5\nas_of = 2026-01-02\n'
+            '["groq/*"]\ninput = 0.5\noutput = 0.5\nas_of = 2026-01-02\n'
+        )
+        assert resolve("openai/gpt-4.1-mini", LlmSettings(prices_file=file)).price.output == 10.5
+        assert resolve("groq/anything", LlmSettings(prices_file=file, budget_usd=1)).price.input == 0.5
+        assert resolve("openai/gpt-4.1", LlmSettings(prices_file=file)).price == resolve("openai/gpt-4.1").price
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ('["openai/x"]\ninput = 1\noutput = -1\nas_of = 2026-01-01\n', "output must be US dollars"),
+            ('["openai/x"]\ninput = "1"\noutput = 1\nas_of = 2026-01-01\n', "input must be US dollars"),
+            ('["openai/x"]\ninput = inf\noutput = 1\nas_of = 2026-01-01\n', "input must be US dollars"),
+            ('["openai/x"]\ninput = 1\noutput = 1\n', "as_of must be the day of the price"),
+            ('["openai/x"]\ninput = 1\noutput = 1\nas_of = "today"\n', "as_of must be the day"),
+            ("[x]\ninput = 1\noutput = 1\nas_of = 2026-01-01\n", "must be named after provider and model"),
+        ],
+    )
+    def test_a_file_that_is_wrong_says_where(self, tmp_path, text, message):
+        file = tmp_path / "prices.toml"
+        file.write_text(text)
+        with pytest.raises(ObserverError, match=message):
+            prices(file)
