@@ -3,13 +3,15 @@
     TurnwiseError                 something a user can understand and mend
     ├── UsageError                the request itself was wrong (exit code 2)
     │   ├── UnknownNameError      no principle, detector, observer, run ... of that name
-    │   └── DetectorError         a detector that can't be built
+    │   ├── DetectorError         a detector that can't be built
+    │   └── PatternError          a pattern that can't be read, or does not fit together
     ├── ScoreError                T, I or F is not a finite number in [0, 1]
     ├── ConversationError         a conversation or turn that can't be
     ├── DatasetError              a data set file that can't be read
     ├── ObserverError             an observer that can't be built or can't score
     ├── PrincipleError            a principle folder that can't be read
     ├── PluginError               an installed plug-in that can't be loaded
+    ├── SessionError              settings, a state or records of session memory that can't be
     └── StoreError                the record can't be opened, read or written
         ├── StoreLockedError      another process holds it
         ├── StoreCorruptError     the file is damaged, or no store at all
@@ -25,6 +27,12 @@ from collections.abc import Iterable
 
 _SHOWN = 12
 """Names that a message lists at most."""
+
+_LINE_SHOWN = 100
+"""Characters of a line that an error shows at most; of a longer one it shows the part around the error."""
+
+_BEFORE_CARET = 60
+"""Characters of such a long line before the error."""
 
 
 class TurnwiseError(Exception):
@@ -79,12 +87,52 @@ class DetectorError(UsageError):
     """A detector that can't be built from what was given."""
 
 
+class PatternError(UsageError):
+    """A pattern that can't be read, or whose parts don't fit together.
+
+    Args:
+        reason: what is wrong and what to do, in a line.
+        text: the expression, where the error was found in a text.
+        offset: characters of the text before the place of the error.
+        width: characters that the error is about.
+
+    >>> print(PatternError("unknown function 'peek'", "peek(F) > 0.5", 0, 4))
+    column 1: unknown function 'peek'
+      peek(F) > 0.5
+      ^^^^
+    """
+
+    def __init__(self, reason: str, text: str | None = None, offset: int = 0, width: int = 1) -> None:
+        self.reason = reason
+        self.text = text
+        self.line: int | None = None
+        self.column: int | None = None
+        super().__init__(reason if text is None else self._placed(text, offset, width))
+
+    def _placed(self, text: str, offset: int, width: int) -> str:
+        lines = text[:offset].split("\n")
+        self.line, self.column = len(lines), len(lines[-1]) + 1
+        shown = text.split("\n")[self.line - 1]
+        start = max(0, self.column - 1 - _BEFORE_CARET) if len(shown) > _LINE_SHOWN else 0
+        end = start + _LINE_SHOWN
+        line = "".join(character if character.isprintable() else " " for character in shown[start:end])
+        lead, tail = "…" if start else "", "…" if end < len(shown) else ""
+        at = self.column - 1 - start + len(lead)
+        caret = "^" * max(1, min(width, len(lead) + len(line) - at))
+        where = f"line {self.line}, column {self.column}" if "\n" in text else f"column {self.column}"
+        return f"{where}: {self.reason}\n  {lead}{line}{tail}\n  {' ' * at}{caret}"
+
+
 class PrincipleError(TurnwiseError):
     """A principle folder that can't be read."""
 
 
 class PluginError(TurnwiseError):
     """An installed plug-in that can't be loaded."""
+
+
+class SessionError(TurnwiseError, ValueError):
+    """Settings, a state or records of session memory that can't be."""
 
 
 class StoreError(TurnwiseError):

@@ -1,0 +1,240 @@
+"""Live evaluation: constant time and memory a turn, and a state of JSON values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
+
+from turnwise.errors import PatternError
+from turnwise.patterns.expression import Expression, require
+from turnwise.patterns.functions import Kind
+from turnwise.patterns.program import Program
+from turnwise.patterns.verdict import holds, margin
+from turnwise.scoring import TurnScores
+
+State = dict[str, Any]
+"""What is kept of a conversation: JSON values only."""
+
+
+class PatternValue(NamedTuple):
+    """What an expression says after a turn.
+
+    Args:
+        holds: whether it holds at this turn; of a number always False.
+        margin: by how much it holds, above 0, or fails to, below 0: of ``x > c`` and ``x >= c`` it is x - c, of
+            ``x < c`` and ``x <= c`` it is c - x, of ``not`` the negative; the least of the parts of ``and``,
+            the greatest of ``or``, the k-th greatest of ``k_of``; of ``any`` the greatest so far, of ``all``
+            the least. At exactly 0 the comparison itself decides. None where nothing could be compared, and of
+            a number.
+        value: the number, of an expression that is one; None where it is undefined, and of a condition.
+    """
+
+    holds: bool
+    margin: float | None = None
+    value: float | None = None
+
+
+_NOT_EVALUATED = PatternValue(False)
+
+
+class Evaluator:
+    """An expression made ready for evaluation. It keeps nothing of a conversation, so one serves many at once.
+
+    A step costs the same at turn 10,000 as at turn 10, and the state stays as small.
+
+    Args:
+        expression: a condition or a number.
+
+    >>> from turnwise.patterns import parse
+    >>> from turnwise.scoring import Score
+    >>> evaluator = Evaluator(parse("delta(reciprocity.F) > 0.25"))
+    >>> state = evaluator.start()
+    >>> for turn, F in enumerate((0.25, 0.5, 1.0), start=1):
+    ...     print(evaluator.update(state, TurnScores(turn, {"reciprocity": Score(T=0.5, I=0.2, F=F)})))
+    PatternValue(holds=False, margin=None, value=None)
+    PatternValue(holds=False, margin=0.0, value=None)
+    PatternValue(holds=True, margin=0.25, value=None)
+    """
+
+    __slots__ = ("_fresh", "_holds", "_margin", "_number", "_program", "digest", "expression")
+
+    def __init__(self, expression: Expression) -> None:
+        program = Program()
+        if expression.kind is Kind.NUMBER:
+            self._number = True
+            self._holds = self._margin = program.value(expression)
+        else:
+            self._number = False
+            self._holds, self._margin = holds(program, expression), margin(program, expression)
+        self._program, self._fresh = program, program.start()
+        self.expression = expression
+        self.digest = hashlib.sha256(repr(expression).encode()).hexdigest()[:12]
+
+    def start(self) -> State:
+        """Return the state before the first turn."""
+        return {"pattern": self.digest, "turn": 0, "cells": self._program.start()}
+
+    def update(self, state: State, scores: TurnScores) -> PatternValue:
+        """Take the scores of the next turn into the state and return what the expression says after it.
+
+        At a turn without any score nothing holds, and the state stays as it is but for the turn number.
+
+        Raises:
+            PatternError: the turn is not after the one before it, or the state belongs to another pattern.
+        """
+        if scores.turn <= state["turn"] or state["pattern"] != self.digest:
+            raise self._misused(state, scores.turn)
+        state["turn"] = scores.turn
+        if not scores.scores and not scores.response_scores:
+            return _NOT_EVALUATED
+        values = self._program.run(state["cells"], scores)
+        result = values[self._margin]
+        if self._number:
+            return PatternValue(False, None, None if result is None else float(result))
+        return PatternValue(values[self._holds], float(result) if math.isfinite(result) else None)
+
+    def run(self, turns: Iterable[TurnScores]) -> tuple[PatternValue, ...]:
+        """Return what the expression says after each turn of a conversation, from its first.
+
+        Args:
+            turns: the scores turn by turn, such as a `Trajectory`.
+        """
+        state = self.start()
+        return tuple(self.update(state, scores) for scores in turns)
+
+    def check_state(self, state: object) -> State:
+        """Return a state that was read from outside, or refuse it.
+
+        Raises:
+            PatternError: it is no state, or that of another pattern.
+        """
+        if not isinstance(state, dict) or set(state) != {"pattern", "turn", "cells"}:
+            raise PatternError("this is no state of a pattern: it has pattern, turn and cells")
+        if state["pattern"] != self.digest:
+            raise self._misused(state, None)
+        cells, start = state["cells"], self._fresh
+        if (
+            type(state["turn"]) is not int
+            or not isinstance(cells, list)
+            or len(cells) != len(start)
+            or any(
+                not isinstance(cell, list) or len(cell) != len(fresh)
+                for cell, fresh in zip(cells, start, strict=True)
+            )
+        ):
+            raise PatternError("the state of the pattern is damaged; start the conversation again")
+        return state
+
+    def __reduce__(self) -> tuple[type[Evaluator], tuple[Expression]]:
+        return Evaluator, (self.expression,)
+
+    def _misused(self, state: State, turn: int | None) -> PatternError:
+        if state["pattern"] != self.digest:
+            return PatternError(f"the state is not of the pattern {self.expression}, but of another one")
+        return PatternError(f"turn {turn} came after turn {state['turn']}; turns come in order, each once")
+
+
+class Stream:
+    """A pattern in one live conversation.
+
+    Args:
+        expression: a condition or a number.
+
+    >>> from turnwise.patterns import series
+    >>> from turnwise.scoring import Score
+    >>> stream = (series("reciprocity").F > 0.5).stream()
+    >>> stream.update(TurnScores(1, {"reciprocity": Score(0.1, 0.2, 0.75)})).holds
+    True
+    """
+
+    __slots__ = ("_evaluator", "_state")
+
+    def __init__(self, expression: Expression) -> None:
+        self._evaluator = Evaluator(expression)
+        self._state = self._evaluator.start()
+
+    @property
+    def expression(self) -> Expression:
+        """What is evaluated."""
+        return self._evaluator.expression
+
+    def update(self, scores: TurnScores) -> PatternValue:
+        """Take the scores of the next turn and return what the pattern says after it.
+
+        Raises:
+            PatternError: the turn is not after the one before it.
+        """
+        return self._evaluator.update(self._state, scores)
+
+    def to_json(self) -> str:
+        """Return the state as JSON; at most 1 KB for a pattern of five functions without long windows."""
+        return json.dumps(self._state, separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, expression: Expression, text: str) -> Self:
+        """Return the stream that goes on where another left off.
+
+        Args:
+            expression: the same expression.
+            text: what `to_json` gave.
+
+        Raises:
+            PatternError: it is no state, or that of another pattern.
+        """
+        stream = cls(expression)
+        try:
+            state = json.loads(text)
+        except ValueError as error:
+            raise PatternError(f"the state of a pattern is JSON; this is not: {error}") from error
+        stream._state = stream._evaluator.check_state(state)
+        return stream
+
+
+class Match(NamedTuple):
+    """Whether a trajectory matches a pattern.
+
+    Args:
+        turn: the first turn at which it holds, or None: it matches "ever" where there is one.
+        final: whether it holds at the last evaluated turn.
+    """
+
+    turn: int | None
+    final: bool
+
+    @property
+    def ever(self) -> bool:
+        """Whether it holds at some turn: what a live guard would have seen."""
+        return self.turn is not None
+
+
+def match(pattern: Expression, turns: Iterable[TurnScores]) -> Match:
+    """Return whether the turns of a conversation match a pattern, ever and finally.
+
+    Args:
+        pattern: a condition.
+        turns: the scores turn by turn, such as a `Trajectory`.
+
+    Raises:
+        PatternError: the expression is a number.
+
+    >>> from turnwise.patterns import parse
+    >>> from turnwise.scoring import Score
+    >>> turns = [TurnScores(turn, {"a": Score(0.5, 0.2, F)}) for turn, F in enumerate((0.2, 0.9, 0.1), start=1)]
+    >>> match(parse("F > 0.5"), turns)
+    Match(turn=2, final=False)
+    """
+    require(Kind.CONDITION, pattern, "match")
+    evaluator = Evaluator(pattern)
+    state = evaluator.start()
+    first: int | None = None
+    final = False
+    for scores in turns:
+        value = evaluator.update(state, scores)
+        if value.holds and first is None:
+            first = scores.turn
+        if scores.scores or scores.response_scores:
+            final = value.holds
+    return Match(first, final)

@@ -1,0 +1,221 @@
+"""Named patterns: a definition with parameters, and the collections that names are looked up in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from turnwise.errors import PatternError, UnknownNameError
+from turnwise.patterns.expression import Expression
+from turnwise.patterns.parser import BUILT_IN, parse_in
+from turnwise.patterns.printer import PLAIN_NAME
+from turnwise.patterns.reader import Context
+from turnwise.patterns.tree import Named
+from turnwise.plugins import Registry
+from turnwise.scoring import Score, TurnScores
+
+Triple = tuple[float, float, float]
+"""T, I and F."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPattern:
+    """A pattern with a name, so that a person can say it in a word.
+
+    Args:
+        name: in snake_case; no word of the language.
+        expression: its text; may use its parameters and other named patterns.
+        description: what it catches and why, in a few sentences.
+        reference: where it comes from.
+        parameters: default by parameter, each an expression as text: a number, a series, a condition.
+        version: changes whenever expression or defaults change.
+        example: T, I, F by principle, turn by turn with None for a gap, of a conversation that it matches.
+
+    Raises:
+        PatternError: a name that can't be.
+    """
+
+    name: str
+    expression: str
+    description: str
+    reference: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    version: str = "1"
+    example: Mapping[str, tuple[Triple | None, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        words = [("pattern", self.name), *(("parameter", parameter) for parameter in self.parameters)]
+        for what, name in words:
+            if not PLAIN_NAME.fullmatch(name):
+                raise PatternError(f"the name of a {what} has letters, digits and _ only, not {name!r}")
+            if name in BUILT_IN:
+                raise PatternError(f"a {what} can't be called {name!r}: that word means something already")
+
+    @property
+    def usage(self) -> str:
+        """How it is written with its parameters, each at its default."""
+        given = ", ".join(f"{name}={default}" for name, default in self.parameters.items())
+        return f"{self.name}({given})" if given else self.name
+
+    def example_turns(self) -> tuple[TurnScores, ...]:
+        """Return the turns of the example, for `match` or `Evaluator.run`; none where there is no example."""
+        length = max(map(len, self.example.values()), default=0)
+        return tuple(
+            TurnScores(
+                index + 1,
+                {name: Score(*row) for name, turns in self.example.items() if (row := turns[index]) is not None},
+            )
+            for index in range(length)
+        )
+
+
+class Library:
+    """Named patterns by name, with another collection behind them.
+
+    Args:
+        patterns: the patterns; a name that `behind` has as well is an error.
+        behind: where names are looked up that are not among them; nothing by default.
+
+    Raises:
+        PatternError: two patterns of one name.
+
+    >>> mine = NamedPattern("doubt", "streak(I > 0.5) >= turns", "Doubt that lasts.", "ours", {"turns": "2"})
+    >>> Library([mine]).get("doubt").usage
+    'doubt(turns=2)'
+    """
+
+    def __init__(self, patterns: Iterable[NamedPattern] = (), behind: Library | None = None) -> None:
+        self._patterns: dict[str, NamedPattern] = {}
+        self._behind = behind
+        for pattern in patterns:
+            if pattern.name in self:
+                raise PatternError(f"there are two patterns called {pattern.name!r}; rename one")
+            self._patterns[pattern.name] = pattern
+
+    def names(self) -> tuple[str, ...]:
+        """Return every name, sorted."""
+        return tuple(sorted({*self._patterns, *(self._behind.names() if self._behind else ())}))
+
+    def get(self, name: str) -> NamedPattern:
+        """Return the pattern of that name.
+
+        Raises:
+            UnknownNameError: there is none.
+        """
+        if name in self._patterns:
+            return self._patterns[name]
+        if self._behind is not None and name in self._behind:
+            return self._behind.get(name)
+        raise UnknownNameError("pattern", name, self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._patterns or (self._behind is not None and name in self._behind)
+
+    def __iter__(self) -> Iterator[NamedPattern]:
+        return (self.get(name) for name in self.names())
+
+    def check(self) -> None:
+        """Read every definition with its defaults.
+
+        Raises:
+            PatternError: one can't be read; the message names it.
+        """
+        for pattern in self._patterns.values():
+            expand(pattern, {}, Context(self))
+
+
+class _Installed(Library):
+    """The patterns that installed packages add through the entry-point group ``turnwise.patterns``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._registry: Registry[NamedPattern] = Registry("pattern", "turnwise.patterns")
+        self._names: tuple[str, ...] | None = None
+
+    def names(self) -> tuple[str, ...]:
+        # Looking through the installed packages takes milliseconds, and every unknown word asks.
+        if self._names is None:
+            self._names = self._registry.names()
+        return self._names
+
+    def get(self, name: str) -> NamedPattern:
+        return self._registry.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+
+@cache
+def default_library() -> Library:
+    """Return the patterns that ship with turnwise and those of installed packages.
+
+    >>> "gradual_drift" in default_library()
+    True
+    """
+    from turnwise.patterns.files import shipped_patterns
+
+    return Library(shipped_patterns(), _Installed())
+
+
+def named(name: str, /, *, patterns: Library | None = None, **arguments: Expression | float) -> Named:
+    """Return a named pattern, with some of its parameters given.
+
+    Args:
+        name: its name.
+        patterns: where it is looked up; `default_library` by default.
+        arguments: value by parameter; the others are at their default.
+
+    Raises:
+        UnknownNameError: no pattern has that name.
+        PatternError: it has no such parameter, or a value does not fit.
+
+    >>> print(named("gradual_drift", limit=0.05))
+    gradual_drift(limit=0.05)
+    """
+    from turnwise.patterns.expression import lifted
+
+    library = default_library() if patterns is None else patterns
+    values = {parameter: lifted(value) for parameter, value in arguments.items()}
+    return expand(library.get(name), values, Context(library))
+
+
+def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: Context) -> Named:
+    """Return a named pattern with the expression that it stands for.
+
+    Args:
+        pattern: its definition.
+        arguments: value by parameter; the others are at their default.
+        context: what the text that names it is read with.
+
+    Raises:
+        PatternError: it can't be read with these arguments, or stands for itself.
+    """
+    if pattern.name in context.within:
+        chain = " → ".join([*context.within, pattern.name])
+        raise PatternError(f"{pattern.name} is defined by itself: {chain}")
+    for parameter in arguments:
+        if parameter not in pattern.parameters:
+            raise PatternError(f"{pattern.name} has no parameter {parameter!r}: {pattern.usage}")
+    given = tuple((parameter, arguments[parameter]) for parameter in pattern.parameters if parameter in arguments)
+    if (pattern.name, given) in context.expanded:
+        return context.expanded[pattern.name, given]
+    inner = replace(context, bound={}, within=(*context.within, pattern.name))
+    bound: dict[str, Expression] = {}
+    for parameter, text in pattern.parameters.items():
+        # A default that is not used may be about a principle that is not there.
+        known = None if parameter in arguments else context.principles
+        default = _read(pattern, f"default of {parameter}", text, replace(inner, principles=known))
+        value = arguments.get(parameter, default)
+        if value.kind is not default.kind:
+            raise PatternError(f"{parameter} of {pattern.name} is a {default.kind}, but {value} is a {value.kind}")
+        bound[parameter] = value
+    body = _read(pattern, "expression", pattern.expression, replace(inner, bound=bound))
+    return context.expanded.setdefault((pattern.name, given), Named(pattern.name, given, body))
+
+
+def _read(pattern: NamedPattern, what: str, text: str, context: Context) -> Expression:
+    try:
+        return parse_in(text, context)
+    except PatternError as error:
+        raise PatternError(f"{what} of {pattern.name}, {text!r}: {error.reason}") from error

@@ -1,0 +1,344 @@
+"""From text to tree: operator precedence after V. R. Pratt, "Top down operator precedence", POPL 1973.
+
+Loosest to tightest: ``or``, ``and``, ``not``, comparisons (which don't chain), ``+ -``, ``* /``, the sign.
+Every error names its column.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from turnwise.conversation import Side
+from turnwise.errors import PatternError
+from turnwise.patterns.build import TRUST
+from turnwise.patterns.expression import MAX_DEPTH, Expression, mismatch
+from turnwise.patterns.functions import SIGNATURES, Function, Kind
+from turnwise.patterns.lexer import Token
+from turnwise.patterns.printer import AND, COMPARE, NOT, OR, PRODUCT, SIGN, SUM
+from turnwise.patterns.reader import Context, Part, Reader, unknown
+from turnwise.patterns.tree import (
+    COMPARISONS,
+    COMPONENTS,
+    And,
+    Arithmetic,
+    Call,
+    Comparison,
+    KOf,
+    Length,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Series,
+    TurnNumber,
+)
+
+if TYPE_CHECKING:
+    from turnwise.patterns.named import Library
+
+_FUNCTIONS = frozenset(Function)
+_OF_A_TURN = ("turn", "chars")
+_OF_A_SCORE = (*COMPONENTS, "trust")
+_POWERS = {
+    "or": OR,
+    "and": AND,
+    **dict.fromkeys(COMPARISONS, COMPARE),
+    "+": SUM,
+    "-": SUM,
+    "*": PRODUCT,
+    "/": PRODUCT,
+}
+
+BUILT_IN = frozenset({*Function, *_OF_A_TURN, *_OF_A_SCORE, "k_of", "and", "or", "not", "response"})
+"""Words that mean something already, and so are no name of a pattern or a parameter."""
+
+
+def parse(text: str, *, principles: Collection[str] | None = None, patterns: Library | None = None) -> Expression:
+    """Return the condition that a text says.
+
+    Args:
+        text: such as ``"slope(reciprocity.F) > 0.1"``.
+        principles: the principles that there are; any other name is an error. None takes every name.
+        patterns: the named patterns that there are; those that ship and those of installed packages by default.
+
+    Raises:
+        PatternError: it can't be read, its parts don't fit together, a name is unknown, or it is a number.
+
+    >>> parse("reciprocity.F > 0.5")
+    Comparison(operator='>', left=Series(component='F', principle='reciprocity', side=<Side.PROMPT: 'prompt'>), \
+right=Number(value=0.5))
+    >>> parse("slope(reciprocity.F) > 0.1 and reciprocity.f > 1")
+    Traceback (most recent call last):
+        ...
+    turnwise.errors.PatternError: column 44: unknown series 'f'; did you mean 'F'? known: F, I, T, balance, \
+strength, trust
+      slope(reciprocity.F) > 0.1 and reciprocity.f > 1
+                                                 ^
+    """
+    node = parse_expression(text, principles=principles, patterns=patterns)
+    if node.kind is not Kind.CONDITION:
+        start = len(text) - len(text.lstrip())
+        raise PatternError(f"a pattern is a condition, but {mismatch(node)}", text, start, len(text.strip()) or 1)
+    return node
+
+
+def parse_expression(
+    text: str, *, principles: Collection[str] | None = None, patterns: Library | None = None
+) -> Expression:
+    """Return the number or condition that a text says.
+
+    Args:
+        text: such as ``"slope(reciprocity.F)"``.
+        principles: as in `parse`.
+        patterns: as in `parse`.
+
+    Raises:
+        PatternError: it can't be read, its parts don't fit together, or a name is unknown.
+    """
+    if patterns is None:
+        from turnwise.patterns.named import default_library
+
+        patterns = default_library()
+    return parse_in(text, Context(patterns, principles))
+
+
+def parse_in(text: str, context: Context) -> Expression:
+    """Return the expression that a text says, read in the midst of something else.
+
+    Raises:
+        PatternError: as `parse_expression`.
+    """
+    return _Parser(text, context).parse()
+
+
+class _Parser(Reader):
+    """Reads one text, once."""
+
+    def __init__(self, text: str, context: Context) -> None:
+        super().__init__(text)
+        self._context = context
+        self._nesting = context.nesting
+
+    def parse(self) -> Expression:
+        if self.next.kind == "end":
+            raise PatternError("the pattern is empty; write a condition, such as peak(F) > 0.5")
+        part = self._expression(OR)
+        if self.next.kind != "end":
+            raise self.no_operator(self.next)
+        return part.node
+
+    def _expression(self, least: int) -> Part:
+        """Read operands and the operators between them that hold at least so tightly."""
+        self._nesting += 1
+        if self._nesting > MAX_DEPTH:
+            raise self.error(f"nested more than {MAX_DEPTH} levels deep; split the pattern", self.next)
+        left = self._operand()
+        while (tight := _POWERS.get(self.operator(), 0)) >= least:
+            operator = self.take()
+            if tight in (AND, OR):
+                left = self._joined(operator, left, tight)
+            elif tight == COMPARE:
+                left = self._compared(operator, left)
+            else:
+                right = self._expression(tight + 1)
+                self.demand(Kind.NUMBER, operator.text, left, right)
+                left = self.made(left.start, right.end, Arithmetic, operator.text, left.node, right.node)
+        self._nesting -= 1
+        return left
+
+    def _joined(self, operator: Token, first: Part, tight: int) -> Part:
+        operands = [first, self._expression(tight + 1)]
+        while self.operator() == operator.text:
+            self.take()
+            operands.append(self._expression(tight + 1))
+        self.demand(Kind.CONDITION, operator.text, *operands)
+        nodes = tuple(operand.node for operand in operands)
+        return self.made(first.start, operands[-1].end, And if tight == AND else Or, nodes)
+
+    def _compared(self, operator: Token, left: Part) -> Part:
+        right = self._expression(SUM)
+        if self.operator() in COMPARISONS:
+            second = self.shown(right)
+            raise self.error(
+                f"comparisons don't chain; write {self.shown(left)} {operator.text} {second} "
+                f"and {second} {self.next.text} ...",
+                self.next,
+            )
+        self.demand(Kind.NUMBER, operator.text, left, right)
+        return self.made(left.start, right.end, Comparison, operator.text, left.node, right.node)
+
+    def _operand(self) -> Part:  # noqa: PLR0911 - one for each kind of word
+        token = self.take()
+        if token.kind == "number":
+            return self.made(token.start, token.end, Number, float(token.text))
+        if token.kind == "name" and token.text == "not":
+            operand = self._expression(NOT)
+            self.demand(Kind.CONDITION, "not", operand)
+            return self.made(token.start, operand.end, Not, operand.node)
+        if token.kind == "name" and token.text not in ("and", "or"):
+            return self._named(token)
+        if token.kind == "quoted":
+            return self._series(token)
+        if token.kind == "symbol" and token.text == "-":
+            if self.next.kind == "number":
+                number = self.take()
+                return self.made(token.start, number.end, Number, -float(number.text))
+            operand = self._expression(SIGN)
+            self.demand(Kind.NUMBER, "-", operand)
+            return self.made(token.start, operand.end, Negative, operand.node)
+        if token.kind == "symbol" and token.text == "(":
+            inner = self._expression(OR)
+            return inner._replace(start=token.start, end=self.closing(token).end)
+        raise self.no_value(token)
+
+    def _named(self, token: Token) -> Part:  # noqa: PLR0911 - one for each kind of name
+        if self.comes("("):
+            return self._call(token)
+        if self.comes("."):
+            return self._series(token)
+        name, span = token.text, (token.start, token.end)
+        if name in self._context.bound:
+            return Part(self._context.bound[name], *span)
+        if name in _OF_A_SCORE:
+            return self._of_a_score(token, None, Side.PROMPT, span)
+        if name == "turn":
+            return self.made(*span, TurnNumber)
+        if name == "chars":
+            return self.made(*span, Length)
+        if name in self._context.patterns:
+            return self._expanded(token, [], token.end)
+        raise self.error(self._no_word(name), token)
+
+    def _no_word(self, name: str) -> str:
+        """Return what to say of a word that is no value."""
+        if name in _FUNCTIONS or name == "k_of":
+            return f"{name} is a function: write {name}(...)"
+        if name == "response":
+            return "response is a side: write response.F, or response.reciprocity.F"
+        if name.lower() in ("and", "or", "not"):
+            return f"write {name.lower()} in small letters"
+        if self._context.principles is not None and name in self._context.principles:
+            return f"{name} is a principle: write {name}.F, {name}.T or {name}.I"
+        words = {*_OF_A_SCORE, *_OF_A_TURN, *self._context.bound, *self._context.patterns.names()}
+        return unknown("name", name, words, also=(*Function, *(self._context.principles or ())))
+
+    def _series(self, first: Token) -> Part:
+        words = [first]
+        while self.comes("."):
+            self.take()
+            if self.next.kind not in ("name", "quoted"):
+                raise self.error(f"after the dot comes one of {', '.join(_OF_A_SCORE)}", self.next)
+            words.append(self.take())
+        span = first.start, words[-1].end
+        if first.kind == "name" and first.text in self._context.bound:
+            raise self.error(f"{first.text} is a parameter, which is a whole expression: write it alone", first)
+        side = Side.PROMPT
+        if first.kind == "name" and first.text == "response" and len(words) > 1:
+            side = Side.RESPONSE
+            del words[0]
+            if len(words) == 1 and words[0].text == "chars" and words[0].kind == "name":
+                return self.made(*span, Length, side)
+        elif len(words) == 1:
+            raise self.error(f"a name in quotes is a principle: write {self.shown(first)}.F", first)
+        if len(words) > 2:
+            raise self.error(
+                f"a series is principle.F or response.principle.F: {words[2].text} is too much", words[2]
+            )
+        principle = words[0] if len(words) == 2 else None
+        known = self._context.principles
+        if principle and known is not None and principle.text not in known:
+            raise self.error(unknown("principle", principle.text, known, also=("response",)), principle)
+        return self._of_a_score(words[-1], principle, side, span)
+
+    def _of_a_score(self, word: Token, principle: Token | None, side: Side, span: tuple[int, int]) -> Part:
+        name = principle.text if principle else None
+        if word.kind == "name" and word.text == "trust":
+            strength = self.made(*span, Series, "strength", name, side).node
+            return self.made(*span, Call, Function.EMA, strength, tuple(TRUST.items()))
+        if word.kind != "name" or word.text not in COMPONENTS:
+            raise self.error(unknown("series", word.text, _OF_A_SCORE), word)
+        return self.made(*span, Series, word.text, name, side)
+
+    def _call(self, token: Token) -> Part:
+        opening = self.take()
+        arguments: list[Part] = []
+        if not self.comes(")"):
+            arguments.append(self._argument())
+        while self.comes(","):
+            self.take()
+            arguments.append(self._argument())
+        end = self.closing(opening).end
+        if token.text in _FUNCTIONS:
+            return self._function(token, arguments, end)
+        if token.text == "k_of":
+            return self._k_of(token, arguments, end)
+        if token.text in self._context.patterns:
+            return self._expanded(token, arguments, end)
+        known = [*Function, "k_of", *self._context.patterns.names()]
+        raise self.error(unknown("function", token.text, known), token)
+
+    def _argument(self) -> Part:
+        if self.next.kind == "name" and self.after_next.kind == "symbol" and self.after_next.text == "=":
+            name = self.take()
+            self.take()
+            return self._expression(OR)._replace(name=name)
+        return self._expression(OR)
+
+    def _function(self, token: Token, arguments: list[Part], end: int) -> Part:
+        function = Function(token.text)
+        signature = SIGNATURES[function]
+        names = [parameter.name for parameter in signature.parameters]
+        call = f"{function}({', '.join(['x' if signature.of is Kind.NUMBER else 'condition', *names])})"
+        if not arguments or arguments[0].name is not None:
+            raise self.error(f"{function} lacks what it is a function of: {call}", token)
+        self.demand(signature.of, function, arguments[0])
+        values: dict[str, float] = {}
+        for index, part in enumerate(arguments[1:]):
+            if part.name is None and index >= len(names):
+                raise self.error(f"{function} takes no more than that: {call}", part)
+            name = part.name.text if part.name else names[index]
+            if part.name and name not in names:
+                raise self.error(unknown(f"parameter of {function}", name, names), part.name)
+            if name in values:
+                raise self.error(f"{name} of {function} is given twice", part.name or part)
+            if not isinstance(part.node, Number):
+                raise self.error(f"{name} of {function} must be a number, the same at every turn", part)
+            parameter = signature.parameters[names.index(name)]
+            values[name] = self.tried(part.start, part.end, parameter.read, function, part.node.value)
+        return self.made(token.start, end, Call, function, arguments[0].node, tuple(values.items()))
+
+    def _k_of(self, token: Token, arguments: list[Part], end: int) -> Part:
+        for part in arguments:
+            if part.name is not None:
+                raise self.error("k_of takes no named parameter: k_of(k, condition, condition, ...)", part.name)
+        if len(arguments) < 2:
+            raise self.error("k_of takes a number and conditions: k_of(2, condition, condition, ...)", token)
+        first, *rest = arguments
+        if not isinstance(first.node, Number) or not first.node.value.is_integer():
+            raise self.error("k of k_of must be a whole number, the same at every turn", first)
+        self.demand(Kind.CONDITION, "k_of", *rest)
+        nodes = tuple(part.node for part in rest)
+        return self.made(first.start, first.end, KOf, int(first.node.value), nodes)._replace(
+            start=token.start, end=end
+        )
+
+    def _expanded(self, token: Token, arguments: list[Part], end: int) -> Part:
+        from turnwise.patterns.named import expand
+
+        pattern = self._context.patterns.get(token.text)
+        values: dict[str, Expression] = {}
+        for part in arguments:
+            if part.name is None:
+                raise self.error(f"write the parameters of {token.text} by name: {pattern.usage}", part)
+            if part.name.text not in pattern.parameters:
+                raise self.error(
+                    unknown(f"parameter of {token.text}", part.name.text, pattern.parameters), part.name
+                )
+            if part.name.text in values:
+                raise self.error(f"{part.name.text} of {token.text} is given twice", part.name)
+            values[part.name.text] = part.node
+        context = dataclasses.replace(self._context, nesting=self._nesting)
+        node = self.tried(token.start, end, expand, pattern, values, context)
+        return Part(node, token.start, end)

@@ -1,0 +1,200 @@
+"""From a tree to a list of steps, in which every part that occurs twice is reckoned once."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from turnwise.patterns.expression import Expression
+from turnwise.patterns.running import Cell, Fold, bounded, prepare
+from turnwise.patterns.tree import (
+    And,
+    Arithmetic,
+    Call,
+    Comparison,
+    KOf,
+    Length,
+    Named,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Series,
+    TurnNumber,
+)
+from turnwise.patterns.turn_values import read_length, read_series
+from turnwise.scoring import TurnScores
+
+Values = list[Any]
+Step = Callable[[Values], Any]
+"""Reckons one value from those before it."""
+
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_RECKON: dict[str, Callable[[Any, Any], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+class Program:
+    """Steps that are taken at every turn, in their order.
+
+    A step reads values that steps before it gave, or a constant; a step of a function reads its cell and changes
+    it as well.
+    """
+
+    def __init__(self) -> None:
+        self._values: Values = []
+        self._reads: list[tuple[int, Callable[[TurnScores], Any]]] = []
+        self._steps: list[tuple[int, Callable[..., Any], int, int]] = []
+        self._cells: list[Cell] = []
+        self._places: dict[tuple[str, Expression], int] = {}
+
+    def start(self) -> list[Cell]:
+        """Return the cells before the first turn."""
+        return copy.deepcopy(self._cells)
+
+    def run(self, cells: list[Cell], turn: TurnScores) -> Values:
+        """Take every step of a turn and return all values; the cells are changed."""
+        values, number = self._values.copy(), turn.turn
+        for place, read in self._reads:
+            values[place] = read(turn)
+        for place, step, cell, argument in self._steps:
+            values[place] = step(values) if cell < 0 else step(cells[cell], number, values[argument])
+        return values
+
+    def once(self, what: str, node: Expression, make: Callable[[], Step]) -> int:
+        """Return the place of what is reckoned of a node; the step is made where it is asked for first."""
+        key = (what, node)
+        if key not in self._places:
+            step = make()
+            self._places[key] = self._place()
+            self._steps.append((self._places[key], step, -1, -1))
+        return self._places[key]
+
+    def folded(self, what: str, node: Expression, argument: int, start: Cell, step: Fold) -> int:
+        """Return the place of what a step makes of a value and of a cell of its own."""
+        key = (what, node)
+        if key not in self._places:
+            self._cells.append(start)
+            self._places[key] = self._place()
+            self._steps.append((self._places[key], step, len(self._cells) - 1, argument))
+        return self._places[key]
+
+    def value(self, node: Expression) -> int:  # noqa: PLR0911 - a case for each node
+        """Return the place of the value of an expression: None where it is undefined, or can't be told."""
+        match node:
+            case Named():
+                return self.value(node.body)
+            case Call(_, argument):
+                return self.folded("value", node, self.value(argument), *prepare(node))
+            case Number(value):
+                if ("value", node) not in self._places:
+                    self._places["value", node] = self._place(value)
+                return self._places["value", node]
+            case Series():
+                return self._read(node, read_series(node))
+            case TurnNumber():
+                return self._read(node, operator.attrgetter("turn"))
+            case Length():
+                return self._read(node, read_length(node))
+            case _:
+                return self.once("value", node, lambda: self._step(node))
+
+    def _place(self, value: float | None = None) -> int:
+        self._values.append(value)
+        return len(self._values) - 1
+
+    def _read(self, node: Expression, read: Callable[[TurnScores], Any]) -> int:
+        key = ("value", node)
+        if key not in self._places:
+            self._places[key] = self._place()
+            self._reads.append((self._places[key], read))
+        return self._places[key]
+
+    def _step(self, node: Expression) -> Step:  # noqa: PLR0911 - a case for each node
+        match node:
+            case Negative(operand):
+                return _negative(self.value(operand))
+            case Arithmetic("/", left, right):
+                return _divided(self.value(left), self.value(right))
+            case Arithmetic(sign, left, right):
+                return _reckoned(_RECKON[sign], self.value(left), self.value(right))
+            case Comparison(sign, left, right):
+                return _compared(COMPARE[sign], self.value(left), self.value(right))
+            case Not(operand):
+                return _denied(self.value(operand))
+            case And(operands):
+                return _all_of([self.value(operand) for operand in operands])
+            case Or(operands):
+                return _one_of([self.value(operand) for operand in operands])
+            case KOf(k, operands):
+                return _k_of(k, [self.value(operand) for operand in operands])
+            case _:
+                raise AssertionError(f"a node without a step: {node!r}")
+
+
+def _negative(at: int) -> Step:
+    return lambda values: None if values[at] is None else -values[at]
+
+
+def _reckoned(reckon: Callable[[Any, Any], float], left: int, right: int) -> Step:
+    def step(values: Values) -> float | None:
+        x, y = values[left], values[right]
+        # Numbers of turns and characters are ints; what is made of them is reckoned in floats, as SQL does.
+        return None if x is None or y is None else bounded(reckon(x, y) + 0.0)
+
+    return step
+
+
+def _divided(left: int, right: int) -> Step:
+    def step(values: Values) -> float | None:
+        x, y = values[left], values[right]
+        return None if x is None or not y else bounded(x / y)
+
+    return step
+
+
+def _compared(compare: Callable[[Any, Any], bool], left: int, right: int) -> Step:
+    def step(values: Values) -> bool | None:
+        x, y = values[left], values[right]
+        return None if x is None or y is None else compare(x, y)
+
+    return step
+
+
+def _denied(at: int) -> Step:
+    return lambda values: None if values[at] is None else not values[at]
+
+
+def _all_of(at: list[int]) -> Step:
+    def step(values: Values) -> bool | None:
+        parts = [values[place] for place in at]
+        return False if False in parts else None if None in parts else True
+
+    return step
+
+
+def _one_of(at: list[int]) -> Step:
+    def step(values: Values) -> bool | None:
+        parts = [values[place] for place in at]
+        return True if True in parts else None if None in parts else False
+
+    return step
+
+
+def _k_of(k: int, at: list[int]) -> Step:
+    def step(values: Values) -> bool | None:
+        parts = [values[place] for place in at]
+        true = parts.count(True)
+        if true >= k:
+            return True
+        return None if true + parts.count(None) >= k else False
+
+    return step

@@ -1,0 +1,164 @@
+"""What the parser stands on: a place in the text, and errors that point at it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from turnwise.errors import PatternError, UnknownNameError
+from turnwise.patterns.expression import Expression, mismatch, shortened
+from turnwise.patterns.functions import Kind
+from turnwise.patterns.lexer import Token, read_tokens
+
+if TYPE_CHECKING:
+    from turnwise.patterns.named import Library
+    from turnwise.patterns.tree import Named
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a text is read with.
+
+    Args:
+        patterns: the named patterns that there are.
+        principles: the principles that there are; None takes every name.
+        bound: expression by parameter, in the definition of a named pattern.
+        within: names of the patterns whose definitions are being read, outermost first.
+        nesting: levels that those are nested already.
+        expanded: what named patterns stood for so far, by name and arguments; shared by all that is read
+            in one go.
+    """
+
+    patterns: Library
+    principles: Collection[str] | None = None
+    bound: Mapping[str, Expression] = field(default_factory=dict)
+    within: tuple[str, ...] = ()
+    nesting: int = 0
+    expanded: dict[tuple[str, tuple[tuple[str, Expression], ...]], Named] = field(default_factory=dict)
+
+
+class Part(NamedTuple):
+    """An expression and its place in the text; `name` where it was written ``name=expression``."""
+
+    node: Expression
+    start: int
+    end: int
+    name: Token | None = None
+
+
+class Reader:
+    """A place in the words of one text.
+
+    Args:
+        text: what is read.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens = read_tokens(text)
+        self._at = 0
+
+    @property
+    def next(self) -> Token:
+        """The word that comes."""
+        return self._tokens[self._at]
+
+    @property
+    def after_next(self) -> Token:
+        """The word after that."""
+        return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+
+    def take(self) -> Token:
+        """Return the word that comes, and go past it; the end stays where it is."""
+        token = self.next
+        self._at += token.kind != "end"
+        return token
+
+    def comes(self, symbol: str) -> bool:
+        """Return whether a symbol comes."""
+        return self.next.kind == "symbol" and self.next.text == symbol
+
+    def operator(self) -> str:
+        """Return the symbol, ``and`` or ``or`` that comes, and nothing where none does."""
+        token = self.next
+        joins = token.kind == "name" and token.text in ("and", "or")
+        return token.text if joins or token.kind == "symbol" else ""
+
+    def made(self, start: int, end: int, node: Any, *values: Any) -> Part:
+        """Return a node that is made of values; where it refuses them, the error shows the place."""
+        return Part(self.tried(start, end, node, *values), start, end)
+
+    def tried(self, start: int, end: int, make: Any, *values: Any) -> Any:
+        """Return what a function makes of values; where it refuses them, the error shows the place."""
+        try:
+            return make(*values)
+        except PatternError as error:
+            raise PatternError(error.reason, self.text, start, end - start) from None
+
+    def demand(self, kind: Kind, where: str, *parts: Part) -> None:
+        """Refuse parts that are not of a kind, at their place."""
+        for part in parts:
+            if part.node.kind is not kind:
+                raise self.error(f"{where} takes a {kind}, but {mismatch(part.node)}", part)
+
+    def shown(self, part: Token | Part) -> str:
+        """Return a part as it was written, shortened where it is long."""
+        return shortened(self.text[part.start : part.end], 30)
+
+    def error(self, reason: str, place: Token | Part) -> PatternError:
+        """Return an error that points at a word or a part."""
+        return PatternError(reason, self.text, place.start, place.end - place.start)
+
+    def no_value(self, token: Token) -> PatternError:
+        """Return the error of a word where a value should begin."""
+        if token.kind == "end":
+            return self.error("the pattern ends where a value should follow", token)
+        if token.text == "+":
+            return self.error("a number has no sign +; leave it out", token)
+        return self.error(
+            f"{self.shown(token)} can't stand here: write a number, a series such as reciprocity.F, or a function "
+            "before it",
+            token,
+        )
+
+    def no_operator(self, token: Token) -> PatternError:
+        """Return the error of a word where an operator, or the end, should be."""
+        if token.text == "=" and token.kind == "symbol":
+            return self.error("= gives a parameter its value; write == to compare", token)
+        if token.text.lower() in ("and", "or") and token.kind == "name":
+            return self.error(f"write {token.text.lower()} in small letters", token)
+        if token.text == ")" and token.kind == "symbol":
+            return self.error("this parenthesis closes nothing", token)
+        return self.error(f"an operator such as and, or, > or + is missing before {self.shown(token)}", token)
+
+    def closing(self, opening: Token) -> Token:
+        """Return the parenthesis that closes another, and go past it."""
+        if self.comes(")"):
+            return self.take()
+        if self.next.kind == "end":
+            raise self.error("this parenthesis is not closed", opening)
+        raise self.no_operator(self.next)
+
+
+def unknown(kind: str, name: str, known: Iterable[str], also: Iterable[str] = ()) -> str:
+    """Return what to say of a name that is unknown, with the nearest one.
+
+    Args:
+        kind: what was looked for.
+        name: the name.
+        known: the names that there are; the message lists them.
+        also: names that it may have been meant for, though they don't belong in that place.
+
+    >>> unknown("series", "f", ["T", "I", "F"])
+    "unknown series 'f'; did you mean 'F'? known: F, I, T"
+    """
+    names = sorted(map(str, set(known)))
+    # The nearest name is found without regard to case: f is meant for F.
+    by_folded = {candidate.casefold(): str(candidate) for candidate in [*also, *names]}
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    message = str(UnknownNameError(kind, name, names))
+    if not near or "did you mean" in message:
+        return message
+    return message.replace("; known:", f"; did you mean {by_folded[near[0]]!r}? known:", 1)
