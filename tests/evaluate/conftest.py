@@ -30,7 +30,7 @@ CONTENT = {
     "provenances": """SELECT DISTINCT r.name, principle, principle_version
         FROM provenances p JOIN runs r ON r.id = p.run""",
     "evaluations": """SELECT r.name, s.sequence_id, e.principle, e.turn, e.side, p.principle, p.principle_version,
-        T, I, F, reasoning, text, latency_s, cost_usd FROM evaluations e
+        T, I, F, reasoning, text, e.latency_s, e.cost_usd FROM evaluations e
         JOIN runs r ON r.id = e.run JOIN sequences s ON s.id = e.sequence
         JOIN provenances p ON p.id = e.provenance LEFT JOIN replies ON replies.id = e.reply""",
     # A failure that was stored before the kill is tried again after it, and may fail again.

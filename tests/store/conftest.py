@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance, Score
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance, Reply, Score
 from turnwise.store import Run, Store
 
 SOME_SCORE = Score(0.5, 0.25, 0.125)
@@ -141,3 +141,25 @@ def provenance_of(run: Run, version: str, code_version: str) -> Provenance:
         parameters=run.parameters,
         code_version=code_version,
     )
+
+
+@pytest.fixture
+def make_reply() -> Callable[..., Reply]:
+    """Return a function from a key and what differs to a reply."""
+
+    def make(request_key: str = "k1", repeat: int = 1, **changes: Any) -> Reply:
+        fields: dict[str, Any] = {
+            "text": '{"T": 0.5}',
+            "model": "judge-1",
+            "finish_reason": "stop",
+            "refusal": None,
+            "prompt_tokens": 120,
+            "completion_tokens": 30,
+            "cost_usd": 0.001,
+            "latency_s": 0.75,
+            "nonce": "0123456789abcdef",
+            "received_at": NOW,
+        }
+        return Reply(request_key, repeat, **{**fields, **changes})
+
+    return make

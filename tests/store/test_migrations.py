@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import pytest
 from sqlalchemy import Connection, inspect, text
 
 from turnwise.errors import StoreVersionError
+from turnwise.scoring import Call, Evaluation, Reply, Score
 from turnwise.store import Store
 from turnwise.store.database import connect
 from turnwise.store.migrations import MIGRATIONS, Migration, migrate
@@ -88,6 +90,46 @@ def test_opening_applies_what_is_missing(path: Path, raw: Raw, make_sequence: Ca
         assert store.counts()["sequences"] == 1
         assert store.counts()["failures"] == 0
     assert [row[0] for row in raw("SELECT version FROM schema_migrations")] == [m.version for m in MIGRATIONS]
+
+
+def test_a_store_of_version_1_keeps_calls_once_it_is_opened(
+    path: Path, raw: Raw, make_reply: Callable[..., Reply], make_evaluation: Callable[..., Evaluation]
+) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8"))
+    with Store(path) as store:
+        (before,) = store.trajectory("first", "old", replies=True).evaluations
+        assert (before.score, before.raw_reply, before.calls) == (Score(0.5, 0.25, 0.125), "T=0.5", ())
+        assert [failure.raw_reply for failure in store.failures("first", replies=True)] == ["no"]
+        assert store.journal.stats() == ()
+        store.journal.record(make_reply())
+        call = Call(1, make_reply(), Score(0.1, 0.2, 0.3))
+        store.append([make_evaluation("old", 2, calls=(call,))])
+        assert store.trajectory("first", "old", replies=True).evaluations[1].calls == (call,)
+    assert [row[0] for row in raw("SELECT version FROM schema_migrations")] == [m.version for m in MIGRATIONS]
+
+
+def test_a_migrated_store_has_the_schema_of_a_fresh_one(path: Path, tmp_path: Path) -> None:
+    def shape(file: Path) -> dict[str, object]:
+        with closing(sqlite3.connect(file)) as connection:
+            tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            columns = {
+                table: sorted(row[1:] for row in connection.execute(f"PRAGMA table_info({table})"))
+                for table in tables
+            }
+            indexes = sorted(
+                row[0]
+                for row in connection.execute("SELECT sql FROM sqlite_master WHERE type = 'index'")
+                if row[0]
+            )
+            return {"columns": columns, "indexes": indexes}
+
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8"))
+    fresh = tmp_path / "fresh.db"
+    Store(path).close()
+    Store(fresh, create=True).close()
+    assert shape(path) == shape(fresh)
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(path: Path) -> None:

@@ -41,7 +41,7 @@ def test_an_evaluation_comes_back_whole(path: Path, begun: Store, make_evaluatio
     bare = make_evaluation("a", 1, side=Side.RESPONSE)
     begun.append([full, bare])
     with Store(path) as again:
-        assert again.trajectory("first", "a").evaluations == (bare, full)
+        assert again.trajectory("first", "a", replies=True).evaluations == (bare, full)
     assert full.provenance.parameters == {"depth": 2, "tags": ["a", None]}
     assert full.created_at.utcoffset() is not None
 
@@ -50,7 +50,7 @@ def test_a_failure_comes_back_whole_and_is_no_score(path: Path, begun: Store, ma
     full = make_failure("a", 2, "q", raw_reply="I'd rather not", latency_s=1.5, cost_usd=0.01)
     begun.append([full, make_failure("b")])
     with Store(path) as again:
-        assert again.failures("first") == (full, make_failure("b"))
+        assert again.failures("first", replies=True) == (full, make_failure("b"))
         assert again.failures("first", ids=["b", "c"]) == (make_failure("b"),)
         assert again.failures("second") == ()
         assert len(again.trajectory("first", "a")) == 0
@@ -148,9 +148,9 @@ def test_broken_words_do_not_cost_the_score(
 ) -> None:
     begun.append([make_evaluation("a", reasoning="cut \ud83d", raw_reply="\ud83d off")])
     begun.append([make_failure("b", message="odd \udcff", raw_reply="\udcff")])
-    (evaluation,) = begun.trajectory("first", "a").evaluations
+    (evaluation,) = begun.trajectory("first", "a", replies=True).evaluations
     assert (evaluation.reasoning, evaluation.raw_reply) == ("cut \\ud83d", "\\ud83d off")
-    (failure,) = begun.failures("first")
+    (failure,) = begun.failures("first", replies=True)
     assert (failure.message, failure.raw_reply) == ("odd \\udcff", "\\udcff")
 
 

@@ -7,13 +7,25 @@ from typing import Annotated
 import typer
 
 from turnwise._version import __version__
+from turnwise.cli.cache import cache
 from turnwise.cli.check import check
+from turnwise.cli.cost import cost
 from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
+from turnwise.cli.discover import discover
 from turnwise.cli.evaluate import evaluate
 from turnwise.cli.import_ import import_
-from turnwise.cli.listings import datasets, detectors, observers, principles
+from turnwise.cli.listings import datasets, detectors, principles
+from turnwise.cli.observers import observers
+from turnwise.cli.patterns import app as patterns
+from turnwise.cli.prompt import prompt
+from turnwise.cli.query import query
+from turnwise.cli.retry import retry
+from turnwise.cli.runs import runs
+from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
+from turnwise.cli.train import train
+from turnwise.cli.tune import tune
 
 app = typer.Typer(
     help="Catch manipulation that unfolds over several turns of a conversation.",
@@ -25,13 +37,24 @@ app = typer.Typer(
 app.command()(demo)
 app.command("import")(import_)
 app.command()(evaluate)
+app.command()(retry)
+app.command()(runs)
+app.command()(cost)
+app.command()(prompt)
+app.add_typer(cache, name="cache")
 app.command()(detect)
+app.command()(discover)
 app.command()(show)
+app.command()(query)
 app.command()(check)
-app.command()(observers)
+app.add_typer(observers, name="observers")
 app.command()(detectors)
 app.command()(principles)
 app.command()(datasets)
+app.command()(train)
+app.command()(tune)
+app.add_typer(sessions, name="sessions")
+app.add_typer(patterns, name="patterns")
 
 
 def _print_version(wanted: bool) -> None:

@@ -28,19 +28,26 @@ def read_label(text: str | None) -> Label | None:
     return Label(text)
 
 
+def read_side(text: str) -> Side:
+    """Return the side of that name.
+
+    Raises:
+        UnknownNameError: no side has that name.
+    """
+    from turnwise.conversation import Side
+
+    if text not in tuple(Side):
+        raise UnknownNameError("side", text, map(str, Side))
+    return Side(text)
+
+
 def read_sides(text: str) -> tuple[Side, ...]:
     """Return the sides that a text such as ``prompt,response`` names.
 
     Raises:
         UnknownNameError: one of them is no side.
     """
-    from turnwise.conversation import Side
-
-    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
-    for name in names:
-        if name not in tuple(Side):
-            raise UnknownNameError("side", name, map(str, Side))
-    return tuple(map(Side, names))
+    return tuple(map(read_side, dict.fromkeys(name.strip() for name in text.split(","))))
 
 
 def read_principles(names: Sequence[str] | None) -> tuple[Principle, ...]:
@@ -62,11 +69,4 @@ def read_run(store: Store, name: str | None) -> str:
         UnknownNameError: the store has no run of that name.
         UsageError: no name is given, and the store has none or several.
     """
-    if name is not None:
-        return store.run(name).name
-    names = [run.name for run in store.runs()]
-    if len(names) == 1:
-        return names[0]
-    if not names:
-        raise UsageError(f"{store.path} has no run yet: make one with turnwise evaluate --store {store.path}")
-    raise UsageError(f"{store.path} has several runs: choose one with --run ({', '.join(names)})")
+    return store.only_run() if name is None else store.run(name).name

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from turnwise.cli import options
+from turnwise.cli import llm_options, options
+
+if TYPE_CHECKING:
+    from turnwise.evaluate import Summary
 
 
 def evaluate(
-    run: Annotated[str | None, typer.Option(help="Name of the run. [default: observer-context]")] = None,
-    observer: Annotated[
+    run: Annotated[
         str | None,
-        typer.Option(help="What scores; see turnwise observers. [default: that of the run, else local]"),
+        typer.Option(help="Name of the run; what the runs of a panel begin with. [default: observer-context]"),
+    ] = None,
+    observer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What scores; see turnwise observers. Several make a panel, a run each. "
+            "[default: that of the run, else local]"
+        ),
     ] = None,
     context: Annotated[
         str | None,
@@ -27,46 +36,52 @@ def evaluate(
     sequence: options.Sequences = None,
     label: options.Label = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)] = 1,
+    base_url: llm_options.BaseUrl = None,
+    temperature: llm_options.Temperature = None,
+    max_tokens: llm_options.MaxTokens = None,
+    structured: llm_options.Structured = None,
+    repeats: llm_options.Repeats = None,
+    max_retries: llm_options.MaxRetries = None,
+    timeout: llm_options.Timeout = None,
+    budget: llm_options.Budget = None,
+    no_cache: llm_options.NoCache = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
     """Score every turn that a run lacks. The same command again continues, and repeats nothing."""
     from turnwise.cli.arguments import read_label, read_principles, read_sides
-    from turnwise.cli.output import note, print_json, progress
-    from turnwise.evaluate import evaluate as evaluate_run
+    from turnwise.cli.llm_options import LlmOptions, refuse_without_llm
+    from turnwise.cli.output import print_json
+    from turnwise.cli.scoring import print_summary, score
+    from turnwise.evaluate import Aim
+    from turnwise.observers import Context
     from turnwise.store import Store
 
     principles = read_principles(principle)
-    ids, truth = sequence or None, read_label(label)
-    with Store(store) as opened:
-        known = {stored.name: stored for stored in opened.runs()}.get(run or "")
-        observer = observer or (known.observer if known else "local")
-        context = context or (known.context if known else "history")
-        run = run or f"{observer}-{context}"
-        total = sum(1 for _ in opened.heads(ids=ids, label=truth))
-        try:
-            with progress(f"run {run}", total) as tell:
-                summary = evaluate_run(
-                    opened,
-                    run,
-                    observer,
-                    principles=principles,
-                    context=context,
-                    sides=read_sides(sides),
-                    jobs=jobs,
-                    progress=tell,
-                    ids=ids,
-                    label=truth,
-                )
-        except KeyboardInterrupt:
-            note("interrupted: what was scored is stored; the same command continues")
-            raise typer.Exit(130) from None
-    if json:
-        print_json(dataclasses.asdict(summary))
-        return
-    typer.echo(
-        f"run {summary.run}: {summary.evaluations} evaluations of {summary.sequences} sequences "
-        f"in {summary.seconds:.1f} s; {summary.skipped} were there, {summary.failures} failed"
-        + (f", {summary.gaps} gaps" if summary.gaps else "")
+    asked = LlmOptions(
+        base_url, temperature, max_tokens, structured, repeats, max_retries, timeout, budget, no_cache
     )
-    typer.echo(f"next: turnwise detect --store {store} --run {summary.run} --detector any_turn --detector cusum")
+    halves, ids, truth = read_sides(sides), sequence or None, read_label(label)
+    summaries: list[Summary] = []
+    with Store(store) as opened:
+        known = {stored.name: stored for stored in opened.runs()}
+        named = known.get(run or "")
+        specs = list(dict.fromkeys(observer or [named.observer if named else "local"]))
+        refuse_without_llm(specs, asked)
+        for spec in specs:
+            whole = run if len(specs) == 1 else f"{run}-{spec}" if run else None
+            seen = context or (known[whole].context if whole in known else "history")
+            name = whole or f"{spec}-{seen}"
+            aim = Aim(principles, Context.parse(seen), halves, ids, truth)
+            summary = score(opened, name, spec, aim, asked, jobs=jobs)
+            summaries.append(summary)
+            if asked.budget is not None:  # one budget for the whole panel
+                asked = dataclasses.replace(asked, budget=max(0.0, asked.budget - (summary.cost_usd or 0.0)))
+    if json:
+        shown = [dataclasses.asdict(summary) for summary in summaries]
+        print_json(shown if len(specs) > 1 else shown[0])
+        return
+    for summary in summaries:
+        print_summary(summary)
+    chosen = summaries[-1].run
+    typer.echo(f"next: turnwise detect --store {store} --run {chosen} --detector any_turn --detector cusum")

@@ -1,27 +1,10 @@
-"""``turnwise observers``, ``detectors``, ``principles`` and ``datasets``: what there is to choose from."""
+"""``turnwise detectors``, ``principles`` and ``datasets``: what there is to choose from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from turnwise.cli import options
-
-
-def observers(json: options.Json = False) -> None:
-    """List observers: version, context modes and what they need."""
-    from turnwise.observers import list_observers
-
-    rows = [
-        {
-            "name": info.name,
-            "version": info.version,
-            "contexts": list(map(str, info.contexts)),
-            "needs": info.needs,
-            "summary": info.summary,
-        }
-        for info in list_observers()
-    ]
-    _print(rows, json)
 
 
 def detectors(json: options.Json = False) -> None:
@@ -32,7 +15,7 @@ def detectors(json: options.Json = False) -> None:
         {"name": info.name, "parameters": dict(info.parameters), "summary": info.summary}
         for info in describe_detectors()
     ]
-    _print(rows, json)
+    print_rows(rows, json)
 
 
 def principles(json: options.Json = False) -> None:
@@ -43,7 +26,7 @@ def principles(json: options.Json = False) -> None:
         {"name": principle.name, "version": principle.version, "summary": principle.summary}
         for principle in builtin_principles()
     ]
-    _print(rows, json)
+    print_rows(rows, json)
 
 
 def datasets(json: options.Json = False) -> None:
@@ -61,10 +44,16 @@ def datasets(json: options.Json = False) -> None:
         }
         for info in list_datasets()
     ]
-    _print(rows, json)
+    print_rows(rows, json)
 
 
-def _print(rows: Sequence[Mapping[str, object]], json: bool) -> None:
+def print_rows(rows: Sequence[Mapping[str, object]], json: bool) -> None:
+    """Print what there is to choose from, as a table or as JSON.
+
+    Args:
+        rows: the same keys in each.
+        json: whether as JSON.
+    """
     from turnwise.cli.output import new_table, print_json, print_table
 
     if json:

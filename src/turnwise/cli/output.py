@@ -41,6 +41,17 @@ def sparkline(values: Iterable[float | None]) -> str:
     )
 
 
+def dollars(amount: float | None) -> str:
+    """Return an amount of US dollars as text, exact enough for a single cheap call.
+
+    >>> dollars(12.345), dollars(0.00021), dollars(None)
+    ('$12.35', '$0.0002', 'price unknown')
+    """
+    if amount is None:
+        return "price unknown"
+    return f"${amount:.2f}" if amount >= 1 else f"${amount:.4f}"
+
+
 def new_table(*columns: str, numeric: Sequence[str] = (), title: str | None = None) -> Table:
     """Return an empty table.
 

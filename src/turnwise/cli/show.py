@@ -12,24 +12,35 @@ from turnwise.cli import options
 def show(
     sequence_id: Annotated[str, typer.Argument(help="Id of the sequence.", show_default=False)],
     run: options.Run = None,
+    plot: Annotated[
+        str | None, typer.Option(help="Draw it as well: .html (texts on hover), .svg, .png or .pdf.")
+    ] = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
     """Show T, I and F of every principle over the turns of a sequence."""
     from turnwise.cli.arguments import read_run
-    from turnwise.cli.output import note, print_json
+    from turnwise.cli.output import new_table, note, print_json, print_table
     from turnwise.cli.trajectories import print_trajectory, turn_as_json
+    from turnwise.plots import check_target, save, trajectory_chart
     from turnwise.store import Store
 
+    if plot is not None:
+        check_target(plot)
     with Store(store) as opened:
         name = read_run(opened, run)
         sequence = opened.sequence(sequence_id)
-        trajectory = opened.trajectory(name, sequence_id)
+        trajectory = opened.trajectory(name, sequence_id, replies=True)
         tried = opened.failures(name, ids=[sequence_id])
     mended = {evaluation.key for evaluation in trajectory.evaluations}
     failures = [failure for failure in tried if failure.key not in mended]
     turns = tuple(trajectory)
+    apart = [(evaluation, evaluation.spread) for evaluation in trajectory.evaluations if evaluation.spread]
     prompts = [turn.prompt for turn in sequence.conversation]
+    if plot is not None:
+        subtitle = f"{sequence.label}, {sequence.source}; run {name}"
+        save(trajectory_chart(turns, list(sequence.conversation), title=sequence_id, subtitle=subtitle), plot)
+        note(f"{plot} written")
     if json:
         print_json(
             {
@@ -41,6 +52,16 @@ def show(
                     {"prompt": prompt, **turn_as_json(scores)}
                     for prompt, scores in zip(prompts, turns, strict=True)
                 ],
+                "spread": [
+                    {
+                        "turn": evaluation.key.turn,
+                        "side": str(evaluation.key.side),
+                        "principle": evaluation.key.principle,
+                        "calls": len(evaluation.calls),
+                        **spread._asdict(),
+                    }
+                    for evaluation, spread in apart
+                ],
                 "failures": [
                     {**failure.key._asdict(), "reason": failure.reason, "message": failure.message}
                     for failure in failures
@@ -50,6 +71,14 @@ def show(
         return
     typer.echo(f"{sequence_id}  ({sequence.label}, {sequence.source})  run {name}")
     print_trajectory(turns, prompts)
+    if apart:
+        columns = "turn", "side", "principle", "calls", "T", "I", "F"
+        table = new_table(*columns, numeric=columns[3:], title="Standard deviation over repeated calls")
+        for evaluation, spread in apart:
+            key = evaluation.key
+            about = str(key.turn), str(key.side), key.principle, str(len(evaluation.calls))
+            table.add_row(*about, *(f"{value:.3f}" for value in spread))
+        print_table(table)
     for failure in failures:
         key = failure.key
         note(f"turn {key.turn}, {key.principle}, {key.side}: {failure.reason}: {failure.message}")

@@ -1,6 +1,20 @@
 """Runs and verdicts: scoring the turns that a run lacks, and detectors over what it has."""
 
-from turnwise.evaluate.detect import Detection, calibrated, detect, score_conversation
-from turnwise.evaluate.run import Progress, Summary, evaluate
+from turnwise.evaluate.detect import Detection, calibrated, detect, read_detector, score_conversation
+from turnwise.evaluate.missing import Aim, count_missing, works_of
+from turnwise.evaluate.outbox import Progress
+from turnwise.evaluate.run import Summary, evaluate
 
-__all__ = ["Detection", "Progress", "Summary", "calibrated", "detect", "evaluate", "score_conversation"]
+__all__ = [
+    "Aim",
+    "Detection",
+    "Progress",
+    "Summary",
+    "calibrated",
+    "count_missing",
+    "detect",
+    "evaluate",
+    "read_detector",
+    "score_conversation",
+    "works_of",
+]

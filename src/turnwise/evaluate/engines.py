@@ -1,8 +1,13 @@
-"""Ways to get work done: in this thread, in threads, or in processes; results come in the order of the work."""
+"""Ways to get work done: in this thread, in threads, or in processes.
+
+Results come in the order of the work, but for observers whose scores do not hang on one another: there each score
+is work of its own, and comes when it is made.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -17,9 +22,10 @@ from typing import TypeVar
 
 from turnwise.batches import batched
 from turnwise.errors import ObserverError, TurnwiseError
-from turnwise.evaluate.plan import Work
+from turnwise.evaluate.plan import Work, split
+from turnwise.evaluate.unordered import as_they_come
 from turnwise.evaluate.worker import Scored, score_sequence
-from turnwise.observers import Context, Observer, Workers, build_observer
+from turnwise.observers import CanStop, Context, Observer, Workers, build_observer
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,7 +37,10 @@ _BATCH = 16
 def score_all(
     observer: Observer, spec: str | None, context: Context, works: Iterable[Work], jobs: int
 ) -> Iterator[list[Scored]]:
-    """Score work in batches, results in the order of the work, memory bounded by a few batches.
+    """Score work in batches, memory bounded by a few of them.
+
+    Where the observer is independent, a batch holds scores of any sequences, as they come; else it holds whole
+    sequences in the order of the work.
 
     Args:
         observer: scores; used as it is in this thread and in threads.
@@ -39,7 +48,14 @@ def score_all(
         context: what the observer may see.
         works: what to score; taken lazily.
         jobs: how many workers, at least 1.
+
+    Raises:
+        ObserverError: the observer can't go on. Where it is independent, what was under way is finished and
+            yielded first, since it may have been paid for; the same holds for an interrupt.
     """
+    if observer.info.independent:
+        yield from _score_independent(observer, context, itertools.chain.from_iterable(map(split, works)), jobs)
+        return
     computes = observer.info.workers is Workers.PROCESSES
     batches = batched(works, _BATCH if computes else 1)
     if jobs == 1:
@@ -51,6 +67,27 @@ def score_all(
     else:
         with _pool(ThreadPoolExecutor(jobs, thread_name_prefix="turnwise-evaluate")) as pool:
             yield from _in_order(pool, functools.partial(_score_batch, observer, context), batches, jobs)
+
+
+def _score_independent(
+    observer: Observer, context: Context, units: Iterable[Work], jobs: int
+) -> Iterator[list[Scored]]:
+    score = functools.partial(score_sequence, observer, context)
+    if jobs == 1:
+        for unit in units:
+            yield [score(unit)]
+        return
+    with _pool(ThreadPoolExecutor(jobs, thread_name_prefix="turnwise-evaluate")) as pool:
+        try:
+            yield from as_they_come(pool, score, units, 2 * jobs, functools.partial(_stop, observer))
+        except BaseException:
+            _stop(observer)  # else closing the pool would wait for the pauses between retries
+            raise
+
+
+def _stop(observer: Observer) -> None:
+    if isinstance(observer, CanStop):
+        observer.stop("the run was stopped")
 
 
 def _in_order(

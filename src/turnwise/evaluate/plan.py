@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from turnwise.conversation import Sequence, Side, Turn
 from turnwise.observers import Context, ContextMode, Request, Scene
@@ -43,6 +43,7 @@ def plan(
     principles: Ordered[Principle],
     context: Context,
     sides: Ordered[Side] = (Side.PROMPT,),
+    only: Collection[EvaluationKey] | None = None,
 ) -> Work:
     """Return what a run lacks of a sequence.
 
@@ -56,6 +57,7 @@ def plan(
         principles: what to judge against.
         context: what the observer may see.
         sides: halves of a turn to judge.
+        only: of all that is missing, only these.
     """
     turns = tuple(Turn(turn.number, turn.prompt, turn.response) for turn in sequence.conversation)
     first = len(turns) if context.mode is ContextMode.TRANSCRIPT else 1
@@ -65,13 +67,21 @@ def plan(
         asked = [
             Request(principle, side) for principle in principles for side in sides if turn.text(side) is not None
         ]
-        missing = tuple(
-            request
-            for request in asked
-            if EvaluationKey(run, sequence.sequence_id, turn.number, request.side, request.principle.name)
-            not in recorded
-        )
+        about = run, sequence.sequence_id, turn.number
+        keys = [EvaluationKey(*about, request.side, request.principle.name) for request in asked]
+        missing = [pair for pair in zip(asked, keys, strict=True) if pair[1] not in recorded]
         present += len(asked) - len(missing)
-        if missing:
-            wanted[turn.number] = missing
+        chosen = tuple(request for request, key in missing if only is None or key in only)
+        if chosen:
+            wanted[turn.number] = chosen
     return Work(Scene(sequence.sequence_id), turns, wanted, present)
+
+
+def split(work: Work) -> Iterator[Work]:
+    """Yield the work of a sequence in parts of one score each; they share the turns.
+
+    For observers whose scores depend on the texts of the turns alone, so that no part has to wait for another.
+    """
+    for turn, requests in work.wanted.items():
+        for request in requests:
+            yield replace(work, wanted={turn: (request,)}, present=0)

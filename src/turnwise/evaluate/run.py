@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
-from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass
 
-from turnwise.batches import batched
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Side
 from turnwise.conversation.json_values import json_object
 from turnwise.errors import UsageError
 from turnwise.evaluate.engines import score_all
-from turnwise.evaluate.plan import Work, plan
+from turnwise.evaluate.missing import Aim, works_of
+from turnwise.evaluate.outbox import Outbox, Progress
+from turnwise.evaluate.plan import Work
 from turnwise.evaluate.worker import Scored
-from turnwise.observers import Context, Observation, Observer, build_observer
+from turnwise.observers import Context, KeepsReplies, Observation, Observer, build_observer
 from turnwise.principles import Principle
 from turnwise.revision import code_version
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance
 from turnwise.store import Run, Store
 
-Progress = Callable[[int], None]
-"""Told after every batch how many sequences it finished."""
-
-_PENDING = 8
-"""Batches that may wait to become durable before scoring waits for them."""
-
-
-_PAGE = 256
-"""Sequences that are planned at once."""
+_PAUSE = 0.05
+"""Seconds between writes of scores that come one by one: replies that were paid for are kept before that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +39,11 @@ class Summary:
         skipped: scores that the run had already.
         gaps: scores that the observer had nothing to say to.
         seconds: how long the call took.
+        calls: calls to a language model that the scores and failures rest on.
+        cached: how many of them were answered by a reply that had been paid for before.
+        prompt_tokens: tokens of the requests that were paid for, as far as they were counted.
+        completion_tokens: tokens of their replies, as far as they were counted.
+        cost_usd: what the scores and failures cost, in US dollars; None where no price is known.
     """
 
     run: str
@@ -55,6 +53,11 @@ class Summary:
     skipped: int
     gaps: int
     seconds: float
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
 
 
 def evaluate(
@@ -67,14 +70,19 @@ def evaluate(
     sides: Ordered[Side] = (Side.PROMPT,),
     ids: Collection[str] | None = None,
     label: Label | None = None,
+    only: Collection[EvaluationKey] | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
+    named: str | None = None,
     clock: Clock = utc_now,
 ) -> Summary:
     """Score every turn that a run lacks, and store each score when it is made.
 
     Calling it again continues: what is stored is not scored twice, failures are tried again, and a further
     principle is scored alone. It may be interrupted or killed at any moment.
+
+    An observer that keeps replies is given the store's journal, so that none is paid for twice. Where its scores
+    do not hang on one another, each is work of its own: the turns of a conversation are scored at the same time.
 
     Args:
         store: where the sequences are and the scores go.
@@ -85,8 +93,10 @@ def evaluate(
         sides: halves of a turn to judge.
         ids: only these sequences.
         label: only sequences with this ground truth.
+        only: of all that is missing, only these scores.
         jobs: parallel workers, at least 1; processes where the observer computes, threads where it waits.
-        progress: told of every batch that is durable.
+        progress: told of the sequences that are durable.
+        named: specification under which the run keeps an observer that is given as an object; its name by default.
         clock: gives the times that are recorded.
 
     Raises:
@@ -103,7 +113,7 @@ def evaluate(
     started = store.start_run(
         Run(
             name=run,
-            observer=spec or scorer.info.name,
+            observer=spec or named or scorer.info.name,
             observer_version=scorer.info.version,
             context=str(seen),
             parameters=json_object(scorer.parameters, f"parameters of the observer {scorer.info.name!r}"),
@@ -116,42 +126,77 @@ def evaluate(
     _refuse_other_versions(run, store.principle_versions(run), versions)
     stamp = _Stamp.of(started, versions, clock)
 
-    sequences = evaluations = failures = skipped = gaps = 0
+    if isinstance(scorer, KeepsReplies):
+        scorer = scorer.with_journal(store.journal)
+
+    count = _Count()
+    open_scores: dict[str, int] = {}  # of the sequences under way, so that progress is told in whole ones
+    aim = Aim(principles, seen, sides, ids, label, only)
 
     def works() -> Iterator[Work]:
-        nonlocal sequences, skipped
-        for page in batched(store.sequences(ids=ids, label=label), _PAGE):
-            recorded = store.recorded(run, [sequence.sequence_id for sequence in page])
-            for sequence in page:
-                work = plan(run, sequence, recorded, principles=principles, context=seen, sides=sides)
-                sequences += 1
-                skipped += work.present
-                if work.missing:
-                    yield work
-                elif progress:
-                    progress(1)
+        for work in works_of(store, run, aim):
+            count.sequences += 1
+            count.skipped += work.present
+            if work.missing:
+                open_scores[work.scene.sequence_id] = work.missing
+                yield work
+            elif progress:
+                progress(1)
 
-    pending: deque[tuple[Future[None], int]] = deque()
-
-    def settle(most: int) -> None:
-        while len(pending) > most or (pending and pending[0][0].done()):
-            future, count = pending.popleft()
-            future.result()
-            if progress:
-                progress(count)
-
-    try:
+    # After an error or interrupt too, what was scored is stored before the caller hears of it.
+    with closing(Outbox(store, progress, pause=_PAUSE if scorer.info.independent else 0.0)) as outbox:
         for batch in score_all(scorer, spec, seen, works(), jobs):
             outcomes = [outcome for scored in batch for outcome in stamp.outcomes(scored)]
-            pending.append((store.append_soon(outcomes), len(batch)))
-            settle(_PENDING)
-            made = sum(isinstance(outcome, Evaluation) for outcome in outcomes)
-            evaluations += made
-            failures += len(outcomes) - made
-            gaps += sum(scored.wanted for scored in batch) - len(outcomes)
-    finally:
-        settle(0)  # after an error or interrupt too: what was scored is stored before the caller hears of it
-    return Summary(run, sequences, evaluations, failures, skipped, gaps, time.perf_counter() - began)
+            outbox.put(outcomes, sum(_finished(open_scores, scored) for scored in batch))
+            count.add(outcomes, sum(scored.wanted for scored in batch))
+    return count.summary(run, time.perf_counter() - began)
+
+
+def _finished(open_scores: dict[str, int], scored: Scored) -> bool:
+    """Note that some scores of a sequence are done, and return whether that were the last of it."""
+    left = open_scores.pop(scored.sequence_id) - scored.wanted
+    if left:
+        open_scores[scored.sequence_id] = left
+    return not left
+
+
+@dataclass(slots=True)
+class _Count:
+    """Counts what one call of `evaluate` does."""
+
+    sequences: int = 0
+    skipped: int = 0
+    evaluations: int = 0
+    failures: int = 0
+    gaps: int = 0
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+    def add(self, outcomes: Ordered[Evaluation | Failure], wanted: int) -> None:
+        """Count what came of so many scores that were wanted."""
+        made = sum(isinstance(outcome, Evaluation) for outcome in outcomes)
+        self.evaluations += made
+        self.failures += len(outcomes) - made
+        self.gaps += wanted - len(outcomes)
+        for outcome in outcomes:
+            self.calls += len(outcome.calls)
+            self.cached += sum(call.cached for call in outcome.calls)
+            paid = [call.reply for call in outcome.calls if call.reply is not None and not call.cached]
+            self.prompt_tokens += sum(reply.prompt_tokens or 0 for reply in paid)
+            self.completion_tokens += sum(reply.completion_tokens or 0 for reply in paid)
+            if outcome.cost_usd is not None:
+                self.cost_usd = (self.cost_usd or 0.0) + outcome.cost_usd
+
+    def summary(self, run: str, seconds: float) -> Summary:
+        """Return what was counted."""
+        return Summary(
+            run=run,
+            seconds=seconds,
+            **{name: getattr(self, name) for name in _Count.__slots__},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +228,11 @@ class _Stamp:
         for turn, given in scored.outcomes:
             key = EvaluationKey(self.run, scored.sequence_id, turn, given.side, given.principle)
             origin = self.provenances[given.principle]
-            cost = given.raw_reply, given.latency_s, given.cost_usd
+            rests = given.raw_reply, given.latency_s, given.cost_usd, given.calls
             if isinstance(given, Observation):
-                yield Evaluation(key, given.score, origin, now, given.reasoning, *cost)
+                yield Evaluation(key, given.score, origin, now, given.reasoning, *rests)
             else:
-                yield Failure(key, given.reason, given.message, origin, now, *cost)
+                yield Failure(key, given.reason, given.message, origin, now, *rests)
 
 
 def _refuse_other_versions(run: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:

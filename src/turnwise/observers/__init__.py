@@ -2,6 +2,7 @@
 
 from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.protocol import (
+    CanStop,
     KeepsReplies,
     Observation,
     ObservationFailure,
@@ -15,6 +16,7 @@ from turnwise.observers.registry import OBSERVERS, build_observer, list_observer
 
 __all__ = [
     "OBSERVERS",
+    "CanStop",
     "Context",
     "ContextMode",
     "KeepsReplies",

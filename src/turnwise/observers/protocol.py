@@ -154,6 +154,14 @@ class Observer(Protocol):
 
 
 @runtime_checkable
+class CanStop(Protocol):
+    """An observer that may be told to give up what it only waits for, such as the pause before a retry."""
+
+    def stop(self, reason: str) -> None:
+        """Send nothing any more; what was sent already is still answered."""
+
+
+@runtime_checkable
 class KeepsReplies(Protocol):
     """An observer that pays for its scores, and wants replies kept before it reads them."""
 

@@ -1,6 +1,6 @@
 """Scores of turns and the trajectories that they form. Pure: no IO, no clock, no random numbers."""
 
-from turnwise.scoring.call import Call, Reply, ReplyJournal
+from turnwise.scoring.call import Call, Reply, ReplyJournal, Spread, spread
 from turnwise.scoring.evaluation import Evaluation, EvaluationKey, Failure, Provenance
 from turnwise.scoring.score import Score, balance, trust_strength
 from turnwise.scoring.trajectory import Trajectory, TurnScores, scores_by_turn
@@ -14,9 +14,11 @@ __all__ = [
     "Reply",
     "ReplyJournal",
     "Score",
+    "Spread",
     "Trajectory",
     "TurnScores",
     "balance",
     "scores_by_turn",
+    "spread",
     "trust_strength",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from turnwise.scoring.score import Score
 
@@ -73,6 +75,35 @@ class Call:
         if self.cached or self.reply is None:
             return 0.0
         return self.reply.cost_usd
+
+
+class Spread(NamedTuple):
+    """How far repeated scores of one thing lie apart: sample standard deviations, each at least 0.
+
+    Args:
+        T: of the truths.
+        I: of the indeterminacies.
+        F: of the falsities.
+    """
+
+    T: float
+    I: float  # noqa: E741 - the field's name for indeterminacy
+    F: float
+
+
+def spread(scores: Iterable[Score]) -> Spread | None:
+    """Return how far scores lie apart, or None of fewer than two.
+
+    >>> spread([Score(0.5, 0.0, 0.25), Score(0.5, 0.0, 0.75)])
+    Spread(T=0.0, I=0.0, F=0.3535533905932738)
+    >>> spread([Score(0.5, 0.0, 0.25)]) is None
+    True
+    """
+    given = list(scores)
+    if len(given) < 2:
+        return None
+    columns = zip(*((score.T, score.I, score.F) for score in given), strict=True)
+    return Spread(*map(statistics.stdev, columns))
 
 
 class ReplyJournal(Protocol):

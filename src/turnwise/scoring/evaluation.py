@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from turnwise.conversation.turn import Side
-from turnwise.scoring.call import Call
+from turnwise.scoring.call import Call, Spread, spread
 from turnwise.scoring.score import Score
 
 
@@ -76,6 +76,11 @@ class Evaluation:
     latency_s: float | None = None
     cost_usd: float | None = None
     calls: tuple[Call, ...] = ()
+
+    @property
+    def spread(self) -> Spread | None:
+        """How far the scores of its calls lie apart; None where fewer than two calls gave one."""
+        return spread(call.score for call in self.calls if call.score is not None)
 
 
 @dataclass(frozen=True, slots=True)

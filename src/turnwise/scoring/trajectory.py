@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from turnwise.conversation.turn import Side
 from turnwise.errors import ScoreError
+from turnwise.scoring.call import Spread
 from turnwise.scoring.evaluation import Evaluation
 from turnwise.scoring.score import Score
 
@@ -125,6 +126,18 @@ class Trajectory:
             for evaluation in self._evaluations
             if evaluation.key.principle == principle and evaluation.key.side is side
         )
+
+    def spread(self, principle: str, side: Side = Side.PROMPT) -> tuple[tuple[int, Spread], ...]:
+        """Return (turn, spread) pairs of one principle on one side, in turn order.
+
+        A turn is there where its evaluation was loaded with its calls, and at least two of them gave a score.
+        """
+        found = (
+            (evaluation.key.turn, evaluation.spread)
+            for evaluation in self._evaluations
+            if evaluation.key.principle == principle and evaluation.key.side is side
+        )
+        return tuple((turn, apart) for turn, apart in found if apart is not None)
 
     def __iter__(self) -> Iterator[TurnScores]:
         """Yield the scores of every turn, 1 to `turns`; a turn without evaluations has no scores in it."""

@@ -44,7 +44,8 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
     """Return an engine on a SQLite file: write-ahead log, full durability, foreign keys on.
 
     Transactions begin as ``BEGIN IMMEDIATE`` where the execution option ``writes`` is set, so that two writers
-    queue instead of failing half-way; all others are read transactions.
+    queue instead of failing half-way; all others are read transactions. With the option ``single`` there is none:
+    every statement stands alone.
     """
     url = URL.create("sqlite", database=str(path))  # never as text: a file name may hold a question mark
     engine = create_engine(url, connect_args={"timeout": busy_seconds})
@@ -64,8 +65,9 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        options = connection.get_execution_options()
+        if not options.get("single"):
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
 
     return engine
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, insert, inspect, select
+from sqlalchemy import Connection, Table, insert, inspect, select, text
+from sqlalchemy.schema import CreateColumn
 
 from turnwise.clock import Clock
 from turnwise.errors import StoreCorruptError, StoreVersionError
@@ -14,6 +15,9 @@ from turnwise.store import schema
 
 class Migration(NamedTuple):
     """One step of the schema.
+
+    A step adds what is not there yet: the first one makes the tables as this version has them, so that in a fresh
+    store the later ones find nothing left to do.
 
     Args:
         version: counts from 1 without gaps.
@@ -26,7 +30,29 @@ class Migration(NamedTuple):
     apply: Callable[[Connection], None]
 
 
-MIGRATIONS: tuple[Migration, ...] = (Migration(1, "the record", schema.metadata.create_all),)
+def _add_columns(connection: Connection, table: Table) -> None:
+    """Add the columns and indexes that a table lacks."""
+    inspector = inspect(connection)
+    columns = {column["name"] for column in inspector.get_columns(table.name)}
+    for column in table.columns:
+        if column.name not in columns:
+            definition = CreateColumn(column).compile(dialect=connection.dialect)
+            connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
+    indexes = {index["name"] for index in inspector.get_indexes(table.name)}
+    for index in table.indexes:
+        if index.name not in indexes:
+            index.create(connection)
+
+
+def _keep_calls(connection: Connection) -> None:
+    _add_columns(connection, schema.replies)
+    schema.calls.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(1, "the record", schema.metadata.create_all),
+    Migration(2, "calls to language models", _keep_calls),
+)
 
 
 def is_current(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:

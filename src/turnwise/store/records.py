@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance, Score
+from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +188,8 @@ def _key_and_provenance(row: RowMapping, run: Run, sequence_id: str) -> tuple[Ev
     return key, provenance
 
 
-def read_evaluation(row: RowMapping, run: Run, sequence_id: str) -> Evaluation:
-    """Return the evaluation of a row joined with its provenance and reply."""
+def read_evaluation(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Evaluation:
+    """Return the evaluation of a row joined with its provenance and reply, and the calls that it rests on."""
     key, provenance = _key_and_provenance(row, run, sequence_id)
     return Evaluation(
         key=key,
@@ -200,11 +200,12 @@ def read_evaluation(row: RowMapping, run: Run, sequence_id: str) -> Evaluation:
         raw_reply=row["raw_reply"],
         latency_s=row["latency_s"],
         cost_usd=row["cost_usd"],
+        calls=calls,
     )
 
 
-def read_failure(row: RowMapping, run: Run, sequence_id: str) -> Failure:
-    """Return the failure of a row joined with its provenance and reply."""
+def read_failure(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Failure:
+    """Return the failure of a row joined with its provenance and reply, and the calls that it rests on."""
     key, provenance = _key_and_provenance(row, run, sequence_id)
     return Failure(
         key=key,
@@ -215,4 +216,5 @@ def read_failure(row: RowMapping, run: Run, sequence_id: str) -> Failure:
         raw_reply=row["raw_reply"],
         latency_s=row["latency_s"],
         cost_usd=row["cost_usd"],
+        calls=calls,
     )

@@ -1,8 +1,9 @@
 """The tables of the record.
 
 sequences ─┬─ turns
-           └─ evaluations, failures ─ provenances ─ runs
-                        └─ replies
+           └─ evaluations, failures ─┬─ provenances ─ runs
+                                     ├─ replies
+                                     └─ calls ─ replies
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import (
     JSON,
+    Boolean,
     CheckConstraint,
     Column,
     Dialect,
@@ -25,6 +27,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    true,
 )
 
 metadata = MetaData()
@@ -117,6 +120,19 @@ replies = Table(
     Column("id", Integer, primary_key=True),
     Column("text", Text, nullable=False),
     Column("received_at", UtcTime, nullable=False),
+    # The rest is known only of replies that were bought, and so came through the journal.
+    Column("request_key", String(64)),
+    Column("repeat", Integer),
+    Column("model", Text),
+    Column("finish_reason", Text),
+    Column("refusal", Text),
+    Column("prompt_tokens", Integer),
+    Column("completion_tokens", Integer),
+    Column("cost_usd", Float),
+    Column("latency_s", Float),
+    Column("nonce", Text),
+    Column("reusable", Boolean, nullable=False, server_default=true()),
+    Index("replies_by_request", "request_key", "repeat"),
 )
 
 
@@ -157,6 +173,28 @@ failures = Table(
     Column("reason", Text, nullable=False),
     Column("message", Text, nullable=False),
     Index("failures_by_run", "run", "sequence"),
+)
+
+calls = Table(
+    "calls",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("evaluation", ForeignKey("evaluations.id")),
+    Column("failure", ForeignKey("failures.id")),
+    Column("repeat", Integer, nullable=False),
+    Column("reply", ForeignKey("replies.id")),
+    Column("T", Float),
+    Column("I", Float),
+    Column("F", Float),
+    Column("reasoning", Text),
+    Column("reason", Text),
+    Column("message", Text),
+    Column("cached", Boolean, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Index("calls_by_evaluation", "evaluation"),
+    Index("calls_by_failure", "failure"),
+    CheckConstraint("(evaluation IS NULL) <> (failure IS NULL)", name="of_one_outcome"),
+    CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="call_in_range"),
 )
 
 

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, Table, func, insert, select
+from sqlalchemy import Connection, Select, Table, func, insert, null, select
 from sqlalchemy.engine import RowMapping
-from sqlalchemy.exc import IntegrityError
 
 from turnwise.batches import batched
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Sequence, Side
 from turnwise.errors import StoreError, UnknownNameError, UsageError
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory
+from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Trajectory
+from turnwise.store import outcomes as writing
 from turnwise.store import schema
+from turnwise.store.call_records import read_call
 from turnwise.store.database import BUSY_SECONDS, connect, path_of, translated
+from turnwise.store.journal import Journal
+from turnwise.store.keys import KeyLookup, KnownKeys
 from turnwise.store.migrations import is_current, migrate
 from turnwise.store.records import (
     Run,
     SequenceHead,
     content_hash,
-    outcome_row,
     read_evaluation,
     read_failure,
     read_head,
@@ -33,10 +36,15 @@ from turnwise.store.records import (
     read_sequence,
     read_turn,
     sequence_row,
-    storable,
     turn_row,
 )
+from turnwise.store.tallies import RunTally, still_failed, tally
 from turnwise.store.writer import Writer
+
+if TYPE_CHECKING:
+    from turnwise.patterns import Expression, Library
+    from turnwise.store.mirror import Mirror
+    from turnwise.store.query import QueryResult
 
 _PAGE = 500
 
@@ -44,7 +52,8 @@ _PAGE = 500
 class Store:
     """The record of one or more data sets and runs.
 
-    Appends are durable when they return. Several threads and processes may use a store at once.
+    Appends are durable when they return. Several threads and processes may use a store at once. Its `journal`
+    keeps the replies of language models, and finds them again.
 
     Args:
         location: a file, or ``sqlite:///file``.
@@ -76,6 +85,8 @@ class Store:
             self._engine.dispose()
             raise
         self._writer = Writer(self._engine, self.path)
+        self.journal = Journal(self._engine, self.path, self._read, self._writer)
+        self._known_keys = KnownKeys()
 
     def _migrate(self) -> None:
         with self._engine.connect() as connection, connection.begin():
@@ -100,6 +111,9 @@ class Store:
     def close(self) -> None:
         """Write what is pending and let go of the file."""
         self._writer.close()
+        self.journal.close()
+        if "mirror" in vars(self):
+            self.mirror.close()
         self._engine.dispose()
 
     def __enter__(self) -> Store:
@@ -238,8 +252,9 @@ class Store:
         for field in ("observer", "observer_version", "context", "parameters"):
             there, here = getattr(stored, field), getattr(run, field)
             if there != here:
+                was, would = _differing(field.replace("_", " "), there, here)
                 raise UsageError(
-                    f"run {run.name!r} was made with {field.replace('_', ' ')} {there!r}, not {here!r}: "
+                    f"run {run.name!r} was made with {was}, not {would}: "
                     "a run never mixes configurations; use another --run"
                 )
         return stored
@@ -259,37 +274,18 @@ class Store:
     def append_soon(self, outcomes: Iterable[Evaluation | Failure]) -> Future[None]:
         """Queue what `append` would store; the future is done once it is durable."""
         given = list(outcomes)
-        return self._writer.submit(lambda connection: self._append(connection, given))
+        learned: dict[Hashable, int] = {}
 
-    def _append(self, connection: Connection, outcomes: list[Evaluation | Failure]) -> None:
-        runs = _keys(connection, schema.runs, "name", {o.key.run for o in outcomes}, "run")
-        sequences = _keys(
-            connection, schema.sequences, "sequence_id", {o.key.sequence_id for o in outcomes}, "sequence"
-        )
-        provenances: dict[tuple[int, str, str, str], int] = {}
-        rows: dict[Table, list[dict[str, Any]]] = {schema.evaluations: [], schema.failures: []}
-        for outcome in outcomes:
-            run = runs[outcome.key.run]
-            principle = outcome.key.principle, outcome.provenance.principle_version
-            origin = (run, *principle, outcome.provenance.code_version)
-            if origin not in provenances:
-                provenances[origin] = _provenance_key(connection, *origin)
-            reply = None
-            if outcome.raw_reply is not None:
-                values = {"text": storable(outcome.raw_reply), "received_at": outcome.created_at}
-                reply = connection.execute(insert(schema.replies).values(values)).inserted_primary_key[0]  # type: ignore[index]
-            table = schema.failures if isinstance(outcome, Failure) else schema.evaluations
-            sequence = sequences[outcome.key.sequence_id]
-            rows[table].append(outcome_row(outcome, run, sequence, provenances[origin], reply))
-        for table, some in rows.items():
-            if some:
-                try:
-                    connection.execute(insert(table), some)
-                except IntegrityError as error:
-                    raise UsageError(
-                        f"an evaluation of run {outcomes[0].key.run!r} is in the store already: it was given "
-                        "twice, or another process scores the same run; the same command continues"
-                    ) from error
+        def write(connection: Connection) -> None:
+            writing.append(connection, given, KeyLookup(connection, self._known_keys, learned))
+
+        def remember(done: Future[None]) -> None:
+            if not done.cancelled() and done.exception() is None:
+                self._known_keys.learn(learned)
+
+        future = self._writer.submit(write)
+        future.add_done_callback(remember)
+        return future
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
         """Return the keys of all evaluations that a run has of these sequences; failures are not among them.
@@ -313,6 +309,35 @@ class Store:
             for row in rows
         }
 
+    def failed(self, run: str, *, ids: Collection[str] | None = None) -> set[EvaluationKey]:
+        """Return the keys of what a run tried to score, failed, and has not scored since.
+
+        Raises:
+            UnknownNameError: the store has no such run, or no sequence of one of the ids.
+        """
+        self.run(run)
+        some, names = still_failed().subquery(), schema.sequences
+        query = (
+            select(names.c.sequence_id, some.c.turn, some.c.side, some.c.principle)
+            .join(names, names.c.id == some.c.sequence)
+            .join(schema.runs, schema.runs.c.id == some.c.run)
+            .where(schema.runs.c.name == run)
+        )
+        queries = [query]
+        if ids is not None:
+            keys = batched(self._keys_of_sequences(ids), _PAGE)
+            queries = [query.where(some.c.sequence.in_(page)) for page in keys]
+        rows = itertools.chain.from_iterable(map(self._read, queries))
+        return {
+            EvaluationKey(run, row["sequence_id"], row["turn"], Side(row["side"]), row["principle"])
+            for row in rows
+        }
+
+    def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
+        """Return every run with what it has come to, oldest first."""
+        found = tally(self._read)
+        return tuple((run, found.get(run.name, RunTally(run.name))) for run in self.runs())
+
     def principle_versions(self, run: str) -> dict[str, str]:
         """Return the version of every principle that a run was scored against, by name."""
         table = schema.provenances
@@ -322,20 +347,37 @@ class Store:
             for row in self._read(query.where(schema.runs.c.name == run))
         }
 
-    def trajectory(self, run: str, sequence_id: str) -> Trajectory:
+    def trajectory(self, run: str, sequence_id: str, *, replies: bool = False) -> Trajectory:
         """Return the trajectory of one sequence in a run; empty where nothing was evaluated.
+
+        Args:
+            run: name of the run.
+            sequence_id: id of the sequence.
+            replies: load what the scores rest on too: raw replies and calls.
 
         Raises:
             UnknownNameError: the store has no such run or sequence.
         """
-        return next(trajectory for _, trajectory in self.trajectories(run, ids=[sequence_id]))
+        return next(trajectory for _, trajectory in self.trajectories(run, ids=[sequence_id], replies=replies))
 
     def trajectories(
-        self, run: str, *, ids: Collection[str] | None = None, label: Label | None = None
+        self,
+        run: str,
+        *,
+        ids: Collection[str] | None = None,
+        label: Label | None = None,
+        replies: bool = False,
     ) -> Iterator[tuple[SequenceHead, Trajectory]]:
         """Yield every sequence with its trajectory in a run, in the order of import.
 
-        Arguments and errors as `sequences`, and UnknownNameError where there is no such run.
+        Args:
+            run: name of the run.
+            ids: only these sequences.
+            label: only sequences with this ground truth.
+            replies: load what the scores rest on too, raw replies and calls, which detectors have no use for.
+
+        Raises:
+            UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
         known = self.run(run)
         table, texts = schema.evaluations, schema.turns
@@ -343,8 +385,11 @@ class Store:
             keys = [row["id"] for row in page]
             found: dict[int, list[Evaluation]] = {key: [] for key in keys}
             names = {row["id"]: row["sequence_id"] for row in page}
-            for row in self._read(_outcomes(table, run).where(table.c.sequence.in_(keys))):
-                found[row["sequence"]].append(read_evaluation(row, known, names[row["sequence"]]))
+            rows = self._read(_outcomes(table, run, replies).where(table.c.sequence.in_(keys)))
+            calls = self._calls(table, rows) if replies else {}
+            for row in rows:
+                about = known, names[row["sequence"]], calls.get(row["id"], ())
+                found[row["sequence"]].append(read_evaluation(row, *about))
             lengths: dict[int, dict[int, tuple[int, int]]] = {key: {} for key in keys}
             columns = texts.c.sequence, texts.c.turn, texts.c.prompt_chars, texts.c.response_chars
             for row in self._read(select(*columns).where(texts.c.sequence.in_(keys))):
@@ -354,17 +399,31 @@ class Store:
                 key = row["id"]
                 yield head, Trajectory(run, head.sequence_id, head.turns, found[key], lengths[key])
 
-    def failures(self, run: str, *, ids: Collection[str] | None = None) -> tuple[Failure, ...]:
-        """Return every failure that a run recorded, oldest first, those that were mended later among them."""
+    def failures(
+        self, run: str, *, ids: Collection[str] | None = None, replies: bool = False
+    ) -> tuple[Failure, ...]:
+        """Return every failure that a run recorded, oldest first, those that were mended later among them.
+
+        Arguments and errors as `trajectories`.
+        """
         known = self.run(run)
         table, names = schema.failures, schema.sequences
-        query = _outcomes(table, run).add_columns(names.c.sequence_id).join(names, names.c.id == table.c.sequence)
+        outcomes = _outcomes(table, run, replies)
+        query = outcomes.add_columns(names.c.sequence_id).join(names, names.c.id == table.c.sequence)
         queries = [query]
         if ids is not None:
             keys = batched(self._keys_of_sequences(ids), _PAGE)
             queries = [query.where(table.c.sequence.in_(some)) for some in keys]
         rows = sorted(itertools.chain.from_iterable(map(self._read, queries)), key=lambda row: int(row["id"]))
-        return tuple(read_failure(row, known, row["sequence_id"]) for row in rows)
+        calls = self._calls(table, rows) if replies else {}
+        return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
+
+    def _calls(self, table: Table, rows: Collection[RowMapping]) -> dict[int, tuple[Call, ...]]:
+        found: dict[int, tuple[Call, ...]] = {}
+        for query in writing.calls_of(table, [row["id"] for row in rows]):
+            for row in self._read(query):
+                found[row["outcome"]] = (*found.get(row["outcome"], ()), read_call(row))
+        return found
 
     def counts(self) -> dict[str, int]:
         """Return how many sequences, turns, runs, evaluations and failures the store holds."""
@@ -372,6 +431,61 @@ class Store:
         return {
             table.name: self._read(select(func.count().label("n")).select_from(table))[0]["n"] for table in tables
         }
+
+    # Questions ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def mirror(self) -> Mirror:
+        """The copy of the scores that questions are asked of, made at the first one."""
+        from turnwise.store.mirror import Mirror
+
+        return Mirror(self._engine, self.path)
+
+    def query(
+        self,
+        pattern: Expression | str,
+        run: str | None = None,
+        *,
+        when: str = "ever",
+        label: Label | None = None,
+        source: str | None = None,
+        patterns: Library | None = None,
+    ) -> QueryResult:
+        """Return which sequences match a pattern, as rows, or as a table of pyarrow, pandas or Polars.
+
+        Args:
+            pattern: a condition of the pattern language, as text or as a tree; docs/patterns.md says what it may say.
+            run: whose evaluations; the only run by default.
+            when: "ever" where it has to hold at some turn, "final" where at the last evaluated one.
+            label: only sequences with this ground truth.
+            source: only sequences of this data set.
+            patterns: the named patterns that there are; by default those that ship and those of installed packages.
+
+        Raises:
+            PatternError: the pattern can't be read, or is no condition.
+            UnknownNameError: no such run, source or principle, or `when` is neither.
+            UsageError: no run is named where there are several, or the run has no evaluations.
+        """
+        from turnwise.store.query import query, read_when
+
+        if run is None:
+            run = self.only_run()
+        return query(
+            self.mirror, pattern, run, when=read_when(when), label=label, source=source, patterns=patterns
+        )
+
+    def only_run(self) -> str:
+        """Return the name of the only run.
+
+        Raises:
+            UsageError: the store has none, or several; the message lists them.
+        """
+        names = [run.name for run in self.runs()]
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise UsageError(f"{self.path} has no run yet: make one with turnwise evaluate --store {self.path}")
+        raise UsageError(f"{self.path} has several runs: choose one with --run ({', '.join(names)})")
 
     # Plumbing -------------------------------------------------------------------------------------------
 
@@ -382,49 +496,23 @@ class Store:
             return list(connection.execute(query).mappings())
 
 
-def _outcomes(table: Table, run: str) -> Select[Any]:
-    return (
-        select(
-            table,
-            schema.provenances.c.principle_version,
-            schema.provenances.c.code_version,
-            schema.replies.c.text.label("raw_reply"),
-        )
+def _differing(field: str, there: object, here: object) -> tuple[str, str]:
+    """Return what is stored and what is given where they differ; of settings on both sides only those that do."""
+    if not (isinstance(there, Mapping) and isinstance(here, Mapping) and there.keys() == here.keys()):
+        return f"{field} {there!r}", repr(here)
+    names = [name for name in there if there[name] != here[name]]
+    was = ", ".join(f"{name} {there[name]!r}" for name in names)
+    return was, ", ".join(repr(here[name]) for name in names)
+
+
+def _outcomes(table: Table, run: str, replies: bool) -> Select[Any]:
+    query = (
+        select(table, schema.provenances.c.principle_version, schema.provenances.c.code_version)
         .join(schema.provenances, schema.provenances.c.id == table.c.provenance)
         .join(schema.runs, schema.runs.c.id == table.c.run)
-        .outerjoin(schema.replies, schema.replies.c.id == table.c.reply)
         .where(schema.runs.c.name == run)
     )
-
-
-def _keys(connection: Connection, table: Table, column: str, names: set[str], kind: str) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for some in batched(names, _PAGE):
-        rows = connection.execute(select(table.c[column], table.c.id).where(table.c[column].in_(some)))
-        found.update((row[0], row[1]) for row in rows)
-    for name in names:
-        if name not in found:
-            raise UnknownNameError(kind, name, found)
-    return found
-
-
-def _provenance_key(connection: Connection, run: int, principle: str, version: str, code_version: str) -> int:
-    table = schema.provenances
-    rows = connection.execute(select(table).where(table.c.run == run, table.c.principle == principle)).mappings()
-    for row in rows:
-        if row["principle_version"] != version:
-            raise UsageError(
-                f"principle {principle!r} was scored in version {row['principle_version']}, not {version}, in "
-                "this run: use another --run"
-            )
-        if row["code_version"] == code_version:
-            key: int = row["id"]
-            return key
-    values = {
-        "run": run,
-        "principle": principle,
-        "principle_version": version,
-        "code_version": code_version,
-    }
-    inserted: int = connection.execute(insert(table).values(values)).inserted_primary_key[0]  # type: ignore[index]
-    return inserted
+    if not replies:
+        return query.add_columns(null().label("raw_reply"))
+    text = schema.replies.c.text.label("raw_reply")
+    return query.add_columns(text).outerjoin(schema.replies, schema.replies.c.id == table.c.reply)

@@ -91,6 +91,9 @@ class Writer:
                 connection.begin(),
             ):
                 for job, future in batch:
+                    if len(batch) == 1:  # what it raises rolls back the transaction, which is its own
+                        done.append((future, job(connection), None))
+                        continue
                     savepoint = connection.begin_nested()
                     try:
                         with translated(self._path):

@@ -1,0 +1,85 @@
+"""``turnwise cost``: what missing evaluations would cost, before any is paid for."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from turnwise.cli import llm_options, options
+from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from turnwise.evaluate.forecast import Forecast
+
+
+def cost(
+    run: Annotated[str | None, typer.Option(help="Name of the run. [default: observer-context]")] = None,
+    observer: Annotated[
+        str | None, typer.Option(help="The model, such as llm:openai/gpt-4.1-mini. [default: that of the run]")
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(help="What it may see. [default: that of the run, else history]")
+    ] = None,
+    principle: options.Principles = None,
+    sides: options.Sides = "prompt",
+    sequence: options.Sequences = None,
+    label: options.Label = None,
+    base_url: llm_options.BaseUrl = None,
+    temperature: llm_options.Temperature = None,
+    max_tokens: llm_options.MaxTokens = None,
+    structured: llm_options.Structured = None,
+    repeats: llm_options.Repeats = None,
+    no_cache: llm_options.NoCache = False,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Say what the evaluations that a run lacks would cost with a language model. Sends nothing, needs no key."""
+    from turnwise.cli.arguments import read_label, read_principles, read_sides
+    from turnwise.cli.llm_options import LlmOptions, is_llm, read_endpoint
+    from turnwise.cli.output import print_json
+    from turnwise.evaluate import Aim
+    from turnwise.evaluate.forecast import forecast
+    from turnwise.observers import Context
+    from turnwise.store import Store
+
+    asked = LlmOptions(base_url, temperature, max_tokens, structured, repeats, no_cache=no_cache)
+    with Store(store) as opened:
+        known = {stored.name: stored for stored in opened.runs()}
+        named = known.get(run or "")
+        spec = observer or (named.observer if named else "")
+        if not spec:
+            raise UsageError("name the model with --observer, such as --observer llm:openai/gpt-4.1-mini")
+        if not is_llm(spec):
+            raise UsageError(f"observer {spec!r} costs nothing: only llm:provider/model does")
+        seen = context or (named.context if named else "history")
+        name = run or f"{spec}-{seen}"
+        aim = Aim(
+            read_principles(principle),
+            Context.parse(seen),
+            read_sides(sides),
+            sequence or None,
+            read_label(label),
+        )
+        endpoint = read_endpoint(spec, known.get(name), asked)
+        found = forecast(opened, name, endpoint, aim)
+    as_of = endpoint.price.as_of.isoformat() if endpoint.price else None
+    if json:
+        print_json({"run": name, "observer": spec, **dataclasses.asdict(found), "price_as_of": as_of})
+        return
+    _print(name, found, as_of)
+
+
+def _print(run: str, found: Forecast, as_of: str | None) -> None:
+    from turnwise.cli.output import dollars
+
+    typer.echo(f"run {run} lacks {found.scores} evaluations: {found.calls} calls, {found.cached} more are free")
+    typer.echo(f"about {found.prompt_tokens} tokens to send and {found.completion_tokens} to receive")
+    if found.cost_usd is None or found.most_usd is None:
+        typer.echo("price unknown: add the model to prices.toml, as docs/llm-observers.md says")
+    else:
+        typer.echo(
+            f"about {dollars(found.cost_usd)}, at most {dollars(found.most_usd)} if every reply were as long as "
+            f"it may be (prices of {as_of})"
+        )

@@ -1,0 +1,177 @@
+"""Replies that were paid for: each kept before anybody reads it, and found again instead of bought twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, RowMapping, Select, bindparam, delete, func, insert, or_, select, update
+
+from turnwise.errors import StoreError
+from turnwise.scoring import Reply
+from turnwise.store import schema
+from turnwise.store.call_records import read_reply, reply_row
+from turnwise.store.database import translated
+from turnwise.store.writer import Writer
+
+_NEWEST = (  # made once: it is asked before every call, by many threads
+    select(*(schema.replies.c[name] for name in Reply.__slots__))
+    .where(
+        schema.replies.c.request_key == bindparam("request_key"),
+        schema.replies.c.repeat == bindparam("repeat"),
+        schema.replies.c.reusable,
+    )
+    .order_by(schema.replies.c.id.desc())
+    .limit(1)
+)
+
+
+Read = Callable[[Select[Any]], list[RowMapping]]
+"""Answers a query with all its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReplies:
+    """The replies of one model, and what they cost.
+
+    Args:
+        model: the model, as the provider names it.
+        replies: how many are kept.
+        reusable: how many of them answer the same request again, at no cost.
+        prompt_tokens: tokens of their requests, as far as they were counted.
+        completion_tokens: tokens of the replies, as far as they were counted.
+        cost_usd: what they cost in US dollars; None where the price of none is known.
+        oldest: when the first came, in UTC.
+        newest: when the last came, in UTC.
+    """
+
+    model: str
+    replies: int
+    reusable: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    oldest: datetime
+    newest: datetime
+
+
+class Journal:
+    """The `ReplyJournal` of a store. Several threads and processes may use it at once.
+
+    Args:
+        engine: the database.
+        path: its file, for messages.
+        read: answers queries.
+        writer: takes what is to be written.
+    """
+
+    def __init__(self, engine: Engine, path: Path, read: Read, writer: Writer) -> None:
+        self._finder = _Finder(engine, path)
+        self._read = read
+        self._writer = writer
+        self._lock = threading.Lock()
+        self._waiting: list[dict[str, Any]] = []
+        self._job: Future[None] | None = None
+
+    def find(self, request_key: str, repeat: int) -> Reply | None:
+        """Return the newest reply to this asking of a request, or None.
+
+        Args:
+            request_key: hash of all that the reply may depend on.
+            repeat: which of several askings, from 1.
+        """
+        return self._finder.find(request_key, repeat)
+
+    def record(self, reply: Reply) -> None:
+        """Keep a reply; durable when this returns. Replies that come at the same moment are written together.
+
+        Raises:
+            StoreError: it can't be written.
+        """
+        row = reply_row(reply)
+        with self._lock:
+            job = self._job = self._job or self._writer.submit(self._write)
+            self._waiting.append(row)
+        job.result()
+
+    def _write(self, connection: Connection) -> None:
+        with self._lock:
+            rows, self._waiting, self._job = self._waiting, [], None
+        connection.execute(insert(schema.replies), rows)
+
+    def close(self) -> None:
+        """Find nothing any more."""
+        self._finder.close()
+
+    def stats(self) -> tuple[KeptReplies, ...]:
+        """Return what is kept of every model, sorted by its name."""
+        table = schema.replies
+        query = (
+            select(
+                table.c.model,
+                func.count().label("replies"),
+                func.count().filter(table.c.reusable).label("reusable"),
+                func.coalesce(func.sum(table.c.prompt_tokens), 0).label("prompt_tokens"),
+                func.coalesce(func.sum(table.c.completion_tokens), 0).label("completion_tokens"),
+                func.sum(table.c.cost_usd).label("cost_usd"),
+                func.min(table.c.received_at, type_=schema.UtcTime).label("oldest"),
+                func.max(table.c.received_at, type_=schema.UtcTime).label("newest"),
+            )
+            .where(table.c.request_key.is_not(None))
+            .group_by(table.c.model)
+            .order_by(table.c.model)
+        )
+        return tuple(KeptReplies(**row) for row in self._read(query))
+
+    def clear(self) -> int:
+        """Let no reply answer a request again, and return how many did until now.
+
+        Replies that a score or failure rests on stay in the record, since they are its evidence; the others are
+        deleted.
+        """
+        table = schema.replies
+        used = (schema.calls.c.reply, schema.evaluations.c.reply, schema.failures.c.reply)
+
+        def write(connection: Connection) -> int:
+            kept = or_(*(table.c.id.in_(select(column).where(column.is_not(None))) for column in used))
+            bought = table.c.request_key.is_not(None), table.c.reusable
+            deleted = connection.execute(delete(table).where(*bought, ~kept)).rowcount
+            retired = connection.execute(update(table).where(*bought).values(reusable=False)).rowcount
+            return deleted + retired
+
+        return self._writer.submit(write).result()
+
+
+class _Finder:
+    """Looks for replies over one connection that stays open: of what precedes every call, opening one is most."""
+
+    def __init__(self, engine: Engine, path: Path) -> None:
+        self._engine = engine
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._closed = False
+
+    def find(self, request_key: str, repeat: int) -> Reply | None:
+        with self._lock, translated(self._path):
+            if self._closed:
+                raise StoreError("the store is closed")
+            if self._connection is None:
+                self._connection = self._engine.connect().execution_options(single=True)
+            row = (
+                self._connection.execute(_NEWEST, {"request_key": request_key, "repeat": repeat})
+                .mappings()
+                .first()
+            )
+        return None if row is None else read_reply(row)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()

@@ -1,0 +1,64 @@
+"""A user's own SQL over the copy of the scores: one question, nothing changed, no file read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from turnwise.errors import UsageError
+from turnwise.store.mirror import Mirror
+
+_PAGE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SqlAnswer:
+    """What a question in SQL gave.
+
+    Args:
+        columns: names of the columns.
+        rows: the rows, a few thousand in memory at a time; can be read once.
+    """
+
+    columns: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+
+
+def ask(mirror: Mirror, statement: str) -> SqlAnswer:
+    """Ask a question in DuckDB's SQL; docs/sql.md lists the tables.
+
+    The tables are a copy in memory. The statement runs in a read-only transaction, and can reach neither files nor
+    the network nor settings.
+
+    Args:
+        mirror: the copy.
+        statement: one statement that gives rows: SELECT, WITH, DESCRIBE ...
+
+    Raises:
+        UsageError: it is no such statement, or DuckDB can't make sense of it.
+        StoreError: the record can't be read.
+    """
+    import duckdb
+
+    with mirror.tables() as connection:
+        try:
+            statements = connection.extract_statements(statement)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise UsageError("--sql takes one statement that asks, such as SELECT ... or DESCRIBE evaluations")
+            connection.execute("BEGIN TRANSACTION READ ONLY")
+            connection.execute(statement)
+        except duckdb.Error as error:
+            raise UsageError(f"the SQL can't be answered: {error}") from error
+        description = connection.description or []
+    return SqlAnswer(tuple(str(column[0]) for column in description), _paged(connection))
+
+
+def _paged(connection: Any) -> Iterator[tuple[Any, ...]]:
+    import duckdb
+
+    try:
+        while page := connection.fetchmany(_PAGE):
+            yield from page
+    except duckdb.Error as error:  # a value that can't be reckoned shows where its row is reached
+        raise UsageError(f"the SQL can't be answered: {error}") from error
