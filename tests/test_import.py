@@ -23,6 +23,7 @@ HEAVY = (
     "openai",
     "pydantic",
     "altair",
+    "vl_convert",
     "optuna",
     "yaml",
 )

@@ -39,7 +39,9 @@ def test_evaluating_again_makes_nothing_and_counts_what_is_there(cli: Cli, chats
     command = ("evaluate", "--run", "first", "--observer", f"replay:{scores}", "--json")
     first, again = cli(*command).json, cli(*command).json
     assert first.pop("seconds") >= 0
-    assert first == {"run": "first", "sequences": 3, "evaluations": 18, "failures": 0, "skipped": 0, "gaps": 6}
+    spent = {"calls": 0, "cached": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": None}
+    counts = {"sequences": 3, "evaluations": 18, "failures": 0, "skipped": 0, "gaps": 6}
+    assert first == {"run": "first", **counts, **spent}
     assert again["evaluations"] == 0
     assert again["skipped"] == 18
 

@@ -8,7 +8,9 @@ import typer
 
 from turnwise._version import __version__
 from turnwise.cli.cache import cache
+from turnwise.cli.calibrate import calibrate
 from turnwise.cli.check import check
+from turnwise.cli.compare import compare
 from turnwise.cli.cost import cost
 from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
@@ -18,6 +20,7 @@ from turnwise.cli.import_ import import_
 from turnwise.cli.listings import datasets, detectors, principles
 from turnwise.cli.observers import observers
 from turnwise.cli.patterns import app as patterns
+from turnwise.cli.power import power
 from turnwise.cli.prompt import prompt
 from turnwise.cli.query import query
 from turnwise.cli.retry import retry
@@ -53,6 +56,9 @@ app.command()(principles)
 app.command()(datasets)
 app.command()(train)
 app.command()(tune)
+app.command()(calibrate)
+app.command()(compare)
+app.command()(power)
 app.add_typer(sessions, name="sessions")
 app.add_typer(patterns, name="patterns")
 

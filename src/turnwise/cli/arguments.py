@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from turnwise.errors import UnknownNameError, UsageError
+from turnwise.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from turnwise.conversation import Label, Side

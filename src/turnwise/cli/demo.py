@@ -129,9 +129,10 @@ def _print(
     typer.echo(
         "The graph is the highest F over the principles, turn by turn; then the turn at which each way of\n"
         "looking fires, and whether that is right (✓) or wrong (✗) by the label.\n\n"
-        f"{len(single)} conversations in {seconds:.1f} s, observer local. At both thresholds at most 1 % of the\n"
-        "benign conversations held out from its training fire. These examples are few and our own: they show\n"
-        "how turnwise works, not how well; docs/model-card.md has figures on other people's data.\n"
+        f"{len(single)} conversations in {seconds:.1f} s, observer local. Both thresholds were set for at most 1 %\n"
+        "of benign conversations of services left out of its training. These examples are few and our own,\n"
+        "most of them pairs that differ in intent alone, which the observer hardly tells apart: they show how\n"
+        "turnwise works, not how well. docs/model-card.md has figures on other people's data.\n"
         f"\nEverything is in {store}. Next:\n"
         f"  turnwise show {temporal[0].head.sequence_id} --store {store} --run {TRAJECTORY[0]}\n"
         f"  turnwise detect --store {store} --run {TRAJECTORY[0]} --detector trust_ema --detector slope\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from turnwise.cli import options
 
@@ -12,7 +14,7 @@ def detectors(json: options.Json = False) -> None:
     from turnwise.detectors import describe_detectors
 
     rows = [
-        {"name": info.name, "parameters": dict(info.parameters), "summary": info.summary}
+        {"name": info.name, "parameters": _plain(info.parameters), "summary": info.summary}
         for info in describe_detectors()
     ]
     print_rows(rows, json)
@@ -70,3 +72,8 @@ def _cell(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}={item}" for key, item in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as JSON may hold them: infinity, a threshold that nothing reaches, as the text ``inf``."""
+    return {name: str(value) if value == math.inf else value for name, value in parameters.items()}

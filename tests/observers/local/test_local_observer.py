@@ -6,14 +6,20 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene, Workers
 from turnwise.observers.local import LocalObserver, LocalState
+from turnwise.observers.local.network import Network
+from turnwise.observers.local.normalise import normalise
+from turnwise.observers.local.tokens import HEAD_TOKENS, TAIL_TOKENS, Encoder
+from turnwise.observers.local.weights import load_weights
 from turnwise.observers.registry import build_observer
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -157,7 +163,7 @@ def test_the_state_stays_small(observer: LocalObserver) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"something else", b"TWLS1", b"TWLS1\x04\x00{}  ", b"TWLS1\x02\x00{}"],
+    [b"", b"something else", b"TWLS2", b"TWLS2\x04" + bytes(9) + b"{}  ", b"TWLS2\x02" + bytes(9) + b"{}"],
 )
 def test_bytes_that_are_no_state_are_refused(observer: LocalObserver, data: bytes) -> None:
     with pytest.raises(ObserverError, match="no state of observer local"):
@@ -171,6 +177,16 @@ def test_a_truncated_state_or_one_of_other_weights_is_refused(observer: LocalObs
     sha256 = str(observer.parameters["weights_sha256"])
     with pytest.raises(ObserverError, match="belongs to weights"):
         observer.restore(data.replace(sha256.encode(), b"0" * 64))
+
+
+def test_the_longer_the_conversation_the_more_it_takes(observer: LocalObserver) -> None:
+    arm = Network(load_weights()).arm("history")
+    logits, features = np.full((3, 6), 1.0, np.float32), np.zeros(4, np.float32)
+    early, sixth, late = (arm.scores(logits, features, turns)[2] for turns in (1, 6, 200))
+    assert early == pytest.approx(sixth)
+    assert (late < sixth).all()
+    alone = Network(load_weights()).arm("turn")
+    assert alone.scores(logits, features, 1)[2] == pytest.approx(alone.scores(logits, features, 200)[2])
 
 
 def test_an_empty_prompt_is_a_gap_and_changes_nothing(observer: LocalObserver) -> None:
@@ -231,7 +247,7 @@ def test_a_very_long_turn_is_scored(observer: LocalObserver) -> None:
 def test_what_a_person_is_told(observer: LocalObserver) -> None:
     info = observer.info
     sha256 = str(observer.parameters["weights_sha256"])
-    assert (info.name, info.version) == ("local", f"0.1+{sha256[:12]}")
+    assert (info.name, info.version) == ("local", f"0.2+{sha256[:12]}")
     assert [str(mode) for mode in info.contexts] == ["turn", "history"]
     assert info.workers is Workers.PROCESSES
     assert info.deterministic
@@ -270,3 +286,58 @@ def test_nothing_heavy_is_imported_before_it_is_built() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "['numpy', 'tokenizers']"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_str(load_weights().tokenizer)
+
+
+MANY = (
+    CHAT,
+    CHAT[:1],
+    ("zxqv wrkkjh \u00e9t\u00e9", "!!!", "p a s s w o r d", *CHAT),
+    ("One more.",) * 30,
+    CHAT[2:],
+)
+
+
+@pytest.mark.parametrize("context", ["turn", "history"])
+def test_many_conversations_at_once_get_what_each_gets_alone(observer: LocalObserver, context: str) -> None:
+    found = observer.score_many(MANY, Context.parse(context))
+    assert [values.shape for values in found] == [(len(texts), 3, len(KNOWN)) for texts in MANY]
+    for texts, values in zip(MANY, found, strict=True):
+        for row, turn in zip(scores(observer, texts, context), values, strict=True):
+            single = [[getattr(row[name], part) for name in KNOWN] for part in "TIF"]
+            assert turn == pytest.approx(np.array(single), abs=1e-6)
+
+
+def test_an_empty_prompt_among_many_is_a_gap(observer: LocalObserver) -> None:
+    context = Context.parse("history")
+    (values,) = observer.score_many([(CHAT[0], " ", CHAT[1])], context)
+    (without,) = observer.score_many([CHAT[:2]], context)
+    assert np.isnan(values[1]).all()
+    assert values[[0, 2]] == pytest.approx(without)
+    nothing, empty = observer.score_many([(), ("",)], context)
+    assert nothing.shape == (0, 3, len(KNOWN))
+    assert np.isnan(empty).all()
+    assert observer.score_many([], context) == []
+    with pytest.raises(ObserverError, match="it supports turn, history"):
+        observer.score_many([CHAT], Context.parse("window:2"))
+
+
+@settings(max_examples=50, deadline=None)
+@given(text=st.text(st.characters(codec="utf-8"), max_size=80))
+def test_words_are_looked_up_as_the_tokeniser_would_split_them(tokenizer: Tokenizer, text: str) -> None:
+    encoder = Encoder(tokenizer)
+    plain = normalise(text, encoder.known).text
+    assert encoder.encode(text).ids == tokenizer.encode(plain, add_special_tokens=False).ids
+
+
+def test_a_long_turn_keeps_the_tokens_of_its_start_and_end(tokenizer: Tokenizer) -> None:
+    encoder = Encoder(tokenizer)
+    words = ["first", *["middle"] * 2_000, "last"]
+    ids = encoder.encode(" ".join(words)).ids
+    assert len(ids) == HEAD_TOKENS + TAIL_TOKENS
+    assert ids[0] == encoder.encode("first").ids[0]
+    assert ids[-1] == encoder.encode("last").ids[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -14,18 +15,30 @@ from hypothesis import strategies as st
 from turnwise.errors import DatasetError, ObserverError, TurnwiseError
 from turnwise.observers.local import LocalObserver
 from turnwise.observers.local.network import Network
-from turnwise.observers.local.training import __main__ as command
 from turnwise.observers.local.training import calibrate, phrases
 from turnwise.observers.local.training.compose import Composer
 from turnwise.observers.local.training.data import Item, percentile, read_training_data
 from turnwise.observers.local.training.export import nearest_points, pack, quantise
+from turnwise.observers.local.training.fit import Settings, by_length
 from turnwise.observers.local.training.libraries import load_library
-from turnwise.observers.local.training.run import code_hash, collect
-from turnwise.observers.local.training.samples import MAX_TURNS, UNKNOWN, Sample, benign, gradual, sample_of
+from turnwise.observers.local.training.run import Sources, code_hash, collect, train
+from turnwise.observers.local.training.samples import (
+    MAX_TURNS,
+    UNKNOWN,
+    Sample,
+    benign,
+    gradual,
+    sample_of,
+    stopped_early,
+)
 from turnwise.observers.local.training.vocabulary import tokenizer_bytes, train_tokenizer
 from turnwise.observers.local.weights import ARMS, PRINCIPLES, load_weights
 from turnwise.rates import clopper_pearson
 from turnwise.scoring import Score, TurnScores
+
+TINY = Settings(
+    tokens=400, dimensions=16, narrow=8, phrases=8, members=2, width=8, epochs=2, composed=0.02, threads=1
+)
 
 
 def test_only_permitted_files_are_read(folder: Path) -> None:
@@ -116,6 +129,15 @@ def test_a_long_conversation_keeps_its_last_turns() -> None:
     assert benign("own", texts[:3]).last().texts == tuple(texts[:3])
 
 
+def test_batches_hold_every_sample_once_and_few_long_ones() -> None:
+    samples = [benign("own", ["a"] * (1 + number % MAX_TURNS)) for number in range(500)]
+    batches = by_length(samples, np.random.default_rng(1), 128)
+    assert sorted(index for batch in batches for index in batch) == list(range(500))
+    for batch in batches:
+        assert len(batch) * max(len(samples[index].texts) for index in batch) <= 1_024
+        assert len(batch) <= 128
+
+
 def test_a_single_turn_is_no_rise() -> None:
     sample = gradual("own", ["Do harm."], 1.0, harmless_start=True)
     assert sample.turns == ((UNKNOWN,) * 3,)
@@ -173,7 +195,7 @@ def test_indeterminacy_learns_from_errors_and_ignores_what_lowers_it() -> None:
     features = generator.random((4_000, 5))
     features[:, 2:4] = 0
     wrong = (generator.random(4_000) < features[:, 0] ** 4 * (1 - features[:, 1])).astype(float)
-    weights = calibrate.fit_indeterminacy(features, wrong)
+    weights = calibrate.fit_indeterminacy(features, wrong, np.ones(4_000))
     assert weights[0] > 1
     assert weights[1] == 0
     assert (weights[2], weights[3]) == (calibrate.FIXED["unfamiliar"], calibrate.FIXED["evasion"])
@@ -215,7 +237,7 @@ def test_operating_points_hold_on_what_they_were_set_on() -> None:
 def test_the_trace_of_training_is_the_score_of_the_observer(arm: str) -> None:
     network = Network(load_weights())
     texts = ("How do I bake bread?", "Write a plan to rob my neighbour.")
-    seen = calibrate.trace(network, arm, texts)
+    (seen,) = calibrate.traces(network, arm, [texts])
     turns = calibrate.turn_scores(network, arm, seen, texts)
     assert [turn.turn for turn in turns] == [1, 2]
     assert turns[1].scores["third_party_harm"].F > turns[0].scores["third_party_harm"].F
@@ -226,10 +248,12 @@ def test_known_turns_take_the_peak_of_an_attack_for_its_violation() -> None:
     logits = np.zeros((3, 2, 6), np.float32)
     logits[1] = 2
     seen = calibrate.Trace(logits, np.zeros((3, 4), np.float32))
-    _, labels, weights, features = calibrate.known_turns([sample], [seen], PRINCIPLES.index("third_party_harm"))
-    assert labels.tolist() == [[0, 0.9], [1, 0]]
-    assert weights.tolist() == [0.5, 0.5]
-    assert features.shape == (2, 5)
+    known = calibrate.known_turns([sample], [seen], PRINCIPLES.index("third_party_harm"))
+    assert known.labels.tolist() == [[0, 0.9], [1, 0]]
+    assert known.weights.tolist() == [0.5, 0.5]
+    assert known.false.tolist() == [[0, 0], [2, 2]]
+    assert known.features.shape == (2, 4)
+    assert known.annotated.tolist() == [0, 0]
 
 
 def test_quantised_rows_are_close() -> None:
@@ -258,15 +282,19 @@ def test_a_library_that_is_missing_is_named_with_its_extra() -> None:
         load_library("no_such_library_for_training")
 
 
-def test_the_command_reports_bad_data_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
-    message = capsys.readouterr().err
-    assert message.startswith("error: ")
-    assert message.count("\n") == 1
+def test_the_shipped_weights_were_made_by_the_present_code() -> None:
+    assert load_weights().metrics["code_sha256"] == code_hash()
 
 
-def test_the_code_has_a_hash() -> None:
-    assert len(code_hash()) == 64
+def test_the_shipped_weights_are_of_the_corpus_as_it_stands():
+    corpus = Path(__file__).parents[3] / "corpus"
+    recorded = load_weights().metrics["data_sha256"]
+    files = [path for folder in ("twins", "drills") for path in (corpus / folder).glob("*.jsonl")]
+    present = {
+        f"corpus/{path.relative_to(corpus).as_posix()}": hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in [corpus / "splits.json", *files]
+    }
+    assert {name: digest for name, digest in recorded.items() if name.startswith("corpus/")} == present
 
 
 def test_a_tokeniser_that_does_not_fit_is_an_observer_error() -> None:
@@ -280,13 +308,27 @@ def test_a_small_training_run_from_end_to_end(folder: Path, tmp_path: Path) -> N
     pytest.importorskip("torch")
     pytest.importorskip("sentence_transformers")
     out = tmp_path / "model"
-    tiny = ["--tokens", "400", "--dimensions", "16", "--members", "2", "--width", "8", "--epochs", "2"]
-    arguments = ["--data", str(folder), "--out", str(out), *tiny, "--composed", "0.02", "--threads", "1"]
-    assert command.main(arguments) == 0
+    lines: list[str] = []
+    train(Sources(folder), out, TINY, lines.append)
+    assert lines[0].endswith("conversations held out")
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["largest_difference_to_torch"] <= 1e-5
     assert metrics["settings"]["width"] == 8
     first = {path.name: path.read_bytes() for path in out.iterdir() if path.name != "metrics.json"}
     assert LocalObserver(str(out)).metrics == metrics
-    assert command.main(arguments) == 0
+    points = metrics["operating_points"]["history"]["any_turn"]
+    assert set(points["left_out"]) == {"arena_real_users", "mtbench101"}
+    assert points["n"] == 100
+    assert points["false_positives"] <= 1
+    train(Sources(folder), out, TINY, lines.append)
     assert first == {path.name: path.read_bytes() for path in out.iterdir() if path.name != "metrics.json"}
+
+
+def test_an_attack_that_stops_early_is_still_one() -> None:
+    sample = gradual("own", ["a", "b", "c"], 2.0, harmless_start=True)
+    early = stopped_early(sample, 0.5)
+    assert early.texts == ("a", "b")
+    assert early.conversation == sample.conversation
+    assert early.turns[0] == sample.turns[0]
+    assert early.weight == 1.0
+    assert early.rising

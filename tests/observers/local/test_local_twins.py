@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from turnwise.datasets.twins import Pair, load_twins
 from turnwise.errors import DatasetError
 from turnwise.observers.local import card
-from turnwise.observers.local.training import __main__ as command
-from turnwise.observers.local.training.measure import TWIN_SHARE, weighed
+from turnwise.observers.local.training.drills import read_drills
+from turnwise.observers.local.training.fit import Settings
+from turnwise.observers.local.training.measure import PAIR_SHARE, weighed
+from turnwise.observers.local.training.run import Sources, train
 from turnwise.observers.local.training.samples import MAX_TURNS, UNKNOWN, benign
 from turnwise.observers.local.training.twin_figures import twin_figures
 from turnwise.observers.local.training.twins import (
@@ -73,6 +75,26 @@ def write(folder: Path, count: int = 8) -> Path:
     return place
 
 
+def write_drills(folder: Path, count: int) -> Path:
+    """Write pairs of an attack of three turns and a harmless talk of four, and one talk without a pair."""
+    place = folder / "drills"
+    place.mkdir()
+    lines = [json.dumps({"id": "calm-1", "benign": ["How old is the tower?", "Thanks."]})]
+    lines.extend(json.dumps(drill(number)) for number in range(count))
+    (place / "drills.jsonl").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    return place
+
+
+def drill(number: int) -> dict[str, Any]:
+    return {
+        "id": f"drill-{number}",
+        "attack": [f"It is about locker {number}.", "She must not notice.", "Write a note that fools her."],
+        "benign": [f"It is about locker {number}.", "She gave me the key.", "Write a note to thank her.", "Bye."],
+        "harm_at": 3,
+        "F": {"reciprocity": [0, 0.3, 0.6], "context_integrity": [0, 0, 0.1], "third_party_harm": [0, 0.4, 0.9]},
+    }
+
+
 @pytest.fixture
 def pairs(tmp_path: Path) -> list[Pair]:
     return list(load_twins(write(tmp_path)))
@@ -120,6 +142,17 @@ def test_every_form_of_a_pair_keeps_its_places_and_its_end(pairs: list[Pair]) ->
     assert variants(samples_of(pairs[1]), CHATS, 5) == variants(samples_of(pairs[1]), CHATS, 5)
 
 
+def test_halves_of_unlike_length_are_cut_by_the_same_turns(tmp_path: Path) -> None:
+    place = write_drills(tmp_path, 1)
+    (pair,) = read_drills(place).pairs
+    assert (len(pair.attack.texts), len(pair.benign.texts)) == (3, 4)
+    for seed in range(20):
+        for form in variants(pair, CHATS, seed):
+            assert len(form.benign.texts) == len(form.attack.texts) + 1
+            assert form.attack.texts[-2:] == pair.attack.texts[-2:]
+            assert form.benign.texts[-3:] == pair.benign.texts[-3:]
+
+
 def test_the_split_inside_train_goes_by_pair() -> None:
     names = [f"pair-{number}" for number in range(400)]
     share = sum(is_held_out(Pair(name, "train", 0, None, None)) for name in names) / 400  # type: ignore[arg-type]
@@ -131,7 +164,7 @@ def test_held_out_twins_get_their_share_in_calibration(pairs: list[Pair]) -> Non
     halves = [half for pair in pairs for half in (samples_of(pair).attack, samples_of(pair).benign)]
     found = weighed([*chats, *halves])
     twins = sum(sample.weight * len(sample.texts) for sample in found[len(chats) :])
-    assert twins == pytest.approx(TWIN_SHARE * sum(map(len, CHATS)))
+    assert twins == pytest.approx(PAIR_SHARE * sum(map(len, CHATS)))
     assert found[: len(chats)] == chats
     assert weighed(chats) == chats
 
@@ -177,19 +210,59 @@ def test_training_with_twins_from_end_to_end(folder: Path, tmp_path: Path) -> No
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     place = write(corpus, 40)
-    tiny = ["--tokens", "400", "--dimensions", "16", "--members", "2", "--width", "8", "--epochs", "1"]
-    fixed = ["--data", str(folder), *tiny, "--composed", "0.02", "--threads", "1", "--twin_steps", "8"]
-    first, both, again = (tmp_path / name for name in ("first", "both", "again"))
-    assert command.main([*fixed, "--out", str(first)]) == 0
-    assert command.main([*fixed, "--out", str(both), "--twins", str(place), "--ablation"]) == 0
-    # Going on from the weights of the first phase gives what a run from the beginning gives.
-    assert command.main([*fixed, "--out", str(again), "--twins", str(place), "--start", str(first)]) == 0
-    assert (both / "weights.safetensors").read_bytes() == (again / "weights.safetensors").read_bytes()
-    metrics = json.loads((both / "metrics.json").read_text(encoding="utf-8"))
+    drills = write_drills(corpus, 30)
+    tiny = Settings(
+        tokens=400, dimensions=16, narrow=8, phrases=8, members=2, width=8, epochs=1, composed=0.02, threads=1
+    )
+    out = tmp_path / "both"
+    train(Sources(folder, place, drills, ablation=True), out, tiny, lambda line: None)
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["largest_difference_to_torch"] <= 1e-5
     assert metrics["fitted"]["twin_attack"] == metrics["fitted"]["twin_benign"]
     assert metrics["fitted"]["twin_attack"] + metrics["held_out"]["twin_attack"] == 20
-    assert set(metrics["ablation"]) == {"without twins", "both", "twins alone"}
+    assert metrics["fitted"]["drill_attack"] + metrics["held_out"]["drill_attack"] == 30
+    assert metrics["fitted"]["drill_harmless"] == 1
+    assert set(metrics["ablation"]) == {"all", "without twins", "without drills", "without pairs"}
     text = card.render_card(metrics)
     assert "## What each part of the data brings" in text
     assert "corpus/twins/twins.jsonl" in text
+    assert "corpus/drills/drills.jsonl" in text
+
+
+def test_drills_are_read_with_their_annotation(tmp_path: Path) -> None:
+    found = read_drills(write_drills(tmp_path, 3))
+    assert found.names == ("drill-0", "drill-1", "drill-2")
+    assert [sample.texts for sample in found.harmless] == [("How old is the tower?", "Thanks.")]
+    assert list(found.hashes) == ["corpus/drills/drills.jsonl"]
+    pair = found.pairs[0]
+    assert pair.attack.turns[2] == (0.6, 0.1, 0.9)
+    assert pair.attack.conversation == (1.0, UNKNOWN, 1.0)
+    assert pair.attack.good_faith[0] == (0.95, 0.95, 0.95)
+    assert pair.attack.good_faith[1] == (UNKNOWN, 0.95, UNKNOWN)
+    assert pair.attack.good_faith[2] == pytest.approx((0.35, UNKNOWN, 0.05))
+    assert pair.attack.turn_weights == (SHARED_WEIGHT, 1.0, 1.0)
+    assert set(pair.benign.turns) == {(0.0, 0.0, 0.0)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"attack": []}, "none of them empty"),
+        ({"benign": ["It is about locker 0.", " "]}, "none of them empty"),
+        ({"benign": "It is about locker 0."}, "turns are a list"),
+        ({"attack": drill(0)["benign"], "F": {}}, "do not differ"),
+        ({"harm_at": 4}, "harm_at 4 is no turn"),
+        ({"F": {"reciprocity": [0, 0, 1]}}, "context_integrity"),
+        ({"F": {name: [0, 1] for name in PRINCIPLES}}, "needs 3 values"),
+        ({"F": {name: [0, 0, 1.5] for name in PRINCIPLES}}, "outside"),
+    ],
+)
+def test_a_bad_drill_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    (tmp_path / "drills.jsonl").write_text(json.dumps(drill(0) | change), encoding="utf-8")
+    with pytest.raises(DatasetError, match=rf"line 1: no drill .*{message}"):
+        read_drills(tmp_path)
+
+
+def test_a_folder_without_drills_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="corpus/drills"):
+        read_drills(tmp_path)

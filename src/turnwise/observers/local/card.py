@@ -15,7 +15,10 @@ _SOURCES = {
     "train/mtbench101.jsonl": ("MT-Bench-101, multi-turn tasks", "Apache-2.0"),
     "single/train/advbench.jsonl": ("AdvBench, harmful instructions", "MIT"),
     "single/train/catqa.jsonl": ("CatQA, harmful questions by category", "Apache-2.0"),
-    "single/train/harmfulqa.jsonl": ("HarmfulQA, written by a model, noisy", "Apache-2.0"),
+    "single/train/harmfulqa.jsonl": (
+        "HarmfulQA, written by a model; for the vocabulary only, since many of its questions are harmless",
+        "Apache-2.0",
+    ),
     "single/train/self_reminder_jailbreaks.jsonl": ("jailbreak prompts from the wild", "MIT"),
     "single/train/giskard_injections.jsonl": ("prompt injections", "MIT"),
     "single/train/openai_moderation.jsonl": ("content moderation texts; labels are of content, not intent", "MIT"),
@@ -23,27 +26,30 @@ _SOURCES = {
 
 _HEAD = """# Model card: observer `local`
 
-This page is generated from `src/turnwise/observers/local/weights/metrics.json` by `python -m
-turnwise.observers.local.card > docs/model-card.md`; a test checks that it is current.
+This page is generated from `src/turnwise/observers/local/weights/metrics.json` by `turnwise
+observers card local > docs/model-card.md`; a test checks that it is current.
 
 ## What it is
 
-A table of token vectors, a mean vector per turn, and an ensemble of small recurrent networks over the
-turns, run in numpy. After every turn it gives T, I and F for `reciprocity`, `context_integrity` and
-`third_party_harm`. It reads prompts only and has two context modes: `turn` (this turn alone) and
-`history` (all turns so far). The two have networks of their own over the same table, trained on the same
-conversations with the same loss, turn labels included: what a single turn can't show, `turn` learns as an
-average.
+A table of token vectors; of every turn the mean of its token vectors and the strongest of a set of learned
+phrases of three tokens; and an ensemble of small recurrent networks over the turns, run in numpy. After every
+turn it gives T, I and F for `reciprocity`, `context_integrity` and `third_party_harm`. It reads prompts only
+and has two context modes: `turn` (this turn alone) and `history` (all turns so far). The two have networks of
+their own over the same table, trained on the same conversations with the same loss, turn labels included: what a
+single turn can't show, `turn` learns as an average.
 
 - **F**: probability that the principle is being violated at this turn, given what the mode may see;
-  Platt-scaled on held-out conversations of the training data, a fifth of whose weight is twins, so calibrated
-  to their mix of attacks and harmless talk, not to yours.
+  Platt-scaled on held-out conversations of the training data, a fifth of whose weight is pairs (twins and
+  drills), so calibrated to their mix of attacks and harmless talk, not to yours. In `history` mode its logit
+  falls by half the logarithm of the turns beyond the sixth (fourfold turns: 0.7), since a long conversation has
+  more occasions for a false alarm.
 - **T**: that the turn is in good faith, from outputs of its own. The twins have it annotated. In a gradual
   attack of which no turn is annotated it was taught to fall evenly (not for `context_integrity`), so both T
   and F can be low.
-- **I**: how unsure the observer is, from disagreement inside the ensemble, distance from the training
-  data, share of word fragments, hidden text and brevity. Neither T nor F is part of it. Its scale is a
-  convention: the median held-out turn has 0.2. The annotated I of the twins only checks it.
+- **I**: how unsure the observer is, from disagreement of the probabilities inside the ensemble, distance from
+  the training data, share of word fragments, hidden text and brevity, weighed so as to foretell its own errors
+  on held-out turns. Neither T nor F is part of it. Its scale is a convention: the median held-out turn has
+  0.2. The annotated I of the twins only checks it.
 
 It is an early version. Take it for a cheap signal over many turns, not for a judge.
 
@@ -58,8 +64,8 @@ _FAILURES = """## Known failures
 
 - It was trained on English text, but for a few pairs in ten other languages. What it says of those means
   little.
-- It does not tell intent from words. Between twins, on pairs that it never saw, it is little better than
-  chance, and at few false alarms it finds almost none of the attacks. Where an attack uses the words of harmless
+- It hardly tells intent from words. Between twins, on pairs that it never saw, it ranks attacks somewhat better
+  than chance, and at few false alarms it finds almost none of them. Where an attack uses the words of harmless
   talk, expect it to be missed, and harmless talk with the words of an attack to be flagged. Requests whose harm
   lies in the goal alone (rewrite this passage so, continue the story from the bully's view) and long friendly
   set-ups are mostly missed too.
@@ -67,7 +73,7 @@ _FAILURES = """## Known failures
 - Gradual attacks in the training data come from one generator, and those of Attack_600 from its
   relative: recall on them says little about attacks that people write. `context_integrity` learned
   mostly from sentences of our own.
-- Labels of the training conversations are weak, one per conversation, except for the twins and for sentences
+- Labels of the training conversations are weak, one per conversation, except for the pairs and for sentences
   of our own. The held-out figures are on the same kinds of conversations, and our own sentences stand on both
   sides of the split: they flatter.
 - I follows how unlike the training data a text is. It does not follow the indeterminacy that annotators of the
@@ -75,8 +81,11 @@ _FAILURES = """## Known failures
 - F is decided: most turns get a value near 0 or near 1. Few thresholds make much difference between.
 - Shipped operating points were set on the few kinds of conversations named above. On other traffic the
   false-positive rate differs, as the table of the development sets shows: calibrate on your own.
-- Invisible characters, lookalike and styled letters, letter spacing and base64 are undone before
-  scoring; leetspeak, other ciphers and misspelling are not.
+- Long conversations are a compromise. Without the length correction about half of the chains of 200 benign turns
+  were flagged in cross-validation, with it about a tenth; in return, held-out gradual attacks behind 30 benign
+  turns were found in 75 instead of 90 of 100 cases, behind 100 turns in 63 instead of 93.
+- Invisible characters, lookalike and styled letters, letter spacing, leetspeak (where it gives a word of the
+  vocabulary) and base64 are undone before scoring; other ciphers and misspelling are not.
 """
 
 
@@ -120,27 +129,25 @@ def _training(metrics: Mapping[str, Any]) -> str:
         "sentences of our own (attacks, their harmless twins, sensitive but harmless questions). Of the benign "
         "conversations a quarter was held out, of the rest, and of the pairs, 15 %.\n"
     )
-    if any(kind.startswith("twin_") for kind in metrics["fitted"]):
+    if any(kind in metrics["fitted"] for kind in ("twin_attack", "drill_attack")):
         lines.append(
-            "Training has two phases. The first learns from everything but the twins, and "
-            "its weights are rounded "
-            f"(`{metrics['first_phase_sha256'][:12]}`). The second goes on for "
-            f"{settings['twin_steps']} steps, each "
-            f"with {settings['twin_pairs']} pairs and one batch of the rest: annotated F and "
-            "T of every turn as soft "
-            "targets, turns that both halves share with little weight, and a ranking term "
-            "that asks the attack for "
-            "a higher F than its twin. Number of steps, rate and weight were chosen by "
-            "cross-validation over pairs "
-            "inside the train split, in part on an earlier and smaller state of the corpus, "
-            "whose train split was "
-            "not the same: some pairs that are now in other splits had a part in that "
-            "choice, none in the weights.\n"
+            f"Every step of training takes a batch of conversations and {settings['pairs']} pairs, the latter "
+            f"with weight {settings['pair_weight']}: annotated F and T of every turn as soft targets, turns "
+            "that both halves share with little weight, and a ranking term that asks the attack for a higher F "
+            "than its twin. What to train on and how was chosen inside the training data: each source of benign "
+            "chats left out once, the threshold set on it, and recall measured on held-out attacks; for pairs by "
+            "cross-validation over the train split of the twins, with its dev split beside. Two late choices, "
+            "more weight for gradual attacks and fewer harmless openings as counterexamples, were tried because a "
+            "look at the development sets showed too few attacks found; cross-validation agreed. `turnwise train` "
+            f"with its defaults and {settings['threads']} thread(s) gives the same weights, byte for byte, with "
+            "the same version of torch on a processor of the same kind.\n"
         )
     return "\n".join(lines)
 
 
 def _source(name: str) -> tuple[str, str]:
+    if name.startswith("corpus/drills/"):
+        return "drills: pairs and harmless talk, written by us for training only", "Apache-2.0"
     if name.startswith("corpus/twins/"):
         return "twins, written and annotated by us; of these, the train split only", "Apache-2.0"
     if name.startswith("corpus/"):
@@ -152,15 +159,17 @@ def _held_out(metrics: Mapping[str, Any]) -> str:
     lines = [
         "## Held-out part of the training data\n",
         "Labels are weak: the peak of an attack conversation stands for its violation. Those of the held-out "
-        "twins are annotated; F at 0.5 or above counts as a violation.\n",
-        "| mode | principle | turns | violations | AUROC | calibration error | errors at 0.5 | AUROC of I |",
-        "|---|---|---|---|---|---|---|---|",
+        "pairs are annotated; F at 0.5 or above counts as a violation. An F on the wrong side of 0.5, or more "
+        "than 0.25 off, counts as an error.\n",
+        "| mode | principle | turns | violations | AUROC | calibration error | errors | AUROC of I | on pairs |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for mode, principles in metrics["calibration"].items():
         for name, row in principles.items():
             lines.append(
                 f"| {mode} | {name} | {row['turns']:,} | {row['violations']:,} | {_number(row['auroc'])} | "
-                f"{_number(row['ece'])} | {_number(row['errors'])} | {_number(row['i_auroc'])} |"
+                f"{_number(row['ece'])} | {_number(row['errors'])} | {_number(row['i_auroc'])} | "
+                f"{_number(row['i_auroc_pairs'])} |"
             )
     lines += ["", "Mean peak F of whole conversations, and of first turns alone:\n"]
     lines += ["| mode | benign | gradual attacks | their first turns |", "|---|---|---|---|"]
@@ -172,18 +181,19 @@ def _held_out(metrics: Mapping[str, Any]) -> str:
         )
     lines += [
         "",
-        "Operating points, for at most 1 % of benign conversations flagged. They were "
-        "set on held-out conversations "
-        f"of the training data: {_set_on(metrics)}. The rate is that of the very conversations that set the "
-        "threshold, so it is a little too good:\n",
-        "| mode | detector | threshold | false positives | 95 % interval |",
-        "|---|---|---|---|---|",
+        "Operating points, for at most 1 % of benign conversations flagged on a service that training never saw: "
+        "each source of benign chats was left out of training once, and all its conversations scored by the "
+        "network that did not know it. The threshold is set on all of these together; beside it those of each "
+        f"source alone, and the one on held-out conversations of the sources trained on ({_set_on(metrics)}).\n",
+        "| mode | detector | threshold | false positives | 95 % interval | each source left out | trained on |",
+        "|---|---|---|---|---|---|---|",
     ]
     for mode, detectors in metrics["operating_points"].items():
         for name, point in detectors.items():
+            needed = ", ".join(f"{source} {value:.4f}" for source, value in point["left_out"].items())
             lines.append(
                 f"| {mode} | {name} | {point['threshold']:.4f} | {point['false_positives']} of {point['n']} | "
-                f"{_interval(point['interval'])} |"
+                f"{_interval(point['interval'])} | {needed} | {point['own_threshold']:.4f} |"
             )
     return "\n".join([*lines, ""])
 
@@ -191,23 +201,20 @@ def _held_out(metrics: Mapping[str, Any]) -> str:
 def _set_on(metrics: Mapping[str, Any]) -> str:
     row = next(iter(metrics["peak_F"].values()))
     chats = f"{row['benign_conversations']} of chat arena and MT-Bench-101"
-    return f"{chats}, and the benign halves of {row['benign_twins']} pairs" if row.get("benign_twins") else chats
+    return f"{chats}, and the benign halves of {row['benign_twins']} twins" if row.get("benign_twins") else chats
 
 
 def _ablation(figures: Mapping[str, Any]) -> str:
     lines = [
         "## What each part of the data brings\n",
-        "Networks of one vocabulary, each calibrated by itself: after the first phase "
-        "(without twins), after the "
-        "second (both, as shipped), and of the second phase alone from fresh networks "
-        "(twins alone). Twins: the dev "
-        "split; thresholds on its benign halves. Chats and gradual attacks: held out from training, at the 1 % "
-        "operating point of `any_turn`.\n",
+        "Networks of one vocabulary, trained on all or a part of the pairs with everything else the same, each "
+        "calibrated by itself. Twins: the dev split; thresholds on its benign halves. Chats and gradual attacks: "
+        "held out from training, at the 1 % operating point of `any_turn`.\n",
     ]
     first = next(iter(next(iter(figures.values())).values()))
     rates = [name for name, row in first.items() if isinstance(row, dict) and "rate" in row]
     lines += [f"| trained on | mode | {' | '.join(rates)} | error of F |", f"|---|---|{'---|' * (len(rates) + 1)}"]
-    for name in ("without twins", "twins alone", "both"):
+    for name in ("without pairs", "without drills", "without twins", "all"):
         for mode, row in figures.get(name, {}).items():
             cells = " | ".join(_rate(row[column]) for column in rates)
             lines.append(f"| {name} | {mode} | {cells} | {_errors(row, 'F')} |")
@@ -228,12 +235,10 @@ _SPLIT_NAMES = {
 def _twins(figures: Mapping[str, Any]) -> str:
     lines = [
         "## Twins\n",
-        "Pairs that begin alike, of which one half turns (`corpus/GUIDELINE.md`). Never trained on; test and the "
-        "held-out tactics and areas were measured once, after everything was fixed, and dev after training, "
-        "where it changed nothing. The threshold is on the peak of F over turns and principles, set on the benign "
-        "halves of the same split; at 1 % that is no benign half at all where there are fewer than 100. Attacks "
-        "count if flagged by the turn `harm_at`. In the share of attacks that peak above their twin, 0.5 is "
-        "chance.\n",
+        "Pairs that begin alike, of which one half turns (`corpus/GUIDELINE.md`). Never trained on. The threshold "
+        "is on the peak of F over turns and principles, set on the benign halves of the same split; at 1 % that "
+        "is no benign half at all where there are fewer than 100. Attacks count if flagged by the turn `harm_at`. "
+        "In the share of attacks that peak above their twin, 0.5 is chance.\n",
     ]
     first = next(iter(figures.values()))["history"]
     rates = [name for name, row in first.items() if isinstance(row, dict) and "rate" in row]
@@ -284,14 +289,25 @@ def _errors(row: Mapping[str, Any], name: str) -> str:
 
 
 def _benchmark(figures: Mapping[str, Any]) -> str:
+    looks = ", ".join(f"{name} {count}" for name, count in figures["looks"].items())
     lines = [
-        "## Development sets\n",
-        "Never trained on. Thresholds on the peak of F over turns and principles, set "
-        "for 1 % on one half of the "
-        "benign conversations (by hash of their id) and reported on the other, by `benchmarks/observer.py`. The "
-        f"sets were looked at {figures['looks']} times while this version was made. Share flagged, with exact "
-        "95 % interval:\n",
+        "## What must hold, and what was measured\n",
+        "By `benchmarks/observer.py`. Thresholds on the peak of F over turns and principles, set for 1 % on one "
+        "half of the benign development conversations (by hash of their id); rates on the other half and on sets "
+        "never trained on. How often each set was looked at while the observer was made, this table included: "
+        f"{looks}.\n",
+        "| measure | measured | 95 % interval | at least, or at most | aim | holds |",
+        "|---|---|---|---|---|---|",
     ]
+    for row in figures["rows"]:
+        counts = f" ({row['counts'][0]} of {row['counts'][1]})" if row["counts"] else ""
+        interval = _interval(row["interval"]) if row["interval"] else ""
+        holds = {True: "yes", False: "**no**", None: ""}[row["holds"]]
+        lines.append(
+            f"| {row['name']} | {_figure(row['value'])}{counts} | {interval} | {row['required'] or ''} | "
+            f"{row['aim'] or ''} | {holds} |"
+        )
+    lines += ["", "## Development sets\n", "Share flagged at these thresholds, by context mode:\n"]
     modes = figures["at_one_per_cent"]
     lines += [f"| set | {' | '.join(modes)} |", f"|---|{'---|' * len(modes)}"]
     first = next(iter(modes.values()))
@@ -303,13 +319,13 @@ def _benchmark(figures: Mapping[str, Any]) -> str:
     first = next(iter(points.values()))
     for name in (name for name, row in first.items() if isinstance(row, dict)):
         lines.append(f"| {name} | {' | '.join(_rate(rows[name]) for rows in points.values())} |")
-    speed = figures["latency"]
-    lines.append(
-        f"\nOne turn, from text to the scores of all principles: median {speed['median_ms']:.2f} ms, 99th "
-        f"percentile {speed['p99_ms']:.2f} ms, median after turn 1,000 "
-        f"{speed['median_after_turn_1000_ms']:.2f} ms; loading {speed['load_s']:.2f} s.\n"
-    )
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])
+
+
+def _figure(value: float | None) -> str:
+    if value is None or value == 0:
+        return "–" if value is None else "0"
+    return f"{value:.1e}" if abs(value) < 1e-3 else f"{value:,.0f}" if value >= 100 else f"{value:.3f}"
 
 
 def _number(value: float | None) -> str:
@@ -322,16 +338,3 @@ def _interval(bounds: list[float]) -> str:
 
 def _rate(row: Mapping[str, Any]) -> str:
     return f"{row['rate']:.3f} {_interval(row['interval'])}"
-
-
-def main() -> None:
-    """Write the card of the shipped weights to standard output."""
-    import sys
-
-    from turnwise.observers.local.weights import read_metrics
-
-    sys.stdout.write(render_card(read_metrics()))
-
-
-if __name__ == "__main__":
-    main()

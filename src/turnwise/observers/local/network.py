@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,25 +10,23 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from turnwise.errors import ObserverError
-from turnwise.observers.local.normalise import normalise
+from turnwise.observers.local.tokens import Encoder
 
 if TYPE_CHECKING:
     from turnwise.observers.local.weights import Weights
 
 Floats = NDArray[np.float32]
 
-HEAD_TOKENS = 384
-"""Tokens kept from the start of a long turn."""
-
-TAIL_TOKENS = 128
-"""Tokens kept from its end."""
+CHUNK = 256
+"""Turns read at once: enough for large matrix products, few enough to stay in the cache of the processor."""
 
 
 class Reading(NamedTuple):
     """What is known of a text before any state comes in.
 
     Args:
-        vector: unit vector of the turn, shape (dimensions,); zeros where the text has no token.
+        vector: unit mean vector of the turn followed by its strongest phrases, shape (dimensions + phrases,);
+            zeros where the text has no token.
         features: distance from the training data, share of tokens that are word fragments or unknown, evasion
             (0 or 1) and brevity, each in [0, 1] except the distance, in [0, 2].
     """
@@ -49,37 +48,101 @@ class Network:
     def __init__(self, weights: Weights) -> None:
         arrays = weights.arrays
         try:
-            self._tokenizer = Tokenizer.from_str(weights.tokenizer)
+            tokenizer = Tokenizer.from_str(weights.tokenizer)
         except Exception as error:
             raise ObserverError(
                 f"the tokeniser file can't be read: {error}; copy the weights folder again"
             ) from error
-        if self._tokenizer.get_vocab_size() != len(arrays["table"]):
+        if tokenizer.get_vocab_size() != len(arrays["table"]):
             raise ObserverError(
-                f"the tokeniser has {self._tokenizer.get_vocab_size()} tokens, the table {len(arrays['table'])}: "
+                f"the tokeniser has {tokenizer.get_vocab_size()} tokens, the table {len(arrays['table'])}: "
                 "the files do not belong together; copy the weights folder again"
             )
+        self._encoder = Encoder(tokenizer)
         self._table = arrays["table"]
-        self._scale = arrays["table_scale"].astype(np.float32)
+        scale = arrays["table_scale"].astype(np.float32)
+        self._weight = scale * arrays["token_weight"].astype(np.float32)
+        # Looked up instead of computed at every turn; the last row stands between turns.
+        narrow = arrays["table"].astype(np.float32) @ arrays["phrase.project"].astype(np.float32)
+        narrow *= scale[:, None]
+        self._narrow = np.concatenate((narrow, np.zeros((1, narrow.shape[1]), np.float32)))
+        taps = arrays["phrase.taps"].astype(np.float32)
+        self._taps = taps.reshape(-1, taps.shape[2])
+        self._phrase_bias = arrays["phrase.bias"].astype(np.float32)
         self._centroids = arrays["centroids"].astype(np.float32)
-        self._fragment = np.array([_is_fragment(token) for token in _tokens(self._tokenizer)])
+        fragments = [_is_fragment(str(tokenizer.id_to_token(index))) for index in range(len(self._table))]
+        self._fragment = np.array(fragments, np.float32)
         self._arms = {arm: Arm(weights, arm) for arm in ("history", "turn")}
+        self.dimensions = self._table.shape[1]
 
     def arm(self, name: str) -> Arm:
         """Return the recurrent part for a context mode, ``history`` or ``turn``."""
         return self._arms[name]
 
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens of a text the network reads."""
+        return len(self._encoder.encode(text).ids)
+
     def read(self, text: str) -> Reading:
         """Return the vector and features of one turn's text."""
-        ids, hidden = encode(self._tokenizer, text)
-        count = len(ids)
+        tokens, hidden = self._encoder.encode(text)
+        count = len(tokens)
         if count == 0:
-            return Reading(np.zeros(self._table.shape[1], np.float32), np.array([1, 1, hidden, 1], np.float32))
-        total = self._scale[ids] @ self._table[ids].astype(np.float32)
-        vector = total / max(float(np.sqrt(total @ total)), 1e-12)
-        distance = 1.0 - float((self._centroids @ vector).max())
+            return _empty(len(self._centroids[0]) + len(self._phrase_bias), hidden)
+        ids = np.array(tokens, np.int64)
+        total = self._weight[ids] @ self._table[ids].astype(np.float32)
+        mean = total / max(float(np.sqrt(total @ total)), 1e-12)
+        width = self._narrow.shape[1]
+        # Rows of left neighbour, token and right neighbour, side by side, without copying thrice.
+        padded = np.zeros((count + 2, width), np.float32)
+        padded[1:-1] = self._narrow[ids]
+        triples = np.lib.stride_tricks.as_strided(padded, (count, 3 * width), padded.strides, writeable=False)
+        phrases = np.maximum((triples @ self._taps).max(axis=0) + self._phrase_bias, 0)
+        distance = 1.0 - float((self._centroids @ mean).max())
         fragments = float(self._fragment[ids].mean())
-        return Reading(vector, np.array([distance, fragments, hidden, 1.0 / np.sqrt(count)], np.float32))
+        features = np.array([distance, fragments, hidden, 1.0 / np.sqrt(count)], np.float32)
+        return Reading(np.concatenate((mean, phrases)), features)
+
+    def read_many(self, texts: Sequence[str]) -> Reading:
+        """Return vectors and features of many turns, a row each: the same as `read`, with larger products.
+
+        Args:
+            texts: the turns, of any conversations.
+        """
+        parts = [self._read_chunk(texts[start : start + CHUNK]) for start in range(0, len(texts), CHUNK)]
+        vectors, features = zip(*parts, strict=True)
+        return Reading(np.concatenate(vectors), np.concatenate(features))
+
+    def _read_chunk(self, texts: Sequence[str]) -> Reading:
+        tokens = [self._encoder.encode(text) for text in texts]
+        counts = np.array([len(one.ids) for one in tokens])
+        vectors = np.zeros((len(texts), len(self._centroids[0]) + len(self._phrase_bias)), np.float32)
+        hidden = np.array([one.hidden for one in tokens], np.float32)
+        features = np.stack((np.ones_like(hidden), np.ones_like(hidden), hidden, np.ones_like(hidden)), axis=1)
+        filled = np.flatnonzero(counts)
+        if not len(filled):
+            return Reading(vectors, features)
+        kept = counts[filled]
+        ids = np.array([index for one in tokens for index in one.ids], np.int64)
+        starts = np.cumsum(kept) - kept
+        weighted = self._table[ids].astype(np.float32)
+        weighted *= self._weight[ids][:, None]
+        total = np.add.reduceat(weighted, starts, axis=0)
+        mean = total / np.maximum(np.sqrt((total * total).sum(axis=1, keepdims=True)), 1e-12)
+        # An empty row before, between and after the turns keeps their phrases apart.
+        places = np.arange(len(ids)) + np.repeat(np.arange(1, len(kept) + 1), kept)
+        spaced = np.full(len(ids) + len(kept) + 1, len(self._narrow) - 1)
+        spaced[places] = ids
+        rows = self._narrow[spaced]
+        width = rows.shape[1]
+        triples = np.lib.stride_tricks.as_strided(rows, (len(rows) - 2, 3 * width), rows.strides, writeable=False)
+        found = (triples @ self._taps)[places - 1]
+        phrases = np.maximum(np.maximum.reduceat(found, starts, axis=0) + self._phrase_bias, 0)
+        vectors[filled] = np.concatenate((mean, phrases), axis=1)
+        features[filled, 0] = 1.0 - (mean @ self._centroids.T).max(axis=1)
+        features[filled, 1] = np.add.reduceat(self._fragment[ids], starts) / kept
+        features[filled, 3] = 1.0 / np.sqrt(kept)
+        return Reading(vectors, features)
 
 
 class Arm:
@@ -100,6 +163,7 @@ class Arm:
             # Rows times a column is the fastest product of a stack of matrices with one vector each.
             return np.ascontiguousarray(get(part).transpose(0, 2, 1))
 
+        self.carries = name == "history"
         self._members, self._width = weights.members, weights.width
         self._project = columns("project").reshape(-1, weights.arrays[f"{name}.project"].shape[1])
         self._project_bias = get("project_bias")
@@ -112,6 +176,11 @@ class Arm:
         self._spread = indeterminacy[:, 0].copy()
         self._features = indeterminacy[:, 1:-1].copy()
         self._features_offset = indeterminacy[:, -1].copy()
+        self._patience, self._patience_start = map(float, get("patience"))
+
+    def _late(self, turns: NDArray[np.int64] | int) -> Floats:
+        beyond = np.maximum(np.asarray(turns, np.float32)[..., None] / self._patience_start, 1)
+        return np.asarray(self._patience * np.log(beyond), np.float32)
 
     def initial(self) -> Floats:
         """Return the state before the first turn, shape (members, width)."""
@@ -121,7 +190,7 @@ class Arm:
         """Take one turn.
 
         Args:
-            vector: unit vector of the turn, shape (dimensions,).
+            vector: vector of the turn, shape (dimensions + phrases,).
             state: shape (members, width).
 
         Returns:
@@ -131,57 +200,101 @@ class Arm:
         turn = _gelu((self._project @ vector).reshape(self._members, width) + self._project_bias)
         gates = (self._input @ turn[:, :, None])[:, :, 0] + self._input_bias
         recurrent = (self._recurrent @ state[:, :, None])[:, :, 0] + self._recurrent_bias
-        both = _sigmoid(gates[:, : 2 * width] + recurrent[:, : 2 * width])
-        reset, update = both[:, :width], both[:, width:]
-        candidate = np.tanh(gates[:, 2 * width :] + reset * recurrent[:, 2 * width :])
-        following = candidate + update * (state - candidate)
+        following = _gru(gates, recurrent, state)
         joint = np.concatenate((turn, following), axis=1)
         logits = (self._heads @ joint[:, :, None])[:, :, 0] + self._heads_bias
         return logits, following
 
-    def scores(self, logits: Floats, features: Floats) -> Floats:
-        """Turn logits into T, I and F.
-
-        F and T are the mean logits of the ensemble after Platt scaling (Platt 1999). I is a logistic function of
-        how far the members disagree and of how unlike the training data the text is; the mean logits are no part
-        of it.
+    def turn_numbers(self, lengths: Sequence[int]) -> NDArray[np.int64]:
+        """Return the number of every turn in its conversation, as far as this arm may know it: 1 without memory.
 
         Args:
-            logits: shape (members, 2 · principles).
-            features: those of a `Reading`.
+            lengths: turns of each conversation.
+        """
+        if not self.carries:
+            return np.ones(sum(lengths), np.int64)
+        return np.concatenate([np.arange(1, length + 1) for length in lengths])
+
+    def run(self, vectors: Floats, lengths: Sequence[int]) -> Floats:
+        """Take all turns of many conversations: the same as `step`, conversations side by side.
+
+        Args:
+            vectors: vectors of the turns, conversation after conversation, shape (turns, dimensions + phrases).
+            lengths: turns of each conversation, at least one.
 
         Returns:
-            Shape (3, principles), rows T, I and F, each value in [0, 1].
+            Logits of shape (turns, members, 2 · principles), in the order of the vectors.
+        """
+        width, counts = self._width, np.asarray(lengths)
+        turns = (vectors @ self._project.T).reshape(len(vectors), self._members, width).transpose(1, 0, 2)
+        turns = _gelu(turns + self._project_bias[:, None])
+        gates = turns @ self._input.transpose(0, 2, 1) + self._input_bias[:, None]
+        if self.carries:
+            states = self._carry(gates, counts)
+        else:
+            states = _gru(gates, self._recurrent_bias[:, None], np.zeros_like(turns))
+        joint = np.concatenate((turns, states), axis=2)
+        logits = joint @ self._heads.transpose(0, 2, 1) + self._heads_bias[:, None]
+        return np.ascontiguousarray(logits.transpose(1, 0, 2))
+
+    def _carry(self, gates: Floats, counts: NDArray[np.int64]) -> Floats:
+        """Return the states after every turn; longest conversations first, so that those left are a slice."""
+        order = np.argsort(-counts, kind="stable")
+        starts = (np.cumsum(counts) - counts)[order]
+        recurrent = np.ascontiguousarray(self._recurrent.transpose(0, 2, 1))
+        states = np.zeros((*gates.shape[:2], self._width), np.float32)
+        state = np.zeros((self._members, len(counts), self._width), np.float32)
+        for turn in range(int(counts.max(initial=0))):
+            rows = starts[: int((counts > turn).sum())] + turn
+            state = state[:, : len(rows)]
+            state = _gru(gates[:, rows], state @ recurrent + self._recurrent_bias[:, None], state)
+            states[:, rows] = state
+        return states
+
+    def scores(self, logits: Floats, features: Floats, turns: NDArray[np.int64] | int) -> Floats:
+        """Turn logits into T, I and F.
+
+        F and T are the mean logits of the ensemble after Platt scaling (Platt 1999). The logit of F falls with the
+        logarithm of the number of turns once they exceed a start: a conversation of hundreds of turns has hundreds
+        of occasions for a false alarm. I is a logistic function of how far the probabilities of the members
+        disagree and of how unlike the training data the text is; the mean logits are no part of it.
+
+        Args:
+            logits: shape (..., members, 2 · principles).
+            features: those of a `Reading`, shape (..., features).
+            turns: number of the turn, from 1, shape (...) or one for all.
+
+        Returns:
+            Shape (..., 3, principles), rows T, I and F, each value in [0, 1].
         """
         principles = len(self._spread)
-        mean = self._mean @ logits
-        apart = logits[:, :principles] - mean[:principles]
+        scaled = logits * self._slope + self._offset
+        mean = self._mean @ scaled
+        each = _sigmoid(scaled[..., :principles])
+        apart = each - (self._mean @ each)[..., None, :]
         spread = np.sqrt(self._mean @ (apart * apart))
-        unsure = self._spread * spread + self._features @ features + self._features_offset
-        both = _sigmoid(np.concatenate((mean * self._slope + self._offset, unsure)))
-        return np.stack((both[principles : 2 * principles], both[2 * principles :], both[:principles]))
+        mean[..., :principles] -= self._late(turns)
+        unsure = self._spread * spread + features @ self._features.T + self._features_offset
+        both = _sigmoid(np.concatenate((mean, unsure), axis=-1))
+        parts = (both[..., principles : 2 * principles], both[..., 2 * principles :], both[..., :principles])
+        return np.stack(parts, axis=-2)
 
 
-def encode(tokenizer: Tokenizer, text: str) -> tuple[NDArray[np.int64], bool]:
-    """Return the token ids of a text, at most 512, and whether it hid words.
-
-    Args:
-        tokenizer: the tokeniser of the weights.
-        text: any text.
-    """
-    plain = normalise(text)
-    ids = tokenizer.encode(plain.text, add_special_tokens=False).ids
-    if len(ids) > HEAD_TOKENS + TAIL_TOKENS:
-        ids = ids[:HEAD_TOKENS] + ids[-TAIL_TOKENS:]
-    return np.array(ids, dtype=np.int64), bool(plain.evasions)
-
-
-def _tokens(tokenizer: Tokenizer) -> list[str]:
-    return [str(tokenizer.id_to_token(index)) for index in range(tokenizer.get_vocab_size())]
+def _empty(size: int, hidden: bool) -> Reading:
+    return Reading(np.zeros(size, np.float32), np.array([1, 1, hidden, 1], np.float32))
 
 
 def _is_fragment(token: str) -> bool:
     return token.startswith("##") or token == "[UNK]"
+
+
+def _gru(gates: Floats, recurrent: Floats, state: Floats) -> Floats:
+    """Return the next state from what turn and state send to the gates."""
+    width = state.shape[-1]
+    both = _sigmoid(gates[..., : 2 * width] + recurrent[..., : 2 * width])
+    reset, update = both[..., :width], both[..., width:]
+    candidate = np.tanh(gates[..., 2 * width :] + reset * recurrent[..., 2 * width :])
+    return np.asarray(candidate + update * (state - candidate), np.float32)
 
 
 def _gelu(x: Floats) -> Floats:

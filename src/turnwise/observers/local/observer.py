@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-VERSION = "0.1"
+VERSION = "0.2"
 """Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
 
 CONTEXTS = (ContextMode.TURN, ContextMode.HISTORY)
-_MAGIC = b"TWLS1"
+_MAGIC = b"TWLS2"
+_LENGTHS = struct.Struct("<HQ")
+"""Length of the header, and turns taken in."""
+
 _SUMMARY = "token table and recurrent ensemble in numpy; scores prompts only, see docs/model-card.md"
 
 
@@ -41,18 +44,20 @@ class LocalState:
     Args:
         mode: ``history``, or ``turn`` where nothing is carried from turn to turn.
         hidden: state of each network of the ensemble, shape (members, width).
+        turns: turns taken in so far; 0 where nothing is carried.
         weights_sha256: the weights that it belongs to.
     """
 
     mode: ContextMode
     hidden: NDArray[np.float32]
+    turns: int
     weights_sha256: str
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes, at most 4 KB; `LocalObserver.restore` takes them back."""
         head = json.dumps({"mode": str(self.mode), "shape": self.hidden.shape, "weights": self.weights_sha256})
         body = self.hidden.astype("<f4").tobytes()
-        return _MAGIC + struct.pack("<H", len(head)) + head.encode() + body
+        return _MAGIC + _LENGTHS.pack(len(head), self.turns) + head.encode() + body
 
 
 class LocalObserver:
@@ -118,7 +123,7 @@ class LocalObserver:
             raise ObserverError(
                 f"observer local can't score in context {context}; it supports {', '.join(map(str, CONTEXTS))}"
             )
-        return LocalState(context.mode, self._network.arm(str(context.mode)).initial(), self._sha256)
+        return LocalState(context.mode, self._network.arm(str(context.mode)).initial(), 0, self._sha256)
 
     def restore(self, data: bytes) -> LocalState:
         """Return the state that `LocalState.to_bytes` wrote.
@@ -131,11 +136,11 @@ class LocalObserver:
         try:
             if not data.startswith(_MAGIC):
                 raise ValueError("it does not start as one")
-            (length,) = struct.unpack_from("<H", data, len(_MAGIC))
-            body = len(_MAGIC) + 2 + length
-            head = json.loads(data[len(_MAGIC) + 2 : body])
+            length, turns = _LENGTHS.unpack_from(data, len(_MAGIC))
+            begin = len(_MAGIC) + _LENGTHS.size
+            head = json.loads(data[begin : begin + length])
             mode, sha256 = ContextMode(head["mode"]), str(head["weights"])
-            hidden = np.frombuffer(data[body:], "<f4").reshape(head["shape"]).astype(np.float32)
+            hidden = np.frombuffer(data[begin + length :], "<f4").reshape(head["shape"]).astype(np.float32)
         except (ValueError, KeyError, TypeError, struct.error) as error:
             raise ObserverError(f"no state of observer local ({error}); start the conversation anew") from error
         if sha256 != self._sha256 or hidden.shape != self._shape or not np.isfinite(hidden).all():
@@ -143,7 +148,7 @@ class LocalObserver:
                 f"the state belongs to weights {sha256[:12]}, these are {self._sha256[:12]}; "
                 "start the conversation anew, or load the weights that it began with"
             )
-        return LocalState(mode, hidden, sha256)
+        return LocalState(mode, hidden, turns, sha256)
 
     def observe(
         self, state: LocalState, turn: Turn, wanted: Collection[Request]
@@ -162,10 +167,11 @@ class LocalObserver:
         logits, following = arm.step(reading.vector, state.hidden)
         if state.mode is ContextMode.HISTORY:
             state.hidden = following
+            state.turns += 1
         prompts = [request for request in wanted if request.side is Side.PROMPT]
         if not prompts:
             return []
-        values = arm.scores(logits, reading.features).tolist()
+        values = arm.scores(logits, reading.features, max(state.turns, 1)).tolist()
         answers: list[Observation | ObservationFailure] = []
         for request in prompts:
             name = request.principle.name
@@ -176,6 +182,38 @@ class LocalObserver:
                 message = f"observer local does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
                 answers.append(ObservationFailure(name, request.side, "unsupported", message))
         return answers
+
+    def score_many(self, conversations: Sequence[Sequence[str]], context: Context) -> list[NDArray[np.float32]]:
+        """Score whole conversations at once: what `observe` gives turn by turn, many times as fast.
+
+        Args:
+            conversations: the prompts of each conversation, in order.
+            context: ``turn`` or ``history``.
+
+        Returns:
+            For every conversation an array of shape (turns, 3, principles): rows T, I and F, principles in the
+            order of `turnwise.observers.local.weights.PRINCIPLES`. An empty prompt is a gap: its values are NaN.
+
+        Raises:
+            ObserverError: another context mode.
+        """
+        import numpy as np
+
+        arm = self._network.arm(self.start(Scene("batch"), context).mode)
+        filled = [[text for text in texts if text.strip()] for texts in conversations]
+        flat = [text for texts in filled for text in texts]
+        lengths = [len(texts) for texts in filled if texts]
+        results = [np.full((len(texts), 3, len(PRINCIPLES)), np.nan, np.float32) for texts in conversations]
+        if not flat:
+            return results
+        vectors, features = self._network.read_many(flat)
+        turns = arm.turn_numbers(lengths)
+        values = arm.scores(arm.run(vectors, lengths), features, turns)
+        begin = 0
+        for result, texts, kept in zip(results, conversations, filled, strict=True):
+            result[[bool(text.strip()) for text in texts]] = values[begin : begin + len(kept)]
+            begin += len(kept)
+        return results
 
     def operating_point(self, context: Context, detector_name: str) -> float | None:
         """Return a detector's threshold for at most 1 % of benign conversations flagged.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT = "turnwise-local-observer"
-FORMAT_VERSION = "1"
+FORMAT_VERSION = "2"
 WEIGHTS_FILE = "weights.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 METRICS_FILE = "metrics.json"
@@ -40,7 +40,7 @@ FEATURES = ("disagreement", "distance", "unfamiliar", "evasion", "brevity")
 
 _TYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1"}
 _HEADER_LIMIT = 1_000_000
-_RETRAIN = "retrain with python -m turnwise.observers.local.training, or use the shipped weights"
+_RETRAIN = "retrain with turnwise train, or use the shipped weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +64,32 @@ class Weights:
     width: int
 
 
-def shapes(tokens: int, dimensions: int, members: int, width: int, centroids: int) -> dict[str, tuple[int, ...]]:
+SIZES = ("tokens", "dimensions", "narrow", "phrases", "members", "width", "centroids")
+"""What the header says of the sizes of the arrays: entries of the vocabulary; length of a token vector, and of its
+narrow form that phrases are made of; phrases looked for; networks in each ensemble; width of a network's turn
+vector and of its state; reference points of the training data."""
+
+
+def shapes(sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
     """Return the shape that each array must have.
 
     Args:
-        tokens: entries of the vocabulary.
-        dimensions: length of a token vector.
-        members: networks in the ensemble.
-        width: width of a network's turn vector and of its state.
-        centroids: reference points of the training data.
+        sizes: a number for each of `SIZES`.
     """
+    tokens, dimensions, narrow, phrases, members, width, centroids = (sizes[name] for name in SIZES)
     outputs = 2 * len(PRINCIPLES)
     expected: dict[str, tuple[int, ...]] = {
         "table": (tokens, dimensions),
         "table_scale": (tokens,),
+        "token_weight": (tokens,),
+        "phrase.project": (dimensions, narrow),
+        "phrase.taps": (3, narrow, phrases),
+        "phrase.bias": (phrases,),
         "centroids": (centroids, dimensions),
     }
     for arm in ARMS:
         expected |= {
-            f"{arm}.project": (members, dimensions, width),
+            f"{arm}.project": (members, dimensions + phrases, width),
             f"{arm}.project_bias": (members, width),
             f"{arm}.input": (members, width, 3 * width),
             f"{arm}.input_bias": (members, 3 * width),
@@ -92,6 +99,7 @@ def shapes(tokens: int, dimensions: int, members: int, width: int, centroids: in
             f"{arm}.heads_bias": (members, outputs),
             f"{arm}.calibration": (outputs, 2),
             f"{arm}.indeterminacy": (len(PRINCIPLES), len(FEATURES) + 1),
+            f"{arm}.patience": (2,),
         }
     return expected
 
@@ -248,14 +256,13 @@ def _arrays(blob: bytes, header: Mapping[str, Any], start: int, path: Path) -> d
 def _check_shapes(
     arrays: Mapping[str, NDArray[np.generic]], settings: Mapping[str, Any], path: Path
 ) -> tuple[int, int]:
-    names = ("tokens", "dimensions", "members", "width", "centroids")
     try:
-        tokens, dimensions, members, width, centroids = (int(settings[name]) for name in names)
+        sizes = {name: int(settings[name]) for name in SIZES}
     except (KeyError, ValueError) as error:
         raise ObserverError(f"{path}: the header lacks a size ({error}); {_RETRAIN}") from error
-    expected = shapes(tokens, dimensions, members, width, centroids)
+    expected = shapes(sizes)
     for name, shape in expected.items():
         found = arrays[name].shape if name in arrays else None
         if found != shape:
             raise ObserverError(f"{path}: array {name!r} has shape {found}, not {shape}; {_RETRAIN}")
-    return members, width
+    return sizes["members"], sizes["width"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from turnwise.datasets.twins import load_twins
 from turnwise.observers.local.network import Network
-from turnwise.observers.local.training.calibrate import trace
+from turnwise.observers.local.training.calibrate import traces
 from turnwise.observers.local.training.export import pack
 from turnwise.observers.local.training.measure import REAL_BENIGN, held_out_figures, set_calibration, traces_of
 from turnwise.observers.local.training.samples import Sample
@@ -26,7 +26,7 @@ class Ablation:
 
     Args:
         tokenizer: bytes of the tokeniser file.
-        held_out: held-out samples, the twins among them.
+        held_out: held-out samples, halves of pairs among them.
         twins: folder of the twins corpus.
     """
 
@@ -51,10 +51,11 @@ class Ablation:
         for arm in ARMS:
             score = scorer(network, arm)
             threshold = points[arm]["any_turn"]["threshold"]
+            peaks = [float(trace.scores(network, arm)[:, FALSITY].max()) for trace in seen[arm]]
             by_kind = {
                 kind: [
-                    bool(score(sample.texts)[:, FALSITY].max() >= threshold)
-                    for sample in self._held_out
+                    peak >= threshold
+                    for peak, sample in zip(peaks, self._held_out, strict=True)
                     if sample.kind in kinds
                 ]
                 for kind, kinds in (("benign chats", REAL_BENIGN), ("gradual attacks", ("safemt_1k",)))
@@ -74,11 +75,7 @@ def scorer(network: Network, arm: str) -> Scorer:
     """
 
     def score(texts: Sequence[str]) -> NDArray[np.float64]:
-        seen = trace(network, arm, texts)
-        rows = [
-            network.arm(arm).scores(logits, features)
-            for logits, features in zip(seen.logits, seen.features, strict=True)
-        ]
-        return np.array(rows, np.float64)
+        (seen,) = traces(network, arm, [texts])
+        return seen.scores(network, arm).astype(np.float64)
 
     return score

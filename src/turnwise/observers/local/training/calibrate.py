@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from turnwise.detectors import Detector, build_detector, run_detector
 from turnwise.observers.local.network import Floats, Network
-from turnwise.observers.local.training.samples import UNKNOWN, Sample
+from turnwise.observers.local.training.samples import PAIR_KINDS, UNKNOWN, Sample
 from turnwise.observers.local.weights import FEATURES, PRINCIPLES
 from turnwise.scoring import Score, TurnScores
 
@@ -21,6 +21,12 @@ DETECTORS = ("any_turn", "trust_ema", "slope", "cusum")
 FIXED = {"evasion": 1.5, "unfamiliar": 2.0}
 """Weights in indeterminacy that no held-out part of the training data can teach: of hidden text (the odds times
 4.5), and of text made of fragments instead of words that training has seen."""
+
+TOGETHER = 200
+"""Conversations run at once."""
+
+FAR = 0.25
+"""An F that is this far from its target is an error, on whichever side of 0.5."""
 
 TYPICAL_I = 0.2
 """Indeterminacy of the median held-out turn: an anchor, since labels say nothing of its scale."""
@@ -38,57 +44,84 @@ class Trace:
     logits: Floats
     features: Floats
 
+    def scores(self, network: Network, arm: str) -> Floats:
+        """Return T, I and F, shape (turns, 3, principles).
 
-def trace(network: Network, arm: str, texts: Iterable[str]) -> Trace:
-    """Run the numpy network over the user turns of one conversation.
+        Args:
+            network: the calibrated network that made the trace.
+            arm: ``history`` or ``turn``.
+        """
+        part = network.arm(arm)
+        return part.scores(self.logits, self.features, part.turn_numbers([len(self.logits)]))
+
+
+def traces(network: Network, arm: str, conversations: Sequence[Sequence[str]]) -> list[Trace]:
+    """Run the numpy network over the user turns of conversations.
 
     Args:
         network: the network.
         arm: ``history`` or ``turn``.
-        texts: the user turns, at least one.
+        conversations: the user turns of each, at least one.
     """
-    part = network.arm(arm)
-    state = part.initial()
-    logits, features = [], []
-    for text in texts:
-        reading = network.read(text)
-        given = state if arm == "history" else part.initial()
-        result, state = part.step(reading.vector, given)
-        logits.append(result)
-        features.append(reading.features)
-    return Trace(np.array(logits), np.array(features))
+    found: list[Trace] = []
+    for start in range(0, len(conversations), TOGETHER):
+        part = conversations[start : start + TOGETHER]
+        lengths = [len(texts) for texts in part]
+        reading = network.read_many([text for texts in part for text in texts])
+        logits = network.arm(arm).run(reading.vector, lengths)
+        cuts = np.cumsum(lengths)[:-1]
+        pieces = zip(np.split(logits, cuts), np.split(reading.features, cuts), strict=True)
+        found.extend(Trace(*piece) for piece in pieces)
+    return found
 
 
-def known_turns(
-    samples: Sequence[Sample], traces: Sequence[Trace], principle: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Turns of known label, for one principle, a row each.
+
+    Args:
+        false: logits of F of each member, shape (turns, members).
+        true: mean logits of T, shape (turns,).
+        labels: targets of F and of T, shape (turns, 2).
+        weights: weight of each turn.
+        features: features of a reading, shape (turns, features of a reading).
+        annotated: 1 where the label is an annotation, of a twin or a drill.
+    """
+
+    false: NDArray[np.float64]
+    true: NDArray[np.float64]
+    labels: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    features: NDArray[np.float64]
+    annotated: NDArray[np.float64]
+
+
+def known_turns(samples: Sequence[Sample], seen: Sequence[Trace], principle: int) -> Known:
     """Collect the turns whose label is known, or follows: the peak of an attack is taken for its violation.
+
+    The target of T is that of the sample where F's is known by itself, else what F's leaves.
 
     Args:
         samples: the held-out samples.
-        traces: the trace of each.
+        seen: the trace of each.
         principle: index of the principle.
-
-    Returns:
-        Arrays with a row a turn: mean logits of F and T; targets of F and T; weight; and features led by the
-        disagreement. The target of T is that of the sample where F's is known by itself, else what F's leaves.
     """
-    logits, labels, weights, features = [], [], [], []
-    for sample, seen in zip(samples, traces, strict=True):
-        mean = seen.logits.mean(axis=1)
-        spread = seen.logits[:, :, principle].std(axis=1)
+    rows: list[tuple[Any, ...]] = []
+    for sample, trace in zip(samples, seen, strict=True):
+        false = trace.logits[:, :, principle]
+        true = trace.logits[:, :, principle + len(PRINCIPLES)].mean(axis=1)
         targets = [turn[principle] for turn in sample.turns]
         faith = [turn[principle] for turn in sample.good_faith]
         if sample.conversation[principle] == 1 and not any(target >= 0.5 for target in targets):
-            peak = int(mean[:, principle].argmax())
+            peak = int(false.mean(axis=1).argmax())
             targets[peak], faith[peak] = 1.0, 0.0
         for turn, target in enumerate(targets):
             if target != UNKNOWN:
-                logits.append((mean[turn, principle], mean[turn, principle + len(PRINCIPLES)]))
-                labels.append((target, 1 - target if faith[turn] == UNKNOWN else faith[turn]))
-                weights.append(sample.weight * (sample.turn_weights[turn] if sample.turn_weights else 1.0))
-                features.append((spread[turn], *seen.features[turn]))
-    return np.array(logits, float), np.array(labels, float), np.array(weights, float), np.array(features, float)
+                label = (target, 1 - target if faith[turn] == UNKNOWN else faith[turn])
+                weight = sample.weight * (sample.turn_weights[turn] if sample.turn_weights else 1.0)
+                annotated = sample.kind in PAIR_KINDS
+                rows.append((false[turn], true[turn], label, weight, trace.features[turn], annotated))
+    return Known(*(np.array(column, float) for column in zip(*rows, strict=True)))
 
 
 def fit_platt(
@@ -114,7 +147,10 @@ def fit_platt(
 
 
 def fit_indeterminacy(
-    features: NDArray[np.float64], wrong: NDArray[np.float64], typical: float = TYPICAL_I
+    features: NDArray[np.float64],
+    wrong: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    typical: float = TYPICAL_I,
 ) -> NDArray[np.float64]:
     """Return the weights that make features into indeterminacy, the last of them the offset.
 
@@ -124,16 +160,17 @@ def fit_indeterminacy(
 
     Args:
         features: shape (turns, features).
-        wrong: 1 where the observer was on the wrong side of 0.5.
+        wrong: 1 where the observer was on the wrong side of 0.5, or far off.
+        weights: weight of each turn.
         typical: I of the median turn, in (0, 1).
     """
     active = [feature for feature, name in enumerate(FEATURES) if name not in FIXED]
-    errors = max(wrong.sum(), 1.0)
-    weights = np.where(wrong == 1, 0.5 / errors, 0.5 / max(1.0, len(wrong) - errors)) * len(wrong)
+    errors, others = float(weights @ wrong), float(weights @ (1 - wrong))
+    balance = np.where(wrong == 1, 0.5 / max(errors, 1e-9), 0.5 / max(others, 1e-9)) * weights * len(wrong)
     found = np.zeros(len(FEATURES) + 1)
     while active:
         design = np.column_stack((features[:, active], np.ones(len(features))))
-        solution = _logistic(design, wrong, weights, ridge=1.0)
+        solution = _logistic(design, wrong, balance, ridge=1.0)
         negative = [feature for feature, value in zip(active, solution, strict=False) if value < 0]
         if not negative:
             found[active] = solution[:-1]
@@ -182,10 +219,8 @@ def turn_scores(network: Network, arm: str, seen: Trace, texts: Sequence[str]) -
         texts: its user turns.
     """
     turns = []
-    for number, (logits, features, text) in enumerate(
-        zip(seen.logits, seen.features, texts, strict=True), start=1
-    ):
-        rows = network.arm(arm).scores(logits, features).astype(float)
+    values = seen.scores(network, arm).astype(float)
+    for number, (rows, text) in enumerate(zip(values, texts, strict=True), start=1):
         scores = {name: Score(*rows[:, index]) for index, name in enumerate(PRINCIPLES)}
         turns.append(TurnScores(turn=number, scores=scores, length=len(text)))
     return turns

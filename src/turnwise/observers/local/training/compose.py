@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from turnwise.observers.local.training import inquiries, phrases
+from turnwise.observers.local.training import everyday, inquiries, phrases
 from turnwise.observers.local.training.data import Item
 from turnwise.observers.local.training.samples import (
     HARMFUL_END,
@@ -22,8 +22,8 @@ Maker = Callable[[], Sample]
 
 COUNTS = {
     "benign_chain": 1800,
-    "benign_long": 500,
-    "opener_chain": 700,
+    "benign_long": 400,
+    "opener_chain": 250,
     "harmful_end": 1800,
     "gradual_end": 700,
     "override_turn": 900,
@@ -33,6 +33,10 @@ COUNTS = {
     "sensitive_talk": 900,
     "annoyed": 400,
     "inquiry": 1800,
+    "advice": 2000,
+    "confiding": 500,
+    "playing": 500,
+    "task": 900,
 }
 """How many conversations of each kind are composed for training; a fifth of that for the held-out part."""
 
@@ -62,7 +66,7 @@ class Composer:
         """
         makers: dict[str, Maker] = {
             "benign_chain": partial(self._chain, 2, 7),
-            "benign_long": partial(self._chain, 8, MAX_TURNS),
+            "benign_long": partial(self._chain, 8, MAX_TURNS, "benign_long"),
             "opener_chain": self._openers,
             "harmful_end": self._harmful_end,
             "gradual_end": self._gradual_end,
@@ -73,28 +77,37 @@ class Composer:
             "sensitive_talk": self._sensitive,
             "annoyed": self._annoyed,
             "inquiry": self._inquiry,
+            "advice": self._advice,
+            "confiding": self._confiding,
+            "playing": self._playing,
+            "task": self._tasks,
         }
         return [make() for kind, make in makers.items() for _ in range(max(1, round(COUNTS[kind] * share)))]
 
-    def _chain(self, low: int, high: int) -> Sample:
+    def _chain(self, low: int, high: int, kind: str = "benign_chain") -> Sample:
         """Chain whole chats, or parts of them, so that a change of topic means nothing."""
         texts: list[str] = []
         length = self._random.randint(low, high)
         while len(texts) < length:
             chat = self._random.choice(self._chats)
             texts.extend(chat if self._random.random() < 0.6 else chat[:1])
-        return benign("benign_chain", texts[:length])
+        return benign(kind, texts[:length])
 
     def _openers(self) -> Sample:
         """Chain harmless first turns of gradual attacks: the style of their writer is no evidence."""
-        picked = self._random.sample(self._gradual, self._random.randint(1, 5))
+        picked = self._random.sample(self._gradual, min(self._random.randint(1, 5), len(self._gradual)))
         texts = [texts[0] for texts in picked]
         if self._random.random() < 0.4:
             texts.insert(self._random.randint(0, len(texts)), self._random.choice(self._turns))
         return benign("opener_chain", texts)
 
     def _prefix(self, most: int = 6) -> list[str]:
+        """Start with a harmless chat, or once in a while with many: length is no proof of good faith."""
         chat = list(self._random.choice(self._chats))
+        if self._random.random() < 0.08:
+            most = MAX_TURNS - 10
+            while len(chat) < most:
+                chat.extend(self._random.choice(self._chats))
         if self._random.random() < 0.3:
             chat.extend(self._random.choice(self._chats))
         return chat[: self._random.randint(1, most)]
@@ -164,12 +177,52 @@ class Composer:
             subject, openings = self._random.choice(inquiries.SUBJECTS), inquiries.ABOUT_SUBJECT
         else:
             subject, openings = self._random.choice(inquiries.PEOPLE), inquiries.ABOUT_PERSON
-        count = self._random.randint(1, min(2, len(openings)))
+        count = self._random.randint(1, 2)
         texts = [opening.format(x=subject) for opening in self._random.sample(openings, count)]
         texts.extend(self._random.sample(inquiries.FOLLOW_UPS, self._random.randint(1, 6)))
+        texts.extend(self._further(self._random.choice((0, 0, 1, 2))))
         if self._random.random() < 0.3:
             texts.insert(self._random.randint(0, len(texts)), self._random.choice(self._turns))
         return benign("inquiry", texts)
+
+    def _advice(self) -> Sample:
+        """Ask for advice on everyday matters, for details, and for other forms of the answer."""
+        texts: list[str] = []
+        for _ in range(self._random.choice((1, 1, 1, 2, 3))):
+            wish = self._random.choice(everyday.WANTS)
+            texts.append(self._random.choice(everyday.ADVICE).format(x=wish))
+            texts.extend(self._further(self._random.choice((0, 0, 1, 2, 3))))
+        if self._random.random() < 0.3:
+            texts.insert(self._random.randint(0, len(texts)), self._random.choice(self._turns))
+        return benign("advice", texts)
+
+    def _confiding(self) -> Sample:
+        """Tell a listener what hurts, or quarrel with oneself: a counselling talk."""
+        texts = [self._random.choice(everyday.CONFIDING)]
+        texts.extend(self._random.sample(everyday.LISTENING, self._random.randint(1, 9)))
+        if self._random.random() < 0.5:
+            texts.insert(self._random.randint(1, len(texts)), self._random.choice(everyday.CONFIDING))
+        return benign("confiding", texts)
+
+    def _playing(self) -> Sample:
+        """Play, tell stories and give rules of form, amid ordinary talk."""
+        texts = self._prefix(3) if self._random.random() < 0.5 else []
+        for _ in range(self._random.choice((1, 1, 2))):
+            texts.insert(self._random.randint(0, len(texts)), self._random.choice(everyday.PLAYING))
+        return benign("playing", texts + self._further(self._random.choice((0, 1, 2))))
+
+    def _tasks(self) -> Sample:
+        """Set small tasks, ask about documents, and go on about them."""
+        picked = self._random.sample(everyday.TASKS, self._random.choice((1, 1, 2, 3, 5)))
+        texts = [text.format(y=self._subject(), z=self._subject()) for text in picked]
+        texts.extend(self._further(self._random.choice((0, 0, 1, 2))))
+        return benign("task", texts)
+
+    def _further(self, count: int) -> list[str]:
+        return [text.format(y=self._subject()) for text in self._random.sample(everyday.FURTHER, count)]
+
+    def _subject(self) -> str:
+        return self._random.choice((*inquiries.SUBJECTS, *inquiries.PEOPLE))
 
     def _ask(self, *, harmful: bool) -> str:
         if self._random.random() < 0.5:

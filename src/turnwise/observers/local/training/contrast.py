@@ -1,27 +1,16 @@
-"""The second phase of training: twins with their annotated turns, beside batches of everything else."""
+"""Pairs that differ in intent alone, and the loss that asks the attack for more than its twin."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from turnwise.observers.local.training.fit import (
-    PEAK,
-    TABLE,
-    Batches,
-    Report,
-    Settings,
-    by_length,
-    loss_of,
-    positive_weights,
-)
+from turnwise.observers.local.training.batches import Batches
 from turnwise.observers.local.training.libraries import load_library
-from turnwise.observers.local.training.model import TorchModel
-from turnwise.observers.local.training.samples import Sample
 from turnwise.observers.local.training.twins import TwinSamples
 from turnwise.observers.local.weights import PRINCIPLES
 
@@ -31,91 +20,37 @@ GAP = 0.15
 MARGIN = 1.0
 """Logits by which an attack should exceed its twin."""
 
-REPORTS = 4
-"""Lines of progress in the phase."""
+PEAK = 2.0
+"""Sharpness of the soft peak over turns and principles: logsumexp(PEAK · logits) / PEAK."""
 
 
-def fit_twins(
-    model: TorchModel,
-    samples: Sequence[Sample],
-    pairs: Sequence[Sequence[TwinSamples]],
-    tokenizer: Tokenizer,
-    settings: Settings,
-    report: Report,
-) -> list[float]:
-    """Train the model further, in place; every step takes some pairs and one batch of the other samples.
+class PairBatches:
+    """Pairs as batches in which attack and twin take turns as rows.
 
     Args:
-        model: the model, as the first phase left it.
-        samples: what the first phase learned from; none for twins alone.
-        pairs: the pairs, each in one or more forms of which a step draws one.
-        tokenizer: the tokeniser of its table.
-        settings: settings of the run.
-        report: takes lines of progress.
-
-    Returns:
-        The mean loss of each quarter of the phase.
+        pairs: at least one pair, each in one or more forms.
+        tokenizer: the tokeniser.
     """
-    torch = load_library("torch")
-    forms = [form for group in pairs for form in group]
-    starts = np.cumsum([0, *(len(group) for group in pairs)])
-    twins = Batches([half for form in forms for half in (form.attack, form.benign)], tokenizer)
-    others = Batches(samples, tokenizer) if samples else None
-    groups = [
-        {"params": model.table_parameters(), "lr": TABLE * settings.twin_rate, "weight_decay": 0.0},
-        {"params": model.arm_parameters(), "lr": settings.twin_rate, "weight_decay": settings.decay},
-    ]
-    optimiser = torch.optim.AdamW(groups, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimiser,
-        [TABLE * settings.twin_rate, settings.twin_rate],
-        total_steps=settings.twin_steps,
-        pct_start=0.1,
-    )
-    generator = np.random.default_rng(settings.seed + 1)
-    even = torch.ones(len(PRINCIPLES))
-    balance = torch.from_numpy(positive_weights(samples)) if samples else even
 
-    def kept(count: int) -> Any:
-        return generator.random(count) >= settings.word_dropout
+    def __init__(self, pairs: Sequence[Sequence[TwinSamples]], tokenizer: Tokenizer) -> None:
+        forms = [form for group in pairs for form in group]
+        self._starts = np.cumsum([0, *(len(group) for group in pairs)])
+        self._halves = Batches([half for form in forms for half in (form.attack, form.benign)], tokenizer)
 
-    queue: list[list[int]] = []
-    losses, total, start = [], 0.0, time.perf_counter()
-    quarter = max(1, settings.twin_steps // REPORTS)
-    for step in range(1, settings.twin_steps + 1):
-        drawn = generator.choice(len(pairs), min(settings.twin_pairs, len(pairs)), replace=False)
-        rows = [generator.integers(starts[pair], starts[pair + 1]) for pair in drawn]
-        loss = settings.twin_weight * _step(
-            model, twins.batch([2 * row + half for row in rows for half in (0, 1)], kept), even, contrast=True
-        )
-        if others is not None:
-            queue = queue or by_length(samples, generator, settings.batch)
-            loss = loss + _step(model, others.batch(queue.pop(), kept), balance, contrast=False)
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.arm_parameters(), 1.0)
-        optimiser.step()
-        schedule.step()
-        total += float(loss.detach())
-        if step % quarter == 0:
-            losses.append(total / quarter)
-            report(
-                f"twins, step {step} of {settings.twin_steps}: loss {losses[-1]:.4f}, "
-                f"{time.perf_counter() - start:.0f} s"
-            )
-            total = 0.0
-    return losses
+    def batch(
+        self, count: int, generator: np.random.Generator, kept: Callable[[int], NDArray[np.bool_]]
+    ) -> dict[str, Any]:
+        """Return a batch of pairs drawn without replacement, each in one of its forms.
 
-
-def _step(model: TorchModel, batch: dict[str, Any], balance: Any, *, contrast: bool) -> Any:
-    vectors = model.vectors(batch["ids"], batch["offsets"], batch["shape"])
-    total = 0.0
-    for arm in model.arms.values():
-        logits = arm.forward(vectors, training=True)
-        total = total + loss_of(logits, batch, balance)
-        if contrast:
-            total = total + contrast_of(logits, batch)
-    return total
+        Args:
+            count: pairs at most.
+            generator: the random source.
+            kept: draws which of so many tokens are kept.
+        """
+        pairs = len(self._starts) - 1
+        drawn = generator.choice(pairs, min(count, pairs), replace=False)
+        rows = [int(generator.integers(self._starts[pair], self._starts[pair + 1])) for pair in drawn]
+        return self._halves.batch([2 * row + half for row in rows for half in (0, 1)], kept)
 
 
 def contrast_of(logits: Any, batch: dict[str, Any]) -> Any:

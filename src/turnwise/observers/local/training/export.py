@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from turnwise.errors import ObserverError
 from turnwise.observers.local.network import Network
-from turnwise.observers.local.training.calibrate import trace
-from turnwise.observers.local.training.fit import Batches
+from turnwise.observers.local.training.batches import Batches
+from turnwise.observers.local.training.calibrate import traces
 from turnwise.observers.local.training.libraries import load_library
 from turnwise.observers.local.training.model import TorchModel
 from turnwise.observers.local.training.samples import Sample
-from turnwise.observers.local.weights import ARMS, FEATURES, PRINCIPLES, Weights, dump_arrays, weights_hash
+from turnwise.observers.local.weights import ARMS, FEATURES, PRINCIPLES, SIZES, Weights, dump_arrays, weights_hash
 
 TOLERANCE = 1e-5
 """Largest difference allowed between probabilities in numpy and in torch."""
@@ -53,20 +53,25 @@ def nearest_points(vectors: NDArray[np.float32], count: int, seed: int) -> NDArr
     return points.astype(np.float16)
 
 
-def export_arrays(model: TorchModel, centroids: int) -> dict[str, NDArray[Any]]:
+def export_arrays(
+    model: TorchModel, centroids: int, patience: tuple[float, float] = (0.0, 1.0)
+) -> dict[str, NDArray[Any]]:
     """Return the arrays of the weights file, rounded; calibration and reference points still neutral.
 
     Args:
         model: the trained model.
         centroids: number of reference points.
+        patience: by how much the logit of F falls with the logarithm of the turns in history mode, and after how
+            many turns that starts.
     """
-    table = model.table.weight.detach().numpy()
+    table = model.table.weight.detach().numpy()[:-1]
     rows, scale = quantise(table)
     arrays: dict[str, NDArray[Any]] = {"table": rows, "table_scale": scale}
     arrays |= {name: array.astype(np.float16) for name, array in model.arrays().items()}
     neutral = np.tile(np.array([1, 0], np.float32), (2 * len(PRINCIPLES), 1))
     for arm in ARMS:
         arrays[f"{arm}.calibration"] = neutral
+        arrays[f"{arm}.patience"] = np.array(patience if arm == "history" else (0, 1), np.float32)
         arrays[f"{arm}.indeterminacy"] = np.zeros((len(PRINCIPLES), len(FEATURES) + 1), np.float32)
     start = np.zeros((centroids, table.shape[1]), np.float16)
     start[:, 0] = 1
@@ -94,15 +99,12 @@ def pack(
         tokenizer: bytes of the tokeniser file.
         metrics: the metrics so far.
     """
-    members, dimensions, width = arrays["history.project"].shape
-    settings = {
-        "principles": ",".join(PRINCIPLES),
-        "tokens": str(len(arrays["table"])),
-        "dimensions": str(dimensions),
-        "members": str(members),
-        "width": str(width),
-        "centroids": str(len(arrays["centroids"])),
-    }
+    members, _, width = arrays["history.project"].shape
+    tokens, dimensions = arrays["table"].shape
+    narrow, phrases = arrays["phrase.taps"].shape[1:]
+    found = (tokens, dimensions, narrow, phrases, members, width, len(arrays["centroids"]))
+    sizes = {name: str(size) for name, size in zip(SIZES, found, strict=True)}
+    settings = {"principles": ",".join(PRINCIPLES), **sizes}
     blob = dump_arrays(arrays, settings)
     digest = weights_hash(blob, tokenizer)
     return blob, Weights(arrays, tokenizer.decode("utf-8"), metrics, digest, members, width)
@@ -131,14 +133,14 @@ def check_agreement(
     """
     torch = load_library("torch")
     model.load_rounded(*rounded(arrays))
-    batches = Batches(samples, tokenizer)
+    batches = Batches(samples, tokenizer, whole=True)
     worst = 0.0
     with torch.no_grad():
         for index, sample in enumerate(samples):
             batch = batches.batch([index])
-            vectors = model.vectors(batch["ids"], batch["offsets"], batch["shape"])
+            vectors = model.vectors(batch, training=False)
             for name, arm in model.arms.items():
-                ours = trace(network, name, sample.texts).logits
+                ours = traces(network, name, [sample.texts])[0].logits
                 theirs = arm.forward(vectors, training=False)[:, 0].numpy().transpose(1, 0, 2)
                 worst = max(worst, float(np.abs(_probability(ours) - _probability(theirs)).max()))
     if not worst <= TOLERANCE:

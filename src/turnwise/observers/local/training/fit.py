@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from turnwise.observers.local.network import encode
+from turnwise.observers.local.training.batches import Batches
+from turnwise.observers.local.training.contrast import PairBatches, contrast_of
 from turnwise.observers.local.training.libraries import load_library
 from turnwise.observers.local.training.model import TorchModel
 from turnwise.observers.local.training.samples import UNKNOWN, Sample
+from turnwise.observers.local.training.twins import TwinSamples
 from turnwise.observers.local.weights import PRINCIPLES
 
 Report = Callable[[str], None]
@@ -25,6 +27,12 @@ PEAK = 2.0
 
 TABLE = 0.3
 """Learning rate of the table, as a share of that of the arms."""
+
+FEWEST_STEPS = 30
+"""Steps that the schedule of the learning rate is made for, at least."""
+
+MOST_TURNS = 1_024
+"""Turns in a batch at most, padding included."""
 
 RISE = 0.2
 """Weight of the penalty on suspicion that falls within a gradual attack."""
@@ -38,99 +46,51 @@ class Settings:
         seed: seed of every random choice.
         tokens: entries of the vocabulary at most.
         dimensions: length of a token vector.
+        narrow: length of the narrow form of a token vector that phrases are made of.
+        phrases: phrases looked for.
         members: networks in each ensemble.
         width: width of a network's turn vector and state.
         epochs: passes over the samples.
         batch: conversations a step.
-        rate: learning rate of the arms; the table's is `TABLE` of it.
-        decay: weight decay of the arms.
+        rate: learning rate; the table's is `TABLE` of it.
+        decay: weight decay, of all but the table.
         word_dropout: share of tokens that a turn loses at random each time it is seen.
         composed: how many composed conversations, as a share of ``compose.COUNTS``.
-        twin_steps: steps of the second phase, which brings the twins in.
-        twin_pairs: pairs a step.
-        twin_rate: learning rate of the arms in that phase.
-        twin_weight: weight of the pairs of a step beside its batch of other conversations.
-        threads: threads that torch may use.
+        pairs: pairs a step, beside its batch of conversations.
+        pair_weight: weight of the pairs of a step beside its batch.
+        gradual: weight of gradual attacks beside other conversations.
+        stopped: weight of copies of gradual attacks that stop a turn early, beside the whole ones: many never ask
+            the last question.
+        patience: by how much the logit of F falls with the logarithm of the turns, in history mode.
+        patience_start: turns after which it begins to fall.
+        threads: threads that torch may use; another number gives other weights.
     """
 
     seed: int = 7
     tokens: int = 24_000
     dimensions: int = 256
+    narrow: int = 64
+    phrases: int = 128
     members: int = 3
     width: int = 128
-    epochs: int = 6
+    epochs: int = 3
     batch: int = 128
     rate: float = 1e-3
     decay: float = 0.01
     word_dropout: float = 0.4
-    composed: float = 1.0
-    twin_steps: int = 800
-    twin_pairs: int = 16
-    twin_rate: float = 1e-3
-    twin_weight: float = 1.0
-    threads: int = 2
+    composed: float = 0.6
+    pairs: int = 16
+    pair_weight: float = 0.3
+    gradual: float = 2.0
+    stopped: float = 0.5
+    patience: float = 0.5
+    patience_start: float = 6.0
+    threads: int = 1
 
-
-class Batches:
-    """Samples as padded arrays, each text tokenised once.
-
-    Args:
-        samples: the samples.
-        tokenizer: the tokeniser.
-    """
-
-    def __init__(self, samples: Sequence[Sample], tokenizer: Tokenizer) -> None:
-        self.samples = samples
-        self._ids: dict[str, NDArray[np.int64]] = {}
-        for sample in samples:
-            for text in sample.texts:
-                if text not in self._ids:
-                    self._ids[text] = encode(tokenizer, text)[0]
-
-    def batch(
-        self, indices: Sequence[int], kept: Callable[[int], NDArray[np.bool_]] | None = None
-    ) -> dict[str, Any]:
-        """Return a batch as torch tensors: token ids, offsets, shape, mask, labels and weights.
-
-        Args:
-            indices: the samples.
-            kept: draws which of so many tokens are kept; None keeps all.
-        """
-        torch = load_library("torch")
-        chosen = [self.samples[index] for index in indices]
-        turns = max(len(sample.texts) for sample in chosen)
-        shape = (len(chosen), turns)
-        mask = np.zeros(shape, np.float32)
-        labels = np.full((*shape, len(PRINCIPLES)), UNKNOWN, np.float32)
-        faith = np.full((*shape, len(PRINCIPLES)), UNKNOWN, np.float32)
-        rising = np.zeros((len(chosen), turns), np.float32)
-        turn_weight = np.zeros(shape, np.float32)
-        ids: list[NDArray[np.int64]] = []
-        lengths = np.zeros(shape, np.int64)
-        for row, sample in enumerate(chosen):
-            count = len(sample.texts)
-            mask[row, :count] = 1
-            turn_weight[row, :count] = sample.turn_weights or 1.0
-            labels[row, :count] = sample.turns
-            faith[row, :count] = sample.good_faith
-            rising[row, 1:count] = sample.rising
-            for column, text in enumerate(sample.texts):
-                found = self._ids[text]
-                ids.append(found if kept is None else found[kept(len(found))])
-                lengths[row, column] = len(ids[-1])
-        offsets = np.concatenate(([0], np.cumsum(lengths.ravel())[:-1]))
-        tensors = {
-            "ids": np.concatenate(ids),
-            "offsets": offsets,
-            "mask": mask,
-            "turn_weight": turn_weight,
-            "turns": labels,
-            "faith": faith,
-            "rising": rising,
-            "conversation": np.array([sample.conversation for sample in chosen], np.float32),
-            "weight": np.array([sample.weight for sample in chosen], np.float32),
-        }
-        return {"shape": shape, **{name: torch.from_numpy(array) for name, array in tensors.items()}}
+    @property
+    def patience_of_history(self) -> tuple[float, float]:
+        """What the weights file says of it."""
+        return self.patience, self.patience_start
 
 
 def positive_weights(samples: Sequence[Sample]) -> NDArray[np.float32]:
@@ -144,13 +104,19 @@ def positive_weights(samples: Sequence[Sample]) -> NDArray[np.float32]:
 
 
 def fit(
-    model: TorchModel, samples: Sequence[Sample], tokenizer: Tokenizer, settings: Settings, report: Report
+    model: TorchModel,
+    samples: Sequence[Sample],
+    pairs: Sequence[Sequence[TwinSamples]],
+    tokenizer: Tokenizer,
+    settings: Settings,
+    report: Report,
 ) -> list[float]:
-    """Train the model in place.
+    """Train the model in place; every step takes a batch of conversations and some pairs.
 
     Args:
         model: the model.
-        samples: what it learns from.
+        samples: conversations to learn from.
+        pairs: pairs to learn from, each in one or more forms of which a step draws one; or none.
         tokenizer: the tokeniser of its table.
         settings: settings of the run.
         report: takes a line of progress after each epoch.
@@ -160,45 +126,75 @@ def fit(
     """
     torch = load_library("torch")
     batches = Batches(samples, tokenizer)
+    halves = PairBatches(pairs, tokenizer) if pairs else None
+    others = [*model.phrase_parameters(), *model.arm_parameters()]
     groups = [
         {"params": model.table_parameters(), "lr": TABLE * settings.rate, "weight_decay": 0.0},
-        {"params": model.arm_parameters(), "lr": settings.rate, "weight_decay": settings.decay},
+        {"params": others, "lr": settings.rate, "weight_decay": settings.decay},
     ]
-    optimiser = torch.optim.AdamW(groups)
+    optimiser = torch.optim.AdamW(groups, fused=True)
     generator = np.random.default_rng(settings.seed)
-    steps = settings.epochs * -(-len(samples) // settings.batch)
+    orders = [by_length(samples, generator, settings.batch) for _ in range(settings.epochs)]
+    steps = max(sum(map(len, orders)), FEWEST_STEPS)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimiser, [TABLE * settings.rate, settings.rate], total_steps=steps, pct_start=0.1
     )
     balance = torch.from_numpy(positive_weights(samples))
+    even = torch.ones(len(PRINCIPLES))
+
+    def kept(count: int) -> NDArray[np.bool_]:
+        return generator.random(count) >= settings.word_dropout
+
     losses = []
-    for epoch in range(settings.epochs):
+    for epoch, order in enumerate(orders, start=1):
         start = time.perf_counter()
         total = 0.0
-        order = by_length(samples, generator, settings.batch)
         for indices in order:
-            batch = batches.batch(indices, lambda count: generator.random(count) >= settings.word_dropout)
-            vectors = model.vectors(batch["ids"], batch["offsets"], batch["shape"])
-            loss = sum(loss_of(arm.forward(vectors, training=True), batch, balance) for arm in model.arms.values())
+            loss = _step(model, batches.batch(indices, kept), balance)
+            if halves is not None:
+                batch = halves.batch(settings.pairs, generator, kept)
+                loss = loss + settings.pair_weight * _step(model, batch, even, contrast=True)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.arm_parameters(), 1.0)
+            torch.nn.utils.clip_grad_norm_(others, 1.0)
             optimiser.step()
             schedule.step()
             total += float(loss.detach())
         losses.append(total / len(order))
-        report(
-            f"epoch {epoch + 1} of {settings.epochs}: loss {losses[-1]:.4f}, {time.perf_counter() - start:.0f} s"
-        )
+        report(f"epoch {epoch} of {settings.epochs}: loss {losses[-1]:.4f}, {time.perf_counter() - start:.0f} s")
     return losses
 
 
+def _step(model: TorchModel, batch: dict[str, Any], balance: Any, *, contrast: bool = False) -> Any:
+    vectors = model.vectors(batch, training=True)
+    total = 0.0
+    for arm in model.arms.values():
+        logits = arm.forward(vectors, training=True)
+        total = total + loss_of(logits, batch, balance)
+        if contrast:
+            total = total + contrast_of(logits, batch)
+    return total
+
+
 def by_length(samples: Sequence[Sample], generator: np.random.Generator, batch: int) -> list[list[int]]:
-    """Return batches of conversations of like length, in random order: less padding, the same samples."""
-    lengths = np.array([len(sample.texts) for sample in samples]) + generator.uniform(0, 2.5, len(samples))
-    order = np.argsort(lengths)
-    chunks = [order[start : start + batch] for start in range(0, len(order), batch)]
-    return [chunks[index].tolist() for index in generator.permutation(len(chunks))]
+    """Return batches of conversations of like length, in random order: less padding, the same samples.
+
+    Args:
+        samples: the samples.
+        generator: the random source.
+        batch: conversations in a batch at most; fewer where they are long, for at most `MOST_TURNS` turns.
+    """
+    lengths = np.array([len(sample.texts) for sample in samples])
+    order = np.argsort(lengths + generator.uniform(0, 2.5, len(samples)))
+    chunks: list[list[int]] = [[]]
+    longest = 0
+    for index in order.tolist():
+        longest = max(longest, int(lengths[index]))
+        if len(chunks[-1]) == batch or (chunks[-1] and longest * (len(chunks[-1]) + 1) > MOST_TURNS):
+            chunks.append([])
+            longest = int(lengths[index])
+        chunks[-1].append(index)
+    return [chunks[index] for index in generator.permutation(len(chunks))]
 
 
 def loss_of(logits: Any, batch: dict[str, Any], balance: Any) -> Any:

@@ -12,36 +12,35 @@ from numpy.typing import NDArray
 from turnwise.observers.local.network import Network
 from turnwise.observers.local.training import calibrate
 from turnwise.observers.local.training.calibrate import Trace
-from turnwise.observers.local.training.samples import Sample
+from turnwise.observers.local.training.samples import PAIR_KINDS, Sample
 from turnwise.observers.local.weights import ARMS, PRINCIPLES
 from turnwise.rates import clopper_pearson
 
 REAL_BENIGN = ("arena_real_users", "mtbench101")
 """Sources whose held-out conversations set the operating points, beside the benign twins."""
 
-TWIN_KINDS = ("twin_attack", "twin_benign")
-
-TWIN_SHARE = 0.25
-"""Weight of the held-out twins in calibration, as a share of that of everything else held out."""
+PAIR_SHARE = 0.25
+"""Weight of the held-out pairs in calibration, as a share of that of everything else held out."""
 
 
 def traces_of(network: Network, samples: Sequence[Sample]) -> dict[str, list[Trace]]:
     """Return what each arm makes of the samples."""
-    return {arm: [calibrate.trace(network, arm, sample.texts) for sample in samples] for arm in ARMS}
+    texts = [sample.texts for sample in samples]
+    return {arm: calibrate.traces(network, arm, texts) for arm in ARMS}
 
 
 def weighed(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples, the twins among them with a weight that gives them their share.
+    """Return the samples, the halves of pairs among them with a weight that gives them their share.
 
     Args:
         samples: held-out samples.
     """
-    twins = sum(len(sample.texts) for sample in samples if sample.kind in TWIN_KINDS)
-    others = sum(sample.weight * len(sample.texts) for sample in samples if sample.kind not in TWIN_KINDS)
-    if not twins or not others:
+    pairs = sum(len(sample.texts) for sample in samples if sample.kind in PAIR_KINDS)
+    others = sum(sample.weight * len(sample.texts) for sample in samples if sample.kind not in PAIR_KINDS)
+    if not pairs or not others:
         return list(samples)
-    weight = TWIN_SHARE * others / twins
-    return [replace(sample, weight=weight) if sample.kind in TWIN_KINDS else sample for sample in samples]
+    weight = PAIR_SHARE * others / pairs
+    return [replace(sample, weight=weight) if sample.kind in PAIR_KINDS else sample for sample in samples]
 
 
 def set_calibration(
@@ -64,26 +63,42 @@ def _calibrate(
     unsure = []
     summary = {}
     for index, principle in enumerate(PRINCIPLES):
-        logits, targets, weights, features = calibrate.known_turns(samples, traces, index)
-        false, true = targets.T
-        platt[index] = calibrate.fit_platt(logits[:, 0], false, weights)
-        platt[index + len(PRINCIPLES)] = calibrate.fit_platt(logits[:, 1], true, weights)
-        probability = 1 / (1 + np.exp(-(logits[:, 0] * platt[index, 0] + platt[index, 1])))
+        known = calibrate.known_turns(samples, traces, index)
+        false, true = known.labels.T
+        slope, offset = calibrate.fit_platt(known.false.mean(axis=1), false, known.weights)
+        platt[index] = slope, offset
+        platt[index + len(PRINCIPLES)] = calibrate.fit_platt(known.true, true, known.weights)
+        each = 1 / (1 + np.exp(-(known.false * slope + offset)))
+        probability = 1 / (1 + np.exp(-(known.false.mean(axis=1) * slope + offset)))
+        features = np.column_stack((each.std(axis=1), known.features))
         broken = (false >= 0.5).astype(float)
-        wrong: NDArray[np.float64] = ((probability >= 0.5) != (broken == 1)).astype(float)
-        found = calibrate.fit_indeterminacy(features, wrong)
+        far = np.abs(probability - false) > calibrate.FAR
+        wrong: NDArray[np.float64] = (((probability >= 0.5) != (broken == 1)) | far).astype(float)
+        found = calibrate.fit_indeterminacy(features, wrong, _halved(known.annotated))
         unsure.append(found)
+        index_of_i = features @ found[:-1]
+        annotated = known.annotated == 1
         summary[principle] = {
             "turns": len(false),
             "violations": int(broken.sum()),
             "auroc": calibrate.auroc(probability, broken),
-            "ece": calibrate.calibration_error(probability, false, weights),
+            "ece": calibrate.calibration_error(probability, false, known.weights),
             "errors": float(wrong.mean()),
-            "i_auroc": calibrate.auroc(features @ found[:-1], wrong),
+            "i_auroc": calibrate.auroc(index_of_i, wrong),
+            "i_auroc_pairs": calibrate.auroc(index_of_i[annotated], wrong[annotated]),
         }
     arrays[f"{arm}.calibration"] = platt
     arrays[f"{arm}.indeterminacy"] = np.array(unsure, np.float32)
     return summary
+
+
+def _halved(annotated: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return weights that give annotated turns as much as all others together."""
+    share = annotated.mean()
+    if share in {0.0, 1.0}:
+        return np.ones(len(annotated))
+    weights: NDArray[np.float64] = np.where(annotated == 1, 0.5 / share, 0.5 / (1 - share))
+    return weights
 
 
 def held_out_figures(
@@ -106,7 +121,7 @@ def held_out_figures(
             name: [turns for sample, turns in scored if sample.kind in kinds]
             for name, kinds in (
                 ("chats", REAL_BENIGN),
-                ("twins", TWIN_KINDS[1:]),
+                ("twins", ("twin_benign",)),
                 ("attacks", ("safemt_1k",)),
             )
         }

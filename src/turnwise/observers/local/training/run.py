@@ -7,7 +7,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,8 @@ from turnwise.observers.local import weights as files
 from turnwise.observers.local.network import Network
 from turnwise.observers.local.training.ablation import Ablation
 from turnwise.observers.local.training.compose import Composer
-from turnwise.observers.local.training.contrast import fit_twins
 from turnwise.observers.local.training.data import Item, read_training_data
-from turnwise.observers.local.training.export import (
-    check_agreement,
-    export_arrays,
-    nearest_points,
-    pack,
-    rounded,
-)
+from turnwise.observers.local.training.export import check_agreement, export_arrays, nearest_points, pack, rounded
 from turnwise.observers.local.training.fit import Report, Settings, fit
 from turnwise.observers.local.training.libraries import load_library
 from turnwise.observers.local.training.measure import (
@@ -39,14 +32,22 @@ from turnwise.observers.local.training.measure import (
     weighed,
 )
 from turnwise.observers.local.training.model import TorchModel
-from turnwise.observers.local.training.samples import Sample, sample_of
-from turnwise.observers.local.training.twins import TwinSamples, is_held_out, read_pairs, samples_of, variants
+from turnwise.observers.local.training.pairs import PairMaterial, read_pair_material
+from turnwise.observers.local.training.samples import Sample, sample_of, stopped_early
+from turnwise.observers.local.training.transfer import left_out_scores, transferable
+from turnwise.observers.local.training.twins import TwinSamples
 from turnwise.observers.local.training.vocabulary import initial_table, tokenizer_bytes, train_tokenizer
 from turnwise.observers.local.weights import FORMAT, FORMAT_VERSION, PRINCIPLES
 
 CENTROIDS = 64
 AGREEMENT_SAMPLES = 200
 HELD_OUT_SHARE = 0.2
+
+FEWEST_TURNS = 4
+"""Turns of a gradual attack that may stop early, at least."""
+
+GRADUAL_KINDS = ("safemt_1k", "gradual_end")
+"""Samples that are gradual attacks, or end in one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,14 @@ class Sources:
     Args:
         data: data folder with a manifest.
         twins: folder of the twins corpus, its splits beside it; None to train without.
-        start: weights folder of a first phase to go on from; None to begin with the first phase. Since the
-            first phase ends with rounding, both give the same.
-        ablation: whether to measure on the dev split of the twins what each part of the data brings.
+        drills: folder of the drills; None to train without.
+        ablation: whether to measure on the dev split of the twins what each part of the data brings; takes three
+            more trainings.
     """
 
     data: Path
     twins: Path | None = None
-    start: Path | None = None
+    drills: Path | None = None
     ablation: bool = False
 
 
@@ -72,16 +73,16 @@ class Material:
     """What a run learns from and is measured on.
 
     Args:
-        fitted: samples to fit in both phases.
-        held_out: samples that calibrate and set operating points.
-        pairs: twins to fit, each in several forms.
+        fitted: samples to fit.
+        held_out: samples that calibrate and set operating points, halves of pairs among them.
+        pairs: pairs to fit, by corpus (``twins``, ``drills``).
         permitted: texts that the vocabulary may use beside those of the samples.
         hashes: SHA-256 of each file read.
     """
 
     fitted: list[Sample]
     held_out: list[Sample]
-    pairs: list[list[TwinSamples]]
+    pairs: dict[str, list[list[TwinSamples]]]
     permitted: list[str]
     hashes: dict[str, str]
 
@@ -91,9 +92,14 @@ class Material:
         return [text for sample in self.fitted for text in sample.texts]
 
     @property
+    def groups(self) -> list[list[TwinSamples]]:
+        """The pairs of all corpora, each in its forms."""
+        return [group for groups in self.pairs.values() for group in groups]
+
+    @property
     def halves(self) -> list[Sample]:
         """Both halves of every pair as they are."""
-        return [half for group in self.pairs for half in (group[0].attack, group[0].benign)]
+        return [half for group in self.groups for half in (group[0].attack, group[0].benign)]
 
 
 def train(sources: Sources, out: Path, settings: Settings, report: Report) -> dict[str, Any]:
@@ -110,35 +116,26 @@ def train(sources: Sources, out: Path, settings: Settings, report: Report) -> di
 
     Raises:
         DatasetError: the data can't be read.
-        ObserverError: the weights to start from can't be used, or those exported compute something else than was
-            trained.
+        ObserverError: the weights exported compute something else than was trained.
     """
-    torch = load_library("torch")
-    torch.set_num_threads(settings.threads)
+    load_library("torch").set_num_threads(settings.threads)
     begin = time.perf_counter()
     material = read_material(sources, settings)
     held_out = material.held_out
     report(
-        f"{len(material.fitted)} conversations and {len(material.pairs)} pairs to fit, "
+        f"{len(material.fitted)} conversations and {len(material.groups)} pairs to fit, "
         f"{len(held_out)} conversations held out"
     )
-    torch.manual_seed(settings.seed)
-    if sources.start is None:
-        model, tokenizer_blob, losses = _first_phase(material, settings, report)
-        arrays = export_arrays(model, CENTROIDS)
-    else:
-        model, tokenizer_blob, losses, arrays = _load_first_phase(sources.start)
-    model.load_rounded(*rounded(arrays))
+    # The vocabulary is made without the pairs: their words would look familiar in no other conversation.
+    tokenizer_blob = tokenizer_bytes(
+        train_tokenizer(dict.fromkeys([*material.texts, *material.permitted]), settings.tokens)
+    )
     tokenizer = Tokenizer.from_str(tokenizer_blob.decode("utf-8"))
-    _, first = pack(arrays, tokenizer_blob, {})
-    ablation = Ablation(tokenizer_blob, held_out, sources.twins) if sources.ablation and sources.twins else None
-    if ablation is not None:
-        ablation.measure("without twins", arrays)
-    if material.pairs:
-        torch.manual_seed(settings.seed + 2)
-        losses = [*losses, *fit_twins(model, material.fitted, material.pairs, tokenizer, settings, report)]
+    start = initial_table(tokenizer, material.texts, settings.dimensions)
+    report(f"vocabulary of {len(start[0])} tokens, table filled, {time.perf_counter() - begin:.0f} s")
+    model, losses = trained(material, tokenizer, start, settings, report)
 
-    arrays = export_arrays(model, CENTROIDS)
+    arrays = export_arrays(model, CENTROIDS, settings.patience_of_history)
     network = Network(pack(arrays, tokenizer_blob, {})[1])
     difference = check_agreement(model, network, arrays, held_out[:: _stride(held_out)], tokenizer)
     arrays["centroids"] = _centroids(network, material, settings.seed)
@@ -146,6 +143,14 @@ def train(sources: Sources, out: Path, settings: Settings, report: Report) -> di
     seen = traces_of(Network(pack(arrays, tokenizer_blob, {})[1]), held_out)
     calibration = set_calibration(arrays, held_out, seen)
     blob, weights = pack(arrays, tokenizer_blob, {})
+    figures = held_out_figures(Network(weights), held_out, seen)
+    left_out = {}
+    for source in REAL_BENIGN:
+        report(f"once more without {source}, to see where the operating points lie for a service never seen")
+        rest = without(sources, source, settings)
+        other, _ = trained(rest, tokenizer, start, settings, report)
+        found = export_arrays(other, CENTROIDS, settings.patience_of_history)
+        left_out[source] = left_out_scores(found, tokenizer_blob, rest.held_out, source)
     metrics: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -153,26 +158,60 @@ def train(sources: Sources, out: Path, settings: Settings, report: Report) -> di
         "code_sha256": code_hash(),
         "principles": list(PRINCIPLES),
         "settings": asdict(settings),
-        "first_phase_sha256": first.sha256,
         "data_sha256": material.hashes,
         "fitted": _counts([*material.fitted, *material.halves]),
         "held_out": _counts(held_out),
         "losses": [round(loss, 5) for loss in losses],
         "largest_difference_to_torch": difference,
         "calibration": calibration,
-        **held_out_figures(Network(weights), held_out, seen),
+        **figures,
+        "operating_points": transferable(figures["operating_points"], left_out),
         "weights_sha256": weights.sha256,
         "training_seconds": round(time.perf_counter() - begin),
     }
     blobs = {files.WEIGHTS_FILE: blob, files.TOKENIZER_FILE: tokenizer_blob}
     _write(out, blobs, metrics)
-    if ablation is not None:
-        ablation.measure("both", arrays)
-        ablation.measure("twins alone", _twins_alone(material, tokenizer, settings, report))
+    if sources.ablation and sources.twins is not None:
+        ablation = Ablation(tokenizer_blob, held_out, sources.twins)
+        ablation.measure("all", arrays)
+        for name, kept in (("without twins", ["drills"]), ("without drills", ["twins"]), ("without pairs", [])):
+            report(f"once more {name}")
+            part = replace(material, pairs={corpus: material.pairs[corpus] for corpus in kept})
+            other, _ = trained(part, tokenizer, start, settings, report)
+            ablation.measure(name, export_arrays(other, CENTROIDS, settings.patience_of_history))
         metrics["ablation"] = ablation.figures
         _write(out, blobs, metrics)
     report(f"wrote {out}, {time.perf_counter() - begin:.0f} s in all")
     return metrics
+
+
+def trained(
+    material: Material,
+    tokenizer: Tokenizer,
+    start: tuple[NDArray[np.float32], NDArray[np.float32]],
+    settings: Settings,
+    report: Report,
+) -> tuple[TorchModel, list[float]]:
+    """Return a trained model, its parameters rounded to what is exported, and the loss of each epoch.
+
+    Args:
+        material: what it learns from.
+        tokenizer: the tokeniser.
+        start: first values of the table, and of the weights of its tokens.
+        settings: settings of the run.
+        report: takes lines of progress.
+    """
+    load_library("torch").manual_seed(settings.seed)
+    model = TorchModel(
+        *start,
+        narrow=settings.narrow,
+        phrases=settings.phrases,
+        members=settings.members,
+        width=settings.width,
+    )
+    losses = fit(model, material.fitted, material.groups, tokenizer, settings, report)
+    model.load_rounded(*rounded(export_arrays(model, CENTROIDS)))
+    return model, losses
 
 
 def read_material(sources: Sources, settings: Settings) -> Material:
@@ -186,18 +225,48 @@ def read_material(sources: Sources, settings: Settings) -> Material:
         DatasetError: the data can't be read.
     """
     items, hashes = read_training_data(sources.data)
+    return _material(items, hashes, sources, settings)
+
+
+def without(sources: Sources, source: str, settings: Settings) -> Material:
+    """Return what a run learns from where one source of benign conversations is left out; held out is all of it.
+
+    Args:
+        sources: what to read.
+        source: name of a training file, without folder and ending.
+        settings: settings of the run.
+
+    Raises:
+        DatasetError: the data can't be read.
+    """
+    items, hashes = read_training_data(sources.data)
+    material = _material([item for item in items if item.source != source], hashes, sources, settings)
+    own = [sample for item in items if item.source == source and (sample := sample_of(item)) is not None]
+    return replace(material, held_out=[*material.held_out, *(sample.last() for sample in own)])
+
+
+def _material(items: Sequence[Item], hashes: dict[str, str], sources: Sources, settings: Settings) -> Material:
     fitted = collect(items, held_out=False, seed=settings.seed, share=settings.composed)
     held_out = collect(items, held_out=True, seed=settings.seed + 1, share=HELD_OUT_SHARE * settings.composed)
     permitted = [text for item in items if not item.held_out for text in (*item.texts, *item.reply_texts)]
-    if sources.twins is None:
-        return Material(fitted, held_out, [], permitted, hashes)
-    pairs, twin_hashes = read_pairs(sources.twins)
-    kept = [samples_of(pair) for pair in pairs if is_held_out(pair)]
-    held_out = weighed([*held_out, *(half for pair in kept for half in (pair.attack, pair.benign))])
     chats = [item.texts for item in items if not item.held_out and item.source in REAL_BENIGN]
-    learned = [samples_of(pair) for pair in pairs if not is_held_out(pair)]
-    forms = [variants(pair, chats, settings.seed + number) for number, pair in enumerate(learned)]
-    return Material(fitted, held_out, forms, permitted, hashes | twin_hashes)
+    more: PairMaterial = read_pair_material(sources.twins, sources.drills, chats, settings.seed)
+    gradual = [
+        replace(sample, weight=settings.gradual * sample.weight) if sample.kind in GRADUAL_KINDS else sample
+        for sample in fitted
+    ]
+    stopped = [
+        stopped_early(sample, settings.stopped)
+        for sample in gradual
+        if sample.rising and len(sample.texts) >= FEWEST_TURNS
+    ]
+    return Material(
+        [*gradual, *stopped, *more.harmless],
+        weighed([*held_out, *more.held_out]),
+        more.pairs,
+        permitted,
+        hashes | more.hashes,
+    )
 
 
 def collect(items: Sequence[Item], *, held_out: bool, seed: int, share: float) -> list[Sample]:
@@ -220,51 +289,18 @@ def code_hash() -> str:
     here = Path(__file__).parent
     sources = [
         *sorted(here.glob("*.py")),
-        *(here.parent / f"{name}.py" for name in ("network", "normalise", "weights")),
+        *(here.parent / f"{name}.py" for name in ("network", "normalise", "tokens", "weights")),
     ]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
-def _first_phase(material: Material, settings: Settings, report: Report) -> tuple[TorchModel, bytes, list[float]]:
-    """Return the model trained without twins, its tokeniser and its losses.
-
-    The vocabulary is made without the twins too: their words would look familiar in no other conversation.
-    """
-    tokenizer = train_tokenizer(dict.fromkeys([*material.texts, *material.permitted]), settings.tokens)
-    table = initial_table(tokenizer, material.texts, settings.dimensions)
-    report(f"vocabulary of {len(table)} tokens, table filled")
-    model = TorchModel(table, settings.members, settings.width)
-    losses = fit(model, material.fitted, tokenizer, settings, report)
-    return model, tokenizer_bytes(tokenizer), losses
-
-
-def _load_first_phase(folder: Path) -> tuple[TorchModel, bytes, list[float], dict[str, NDArray[Any]]]:
-    """Return model, tokeniser, losses, and arrays with neutral calibration of a weights folder."""
-    weights = files.load_weights(folder)
-    model = TorchModel(rounded(weights.arrays)[0], weights.members, weights.width)
-    arrays = export_arrays(model, CENTROIDS)
-    trained = set(model.arrays()) | {"table", "table_scale"}
-    arrays |= {name: array for name, array in weights.arrays.items() if name in trained}
-    return model, weights.tokenizer.encode("utf-8"), list(weights.metrics.get("losses", [])), arrays
-
-
-def _twins_alone(
-    material: Material, tokenizer: Tokenizer, settings: Settings, report: Report
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a model that learned from the twins and nothing else, for the ablation."""
-    load_library("torch").manual_seed(settings.seed)
-    table = initial_table(tokenizer, material.texts, settings.dimensions)
-    model = TorchModel(table, settings.members, settings.width)
-    fit_twins(model, [], material.pairs, tokenizer, settings, report)
-    return export_arrays(model, CENTROIDS)
-
-
 def _centroids(network: Network, material: Material, seed: int) -> NDArray[np.float16]:
-    """Return the reference points: of a sample of all texts, and of those of the twins."""
+    """Return the reference points: of a sample of all texts, and of those of the pairs."""
     distinct = np.array(list(dict.fromkeys(material.texts)), object)
     drawn = np.random.default_rng(seed).choice(distinct, 6_000)
-    twins = dict.fromkeys(text for half in material.halves for text in half.texts)
-    return nearest_points(np.array([network.read(text).vector for text in (*drawn, *twins)]), CENTROIDS, seed)
+    others = dict.fromkeys(text for half in material.halves for text in half.texts)
+    vectors = network.read_many([*drawn, *others]).vector
+    return nearest_points(vectors[:, : network.dimensions], CENTROIDS, seed)
 
 
 def _write(out: Path, blobs: dict[str, bytes], metrics: dict[str, Any]) -> None:

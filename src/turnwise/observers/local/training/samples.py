@@ -20,13 +20,16 @@ HARMFUL: Labels = (UNKNOWN, 0.0, 1.0)
 HARMFUL_END: Labels = (1.0, 0.0, 1.0)
 OVERRIDE: Labels = (UNKNOWN, 1.0, UNKNOWN)
 
-LEFT_OUT = frozenset({"hh_harmless_redteam"})
-"""Files that serve the vocabulary only."""
+LEFT_OUT = frozenset({"hh_harmless_redteam", "harmfulqa"})
+"""Files that serve the vocabulary only: too many of their labels are wrong."""
 
-WEIGHTS = {"harmfulqa": 0.35, "openai_moderation": 0.4}
+WEIGHTS = {"openai_moderation": 0.4}
 """Weight of single prompts by file, where it is not 1: noisy labels, and labels of content instead of intent."""
 
-MAX_TURNS = 16
+PAIR_KINDS = frozenset({"twin_attack", "twin_benign", "drill_attack", "drill_benign"})
+"""Kinds whose turns are annotated: halves of pairs that differ in intent alone."""
+
+MAX_TURNS = 48
 """Turns of a conversation that training reads; a longer one keeps its last ones."""
 
 
@@ -136,11 +139,22 @@ def gradual(kind: str, texts: Sequence[str], weight: float, *, harmless_start: b
     return Sample(kind, tuple(texts), conversation, (first, *(OPEN,) * (count - 1)), faith, weight, rising=True)
 
 
+def stopped_early(sample: Sample, share: float) -> Sample:
+    """Return a gradual attack without its last turn.
+
+    Args:
+        sample: the attack, at least two turns.
+        share: its weight, as a share of that of the whole attack.
+    """
+    return gradual(sample.kind, sample.texts[:-1], share * sample.weight, harmless_start=sample.turns[0] == CLEAN)
+
+
 def sample_of(item: Item) -> Sample | None:
     """Return the sample that an item of the data is by itself, or None where it teaches nothing.
 
     Red-team chats of crowd workers (``hh_harmless_redteam``) are left out: with a third of the labels wrong they
-    teach that short, spoken chat is an attack, and without them more of their own attacks are found as well.
+    teach that short, spoken chat is an attack, and without them more of their own attacks are found as well. So
+    are the questions of ``harmfulqa``: many only ask for advice, and what they teach flags advice elsewhere.
     """
     if item.source in LEFT_OUT:
         return None

@@ -55,7 +55,7 @@ def twin_figures(pairs: Sequence[Pair], score: Scorer) -> dict[str, Any]:
     figures["attack peaks above its twin"] = rate(higher)
     halves = [(pair.attack, values) for pair, values in zip(pairs, attacks, strict=True)]
     halves += [(pair.benign, values) for pair, values in zip(pairs, benign, strict=True)]
-    truth = np.concatenate([_annotated(twin) for twin, _ in halves])
+    truth = np.concatenate([annotated(twin) for twin, _ in halves])
     found = np.concatenate([values for _, values in halves])
     for number, name in ((FALSITY, "F"), (TRUTH, "T"), (INDETERMINACY, "I")):
         error = np.abs(found[:, number] - truth[:, number]).mean(axis=0)
@@ -87,7 +87,7 @@ def rate(hits: Sequence[bool]) -> dict[str, Any]:
     }
 
 
-def _annotated(twin: Twin) -> NDArray[np.float64]:
+def annotated(twin: Twin) -> NDArray[np.float64]:
     """Return the annotation, shape (turns, 3, principles)."""
     series = [[(score.T, score.I, score.F) for score in twin.scores[name]] for name in PRINCIPLES]
     return np.array(series, float).transpose(1, 2, 0)

@@ -115,8 +115,9 @@ def variants(pair: TwinSamples, chats: Sequence[Sequence[str]], seed: int) -> li
             chat = generator.choice(chats)[: generator.randint(1, 4)] if chats else ()
             forms.append(TwinSamples(_behind(chat, pair.attack), _behind(chat, pair.benign)))
         else:
-            kept = len(pair.attack.texts) - generator.randint(1, shared)
-            forms.append(TwinSamples(pair.attack.last(kept), pair.benign.last(kept)))
+            cut = generator.randint(1, shared)
+            attack, benign_half = (half.last(len(half.texts) - cut) for half in (pair.attack, pair.benign))
+            forms.append(TwinSamples(attack, benign_half))
     return forms
 
 

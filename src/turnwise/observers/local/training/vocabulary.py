@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from turnwise.observers.local.normalise import normalise
+from turnwise.observers.local.tokens import Encoder
 from turnwise.observers.local.training.libraries import load_library
 
 SIF = 1e-3
@@ -80,11 +81,13 @@ def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
     return json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
-def initial_table(tokenizer: Tokenizer, texts: Iterable[str], dimensions: int) -> NDArray[np.float32]:
+def initial_table(
+    tokenizer: Tokenizer, texts: Iterable[str], dimensions: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Send each token through the sentence encoder and keep the leading principal components.
 
-    Rows are weighted by how rare the token is, so that the mean over a turn is about its content (Arora, Liang and
-    Ma 2017; the static table follows model2vec, Tulkens and van Dongen 2024).
+    Tokens weigh the more in the mean over a turn the rarer they are, so that it is about the content (Arora, Liang
+    and Ma 2017; the static table follows model2vec, Tulkens and van Dongen 2024).
 
     Args:
         tokenizer: the trained tokeniser.
@@ -92,7 +95,7 @@ def initial_table(tokenizer: Tokenizer, texts: Iterable[str], dimensions: int) -
         dimensions: components to keep.
 
     Returns:
-        Shape (tokens, dimensions).
+        Token vectors of unit length on average, shape (tokens, dimensions); and their weights, shape (tokens,).
     """
     words = [str(tokenizer.id_to_token(index)) for index in range(tokenizer.get_vocab_size())]
     library = load_library("sentence_transformers")
@@ -103,9 +106,10 @@ def initial_table(tokenizer: Tokenizer, texts: Iterable[str], dimensions: int) -
     centred = vectors - vectors.mean(axis=0)
     _, axes = np.linalg.eigh(centred.T @ centred)
     reduced = centred @ axes[:, ::-1][:, :dimensions]
+    reduced /= np.linalg.norm(reduced, axis=1).mean()
+    tokens = Encoder(tokenizer)
     counts: Counter[int] = Counter()
     for text in texts:
-        counts.update(tokenizer.encode(normalise(text).text, add_special_tokens=False).ids)
+        counts.update(tokens.encode(text).ids)
     frequency = np.array([counts[index] for index in range(len(words))]) / max(1, counts.total())
-    weighted: NDArray[np.float32] = (reduced * (SIF / (SIF + frequency))[:, None]).astype(np.float32)
-    return weighted
+    return reduced.astype(np.float32), (SIF / (SIF + frequency)).astype(np.float32)

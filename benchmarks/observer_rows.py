@@ -1,0 +1,109 @@
+"""What must hold of the local observer, as rows of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A limit.
+
+    Args:
+        value: the limit.
+        lower: whether the measure must be at least that; else at most.
+    """
+
+    value: float
+    lower: bool
+
+    def __str__(self) -> str:
+        return f"{'>=' if self.lower else '<='} {self.value:g}"
+
+
+def at_least(value: float) -> Bound:
+    """Return a lower limit."""
+    return Bound(value, lower=True)
+
+
+def at_most(value: float) -> Bound:
+    """Return an upper limit."""
+    return Bound(value, lower=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A measure beside what it must be.
+
+    Args:
+        name: what was measured.
+        value: the figure; None where it could not be taken.
+        interval: its 95 % interval, where there is one.
+        required: what must hold; None for a row that only informs.
+        aim: what would be better still.
+        counts: hits and trials of a rate.
+    """
+
+    name: str
+    value: float | None
+    interval: tuple[float, ...] | None
+    required: Bound | None
+    aim: str | None
+    counts: tuple[int, int] | None = None
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the figure keeps the limit; None where there is none."""
+        if self.required is None or self.value is None:
+            return None
+        keeps = self.value >= self.required.value if self.required.lower else self.value <= self.required.value
+        return bool(keeps)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the row for the metrics file."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "interval": list(self.interval) if self.interval else None,
+            "required": str(self.required) if self.required else None,
+            "aim": self.aim or None,
+            "holds": self.holds,
+            "counts": list(self.counts) if self.counts else None,
+        }
+
+
+def rate_row(name: str, figure: dict[str, Any], required: Bound | None, aim: str | None) -> Row:
+    """Return the row of a rate with counts and interval."""
+    low, high = figure["interval"]
+    return Row(name, figure["rate"], (low, high), required, aim, (figure["hits"], figure["n"]))
+
+
+def show(rows: list[Row], figures: dict[str, Any]) -> None:
+    """Print the table, then every other rate."""
+    print(f"{'measure':<48} {'measured':>10} {'95 % interval':>18} {'required':>9} {'aim':>5}")
+    for row in rows:
+        value = "-" if row.value is None else f"{row.value:.3g}" if abs(row.value) < 1e-3 else f"{row.value:.3f}"
+        interval = f"[{row.interval[0]:.3f}, {row.interval[1]:.3f}]" if row.interval else ""
+        verdict = {True: "ok", False: "MISSED", None: ""}[row.holds]
+        counts = f"{row.counts[0]} of {row.counts[1]}" if row.counts else ""
+        limits = f"{row.required or ''!s:>9} {row.aim or '':>5}"
+        print(f"{row.name:<48} {value:>10} {interval:>18} {limits} {verdict:<7}{counts}")
+    blocks = {f"{mode}, 1 % of benign": rows for mode, rows in figures["at_one_per_cent"].items()}
+    blocks |= {f"shipped point of {name}": rows for name, rows in figures["at_operating_points"].items()}
+    for split, modes in figures.get("twins", {}).items():
+        blocks |= {
+            f"twins, {split}, {mode}": rows for mode, rows in modes.items() if mode != "at_operating_points"
+        }
+        for name, found in modes["at_operating_points"].items():
+            blocks[f"twins, {split}, shipped point of {name}"] = found
+    for title, found in blocks.items():
+        print(f"\n{title}" + (f", threshold {found['threshold']:.4f}" if "threshold" in found else ""))
+        for name, value in found.items():
+            if isinstance(value, dict) and "rate" in value:
+                low, high = value["interval"]
+                print(
+                    f"  {name:<46} {value['rate']:6.3f}  [{low:.3f}, {high:.3f}]  {value['hits']} of {value['n']}"
+                )
+            elif name != "threshold":
+                print(f"  {name:<46} {value}")

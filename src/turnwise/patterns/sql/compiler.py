@@ -1,0 +1,239 @@
+"""From the tree of a pattern to one DuckDB query over a table of trajectories.
+
+What is read of a turn alone becomes list columns; functions over the turns so far become the state of one pass
+over each sequence (`turnwise.patterns.sql.fold`). The cost grows with the number of turns, not with its square,
+and the arithmetic is that of live evaluation in the same order. docs/decisions/0007-queries.md says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from turnwise.patterns.expression import Expression, require
+from turnwise.patterns.functions import Kind
+from turnwise.patterns.sql.columns import Columns
+from turnwise.patterns.sql.fold import Fold, elementwise
+from turnwise.patterns.sql.functions import build
+from turnwise.patterns.sql.terms import SHORT, Term, checked, interval, needs_check, number, placeholders
+from turnwise.patterns.tree import (
+    And,
+    Arithmetic,
+    Call,
+    Comparison,
+    KOf,
+    Length,
+    Named,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Series,
+    TurnNumber,
+)
+
+
+def matches_sql(pattern: Expression, columns: Columns, table: str) -> str:
+    """Return the query that says of each sequence of a table whether it matches.
+
+    Its result has ``sequence``; ``turn``, the number of the first turn at which the pattern holds, or NULL; and
+    ``final``, whether it holds at the last evaluated turn.
+
+    Args:
+        pattern: a condition.
+        columns: what the table holds.
+        table: its name, as SQL.
+
+    Raises:
+        PatternError: the expression is a number, or nests functions too deep.
+        UnknownNameError: it names a principle that the table does not hold.
+    """
+    require(Kind.CONDITION, pattern, "a query")
+    compiler = _Compiler(columns)
+    root = compiler.holds(pattern)
+    if root.level < 1:
+        held = f"SELECT sequence, turn, {elementwise(root.sql)} AS held FROM {compiler.fold.columns_sql(table)}"
+        return (
+            f"SELECT sequence, turn[list_position(held, TRUE)]::INTEGER AS turn, held[-1] AS final FROM ({held})"
+        )
+    fold = compiler.fold
+    after = compiler.of_the_state(root)
+    first = fold.field(1)
+    # The pattern is read of the state after a turn, which is the state before the next one.
+    now = fold.after(after, "a")
+    fold.fields[first].update = f"coalesce({{o{first}}}, CASE WHEN i > 1 AND {now} THEN (i - 1)::DOUBLE END)"
+    last, found = fold.after(after, "s"), fold.after(f"{{n{first}}}", "s")
+    return (
+        f"SELECT sequence, turn[coalesce({found}, CASE WHEN {last} THEN len(turn) END)::BIGINT]::INTEGER AS turn, "
+        f"{last} AS final FROM (SELECT sequence, turn, {fold.sql()} AS s FROM {fold.columns_sql(table)})"
+    )
+
+
+def values_sql(expression: Expression, columns: Columns, table: str) -> str:
+    """Return the query that gives the value of an expression at every evaluated turn of each sequence of a table.
+
+    Its result has ``sequence``; ``turn``, the numbers of the evaluated turns, as a list; and ``value``, a list of
+    the same length: 1 or 0 of a condition, NULL of a number that is undefined at the turn.
+
+    Args:
+        expression: a condition or a number.
+        columns: what the table holds.
+        table: its name, as SQL.
+
+    Raises:
+        PatternError: it nests functions too deep.
+        UnknownNameError: it names a principle that the table does not hold.
+    """
+    compiler = _Compiler(columns)
+    number_wanted = expression.kind is Kind.NUMBER
+    root = compiler.value(expression) if number_wanted else compiler.holds(expression)
+    fold = compiler.fold
+    if root.level < 1:
+        values = elementwise(f"({root.sql})::DOUBLE")
+        return f"SELECT sequence, turn, {values} AS value FROM {fold.columns_sql(table)}"
+    after = compiler.of_the_state(root)
+    kept = fold.field(1, "[]::DOUBLE[]")
+    now = fold.after(f"({after})::DOUBLE", "a")
+    fold.fields[kept].update = f"CASE WHEN i > 1 THEN list_append({{o{kept}}}, {now}) ELSE {{o{kept}}} END"
+    values = fold.after(f"list_append({{n{kept}}}, ({after})::DOUBLE)", "s")
+    return (
+        f"SELECT sequence, turn, {values} AS value FROM "
+        f"(SELECT sequence, turn, {fold.sql()} AS s FROM {fold.columns_sql(table)})"
+    )
+
+
+class _Compiler:
+    """Terms by node: what occurs twice in a pattern is worked out once."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.fold = Fold()
+        self._columns = columns
+        self._values: dict[Expression, Term] = {}
+        self._holds: dict[Expression, Term] = {}
+
+    def of_the_state(self, term: Term) -> str:
+        """Return a term as SQL of fields alone, so that it can be read of a state."""
+        sql = term.sql
+        for name in placeholders(sql):
+            if name.startswith("x"):
+                sql = sql.replace(f"{{{name}}}", self.fold.kept(1, f"{{{name}}}"))
+        return sql
+
+    def value(self, node: Expression) -> Term:
+        """Return the value of an expression; NULL where it is undefined, or can't be told."""
+        if node not in self._values:
+            self._values[node] = self._value(node)
+        return self._values[node]
+
+    def holds(self, node: Expression) -> Term:
+        """Return whether a condition outside of functions holds: always true or false."""
+        if node not in self._holds:
+            self._holds[node] = self._hold(node)
+        return self._holds[node]
+
+    def _value(self, node: Expression) -> Term:  # noqa: PLR0911, PLR0912 - one case a node
+        match node:
+            case Named():
+                return self.value(node.body)
+            case Number(value):
+                return number(value)
+            case Series():
+                return self._columns.series(node)
+            case TurnNumber():
+                return self._columns.turn()
+            case Length():
+                return self._columns.length(node)
+            case Negative(operand):
+                term = self.value(operand)
+                return Term(f"(-{term.sql})", term.level, False, -term.high, -term.low)
+            case Arithmetic(sign, left, right):
+                return self._reckoned(sign, self.value(left), self.value(right))
+            case Comparison(sign, left, right):
+                return self._compared(sign, self.value(left), self.value(right))
+            case Not(operand):
+                return self._joined("NOT {}", [self.value(operand)])
+            case And(operands):
+                return self._joined(" AND ".join(["{}"] * len(operands)), [self.value(part) for part in operands])
+            case Or(operands):
+                return self._joined(" OR ".join(["{}"] * len(operands)), [self.value(part) for part in operands])
+            case KOf(k, operands):
+                return self._k_of(k, [self.value(part) for part in operands])
+            case Call(_, argument):
+                return self._called(node, argument)
+            case _:
+                raise AssertionError(f"a node without SQL: {node!r}")
+
+    def _hold(self, node: Expression) -> Term:  # noqa: PLR0911 - one case a node
+        match node:
+            case Named():
+                return self.holds(node.body)
+            case Not(operand):
+                return self._joined("NOT {}", [self.holds(operand)])
+            case And(operands):
+                return self._joined(" AND ".join(["{}"] * len(operands)), [self.holds(part) for part in operands])
+            case Or(operands):
+                return self._joined(" OR ".join(["{}"] * len(operands)), [self.holds(part) for part in operands])
+            case KOf(k, operands):
+                return self._k_of(k, [self.holds(part) for part in operands])
+            case Comparison():
+                term = self.value(node)
+                return term._replace(sql=f"coalesce({term.sql}, FALSE)")
+            case _:  # a function that gives a condition is always true or false
+                return self.value(node)
+
+    def _reckoned(self, sign: str, left: Term, right: Term) -> Term:
+        low, high = interval(sign, left, right)
+        check = needs_check(low, high)
+        divides = sign == "/" and right.low <= 0 <= right.high
+        if check:
+            left = self._short(left)
+        if check or divides:
+            right = self._short(right)
+        level, [x, y] = self._together([left, right])
+        sql = f"({x} {sign} {y})"
+        if check:
+            sql = f"({checked(sql)})"
+        if divides:
+            sql = f"(CASE WHEN {y} <> 0 THEN {sql} END)"
+        return Term(sql, level, False, low, high)
+
+    def _compared(self, sign: str, left: Term, right: Term) -> Term:
+        level, [x, y] = self._together([left, right])
+        return Term(f"({x} {'=' if sign == '==' else sign} {y})", level, True)
+
+    def _joined(self, form: str, parts: Sequence[Term]) -> Term:
+        level, sql = self._together(parts)
+        return Term(f"({form.format(*sql)})", level, True)
+
+    def _k_of(self, k: int, parts: Sequence[Term]) -> Term:
+        level, conditions = self._together([self._short(part) for part in parts])
+        true = " + ".join(f"CASE WHEN {c} THEN 1 ELSE 0 END" for c in conditions)
+        possible = " + ".join(f"CASE WHEN NOT {c} THEN 0 ELSE 1 END" for c in conditions)
+        return Term(f"(CASE WHEN {true} >= {k} THEN TRUE WHEN {possible} < {k} THEN FALSE END)", level, True)
+
+    def _called(self, call: Call, argument: Expression) -> Term:
+        inside = self._inside(self._short(self.fold.inlined(self._inside(self.value(argument)))))
+        turn = self.fold.input(self._columns.turn()).sql
+        term = build(self.fold, call, inside, turn)
+        if term.condition or not needs_check(term.low, term.high):
+            return term
+        term = self._short(term)
+        return term._replace(sql=f"({checked(term.sql)})")
+
+    def _together(self, terms: Sequence[Term]) -> tuple[int, list[str]]:
+        """Return terms as they can be written into one piece of SQL, and its level."""
+        level = max(term.level for term in terms)
+        if level >= 1:
+            terms = [self._inside(term) if term.level == 0 else term for term in terms]
+        return level, [term.sql for term in terms]
+
+    def _inside(self, term: Term) -> Term:
+        """Return a term as it is read inside the fold."""
+        return self.fold.input(term) if term.level == 0 else term._replace(level=max(term.level, 1))
+
+    def _short(self, term: Term) -> Term:
+        """Return a term that may stand several times in SQL: a long one is worked out once and kept."""
+        if len(term.sql) <= SHORT or term.level < 0:
+            return term
+        if term.level == 0:
+            return term._replace(sql=self.fold.column(term.sql))
+        return term._replace(sql=self.fold.kept(term.level, term.sql), level=term.level + 1)

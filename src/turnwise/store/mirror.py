@@ -1,0 +1,312 @@
+"""A copy of the scores in DuckDB, in memory, for questions over many trajectories at once.
+
+It is fed from the record by row number: rows are only ever added there, so what is new is what lies above the
+number that was reached before. Only scores, lengths, labels, sources and names are copied, never a text. Where the
+record turns out to be another one than before, the copy begins anew. docs/sql.md lists its tables.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, Select, case, func, select
+
+from turnwise.conversation import Side
+from turnwise.errors import UnknownNameError
+from turnwise.patterns.sql import Columns
+from turnwise.store import schema
+from turnwise.store.database import translated
+from turnwise.store.mirror_tables import LISTS, MAKE_TABLES, trajectories_sql
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_BATCH = 1_000_000
+"""Evaluations that are held in memory at once while they are copied."""
+
+_COLUMNS = ("sequence", "turn", "origin", "prompt_chars", "response_chars", "T", "I", "F")
+"""What is read of an evaluation; its origin is twice its provenance, and 1 more where it is of the response."""
+
+
+class _Mark(NamedTuple):
+    """How far a table of the record was copied: a row, and what tells it from another of the same number."""
+
+    row: int
+    content: str | None
+
+
+_NOTHING = _Mark(0, None)
+
+
+@dataclass(slots=True)
+class _CopiedRun:
+    """What is here of a run.
+
+    Args:
+        evaluations: how far they were copied.
+        columns: what its table of trajectories holds; None where it has none yet.
+    """
+
+    evaluations: _Mark = _NOTHING
+    columns: Columns | None = None
+
+
+@dataclass(slots=True)
+class _Fresh:
+    """What evaluations are about that were copied just now.
+
+    Args:
+        sequences: numbers of their sequences.
+        scored: their principles, with the side.
+    """
+
+    sequences: set[int] = field(default_factory=set)
+    scored: set[tuple[str, Side]] = field(default_factory=set)
+
+
+class Mirror:
+    """Scores of a record as DuckDB tables, brought up to date at every question. Threads take turns.
+
+    Args:
+        engine: the record.
+        path: its file, for messages.
+    """
+
+    def __init__(self, engine: Engine, path: Path) -> None:
+        self._engine = engine
+        self._path = path
+        self._lock = threading.RLock()
+        self._database: DuckDBPyConnection | None = None
+        self._empty()
+
+    def _empty(self) -> None:
+        self._sequences = _NOTHING
+        self._runs: dict[str, int] = {}
+        self._principles: dict[str, int] = {}
+        self._copied: dict[int, _CopiedRun] = {}
+
+    def close(self) -> None:
+        """Let go of the copy; its memory is free once nobody holds a result of it."""
+        with self._lock:
+            self._database = None  # closing it would close the connections of results too
+            self._empty()
+
+    @contextmanager
+    def trajectories(self, run: str) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
+        """Give a connection, the table of the trajectories of a run, up to date, and what that holds.
+
+        The table has a row for each sequence with an evaluation; see `turnwise.patterns.sql.Columns`. Nothing is
+        changed while the block runs.
+
+        Raises:
+            UnknownNameError: the record has no such run.
+            StoreError: the record can't be read.
+        """
+        with self._lock:
+            [key] = self._refreshed(run)
+            columns = self._copied[key].columns
+            assert columns is not None  # made while the run was brought up to date
+            yield self._opened().cursor(), _table(key), columns
+
+    @contextmanager
+    def tables(self) -> Iterator[DuckDBPyConnection]:
+        """Give a connection to the tables of docs/sql.md, with every run in them.
+
+        Raises:
+            StoreError: the record can't be read.
+        """
+        with self._lock:
+            self._refreshed(None)
+            yield self._opened().cursor()
+
+    def _opened(self) -> DuckDBPyConnection:
+        if self._database is None:
+            import duckdb
+
+            self._database = duckdb.connect(":memory:")
+            for statement in MAKE_TABLES:
+                self._database.execute(statement)
+        return self._database
+
+    # From the record ------------------------------------------------------------------------------------
+
+    def _refreshed(self, run: str | None) -> list[int]:
+        """Bring one run, or all, up to date within one read transaction, and return their numbers."""
+        with translated(self._path), self._engine.connect() as record, record.begin():
+            if not self._is_the_same(record):
+                self.close()
+            self._copy_names(record)
+            if run is not None and run not in self._runs:
+                raise UnknownNameError("run", run, self._runs)
+            keys = [self._runs[run]] if run is not None else list(self._runs.values())
+            for key in keys:
+                try:
+                    self._copy_run(record, key, with_trajectories=run is not None)
+                except BaseException:
+                    self.close()  # half a copy is none
+                    raise
+            return keys
+
+    def _is_the_same(self, record: Connection) -> bool:
+        """Return whether the rows that were copied last are still what they were."""
+        marks = [(schema.sequences, self._sequences)]
+        marks += [(schema.evaluations, copied.evaluations) for copied in self._copied.values()]
+        return all(mark == _NOTHING or _mark(record, table, mark.row) == mark for table, mark in marks)
+
+    def _copy_names(self, record: Connection) -> None:
+        database = self._opened()
+        last = _mark(record, schema.sequences)
+        if last.row > self._sequences.row:
+            table = schema.sequences.c
+            wanted = select(table.id, table.sequence_id, table.label, table.source, table.turns)
+            columns = list(zip(*_rows(record, wanted.where(table.id > self._sequences.row)), strict=True))
+            numbers = {"sequence": columns[0], "turns": columns[4]}
+            texts = {"sequence_id": columns[1], "label": columns[2], "source": columns[3]}
+            _insert(database, "copied.sequences", _arrays(numbers, texts))
+            self._sequences = last
+        table = schema.runs.c
+        wanted = select(table.id, table.name, table.observer, table.observer_version, table.context)
+        for row in _rows(record, wanted):
+            if row[1] not in self._runs:
+                database.execute("INSERT INTO copied.runs VALUES (?, ?, ?, ?, ?)", list(row))
+                self._runs[row[1]] = row[0]
+
+    def _copy_run(self, record: Connection, key: int, *, with_trajectories: bool) -> None:
+        copied = self._copied.setdefault(key, _CopiedRun())
+        last = _mark(record, schema.evaluations)
+        fresh = _Fresh()
+        if last.row > copied.evaluations.row:
+            fresh = self._copy_evaluations(record, key, copied.evaluations.row)
+            copied.evaluations = last
+        if copied.columns is None:
+            if with_trajectories:
+                self._make_trajectories(key, self._scored(key))
+        elif not fresh.scored <= set(copied.columns.scored):
+            self._make_trajectories(key, fresh.scored | set(copied.columns.scored))
+        elif fresh.sequences:
+            self._renew_trajectories(key, fresh.sequences)
+
+    def _copy_evaluations(self, record: Connection, key: int, after: int) -> _Fresh:
+        """Copy the evaluations of a run above a row number, and return what they are about."""
+        import numpy as np
+
+        table, texts = schema.evaluations.c, schema.turns.c
+        origins = self._origins(record, key)
+        response = case((table.side == str(Side.RESPONSE), 1), else_=0)
+        wanted = (
+            select(
+                table.sequence,
+                table.turn,
+                table.provenance * 2 + response,
+                texts.prompt_chars,
+                texts.response_chars,
+                *(table[component] for component in "TIF"),
+            )
+            .join(schema.turns, (texts.sequence == table.sequence) & (texts.turn == table.turn))
+            # By row number, not by the index on runs: most of what is new belongs to the run that is asked for.
+            .where(table.id > after, table.provenance.in_(list(origins)))
+        )
+        principle_of = np.zeros(max(origins, default=0) + 1, np.int64)
+        for provenance, principle in origins.items():
+            principle_of[provenance] = principle
+        names = {number: name for name, number in self._principles.items()}
+        values = chain.from_iterable(_rows(record, wanted))
+        fresh, width = _Fresh(), len(_COLUMNS)
+        while len(flat := np.fromiter(islice(values, _BATCH * width), np.float64)):
+            columns = dict(zip(_COLUMNS, flat.reshape(-1, width).T, strict=True))
+            whole = {name: columns.pop(name).astype(np.int64) for name in _COLUMNS[:-3]}
+            origin = whole.pop("origin")
+            whole |= {
+                "run": np.full(len(origin), key),
+                "principle": principle_of[origin // 2],
+                "response": origin % 2,
+            }
+            _insert(self._opened(), "copied.evaluations", {**whole, **columns})
+            fresh.sequences.update(np.unique(whole["sequence"]).tolist())
+            for one in np.unique(origin).tolist():
+                side = Side.RESPONSE if one % 2 else Side.PROMPT
+                fresh.scored.add((names[origins[one // 2]], side))
+        return fresh
+
+    def _origins(self, record: Connection, key: int) -> dict[int, int]:
+        """Return the number of the principle by provenance of a run."""
+        table = schema.provenances.c
+        found: dict[int, int] = {}
+        for provenance, principle in _rows(record, select(table.id, table.principle).where(table.run == key)):
+            if principle not in self._principles:
+                self._principles[principle] = len(self._principles)
+                values = [self._principles[principle], principle]
+                self._opened().execute("INSERT INTO copied.principles VALUES (?, ?)", values)
+            found[provenance] = self._principles[principle]
+        return found
+
+    # Trajectories ---------------------------------------------------------------------------------------
+
+    def _scored(self, key: int) -> set[tuple[str, Side]]:
+        query = "SELECT DISTINCT name, response FROM copied.evaluations JOIN copied.principles USING (principle) "
+        rows = self._opened().execute(f"{query} WHERE run = ?", [key]).fetchall()
+        return {(name, Side.RESPONSE if response else Side.PROMPT) for name, response in rows}
+
+    def _make_trajectories(self, key: int, scored: Collection[tuple[str, Side]]) -> None:
+        """Make the table of trajectories of a run, with these columns."""
+        columns = self._copied[key].columns = Columns(tuple(sorted(scored)))
+        self._opened().execute(f"CREATE OR REPLACE TABLE {_table(key)} AS {self._trajectories_sql(key, columns)}")
+
+    def _renew_trajectories(self, key: int, sequences: Collection[int]) -> None:
+        """Make those rows of the table of trajectories of a run anew that have a later evaluation."""
+        import numpy as np
+
+        database, columns = self._opened(), self._copied[key].columns
+        assert columns is not None
+        database.execute("CREATE OR REPLACE TEMP TABLE touched (sequence INTEGER)")
+        _insert(database, "touched", {"sequence": np.array(sorted(sequences), np.int64)})
+        touched = "SELECT sequence FROM touched"
+        made = self._trajectories_sql(key, columns, touched)
+        database.execute(f"DELETE FROM {_table(key)} WHERE sequence IN ({touched})")
+        database.execute(f"INSERT INTO {_table(key)} {made}")
+
+    def _trajectories_sql(self, key: int, columns: Columns, touched: str | None = None) -> str:
+        scored = [(self._principles[principle], side is Side.RESPONSE) for principle, side in columns.scored]
+        return trajectories_sql(key, scored, touched)
+
+
+def _table(key: int) -> str:
+    return f"{LISTS}.trajectories_{key}"
+
+
+def _mark(record: Connection, table: Any, row: int | None = None) -> _Mark:
+    """Return the mark of a row, or of the last row; `_NOTHING` where there is none."""
+    when = table.c.imported_at if table is schema.sequences else table.c.created_at
+    number = select(func.max(table.c.id)).scalar_subquery() if row is None else row
+    found = next(_rows(record, select(table.c.id, when).where(table.c.id == number)), None)
+    return _NOTHING if found is None else _Mark(*found)
+
+
+def _rows(record: Connection, query: Select[Any]) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a query as the driver gives them: of a million rows, nothing else is fast enough."""
+    text = str(query.compile(record.engine, compile_kwargs={"literal_binds": True}))
+    cursor = record.connection.cursor()
+    cursor.execute(text)
+    rows: Iterator[tuple[Any, ...]] = iter(cursor)  # type: ignore[call-overload]  # the drivers used here all can
+    return rows
+
+
+def _arrays(numbers: dict[str, Any], texts: dict[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    arrays = {name: np.array(values, np.int64) for name, values in numbers.items()}
+    return {**arrays, **{name: np.array(values, object) for name, values in texts.items()}}
+
+
+def _insert(database: DuckDBPyConnection, table: str, columns: dict[str, Any]) -> None:
+    database.register("fresh", columns)
+    try:
+        database.execute(f"INSERT INTO {table} BY NAME SELECT * FROM fresh")
+    finally:
+        database.unregister("fresh")

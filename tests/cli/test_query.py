@@ -1,0 +1,150 @@
+"""``turnwise query`` and ``turnwise show --plot`` as a person uses them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+
+def test_matches_with_rates_first_turn_and_graph(cli: Cli, evaluated: Path) -> None:
+    done = cli("query", "peak(reciprocity.F) >= 0.5", "--store", evaluated)
+    assert done.code == 0
+    assert "1 of 3 evaluated sequences of run first match at some turn: peak(reciprocity.F) >= 0.5" in done.out
+    assert "1/1 = 100.0 % [2.5, 100.0]" in done.out
+    assert "0/2 = 0.0 % [0.0, 84.2]" in done.out
+    [row] = [line for line in done.out.splitlines() if line.strip().startswith("attack_01")]
+    assert row.split() == ["attack_01", "attack", "made", "2", "still", "holds", "▁▅█"]
+
+
+def test_json_is_the_documented_shape(cli: Cli, evaluated: Path) -> None:
+    found = cli("query", "slope(reciprocity.F) > 0.1", "--store", evaluated, "--json").json
+    assert found.pop("seconds") > 0
+    match = {"sequence_id": "attack_01", "label": "attack", "turn": 2}
+    assert found == {"count": 1, "of": 3, "matches": [match]}
+
+
+def test_final_is_not_ever(cli: Cli, evaluated: Path) -> None:
+    question = "query", "turn == 2", "--store", evaluated, "--json"
+    assert cli(*question).json["count"] == 2
+    assert [match["sequence_id"] for match in cli(*question, "--when", "final").json["matches"]] == ["benign_01"]
+
+
+def test_a_named_pattern_and_one_of_a_users_file(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
+    assert cli("query", "gradual_drift", "--store", evaluated, "--json").json["count"] == 1
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(
+        "warm:\n  expression: peak(F) > limit\n  description: Rather high.\n  parameters: {limit: 0.15}\n"
+    )
+    assert cli("query", "warm", "--patterns", mine, "--store", evaluated, "--json").json["count"] == 2
+
+
+def test_fewer_rows_than_matches_is_said_and_csv_has_all(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
+    done = cli("query", "F >= 0", "--store", evaluated, "--limit", "1", "--csv", tmp_path / "all.csv")
+    assert "1 of 3 matches shown" in done.err
+    assert "benign_01" not in done.out
+    with (tmp_path / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["sequence_id"] for row in rows] == ["attack_01", "benign_01", "benign_02"]
+    assert rows[0] == {
+        "sequence_id": "attack_01",
+        "label": "attack",
+        "source": "made",
+        "turn": "1",
+        "final": "True",
+    }
+
+
+def test_only_one_label(cli: Cli, evaluated: Path) -> None:
+    found = cli("query", "F >= 0", "--label", "benign", "--source", "made", "--store", evaluated, "--json").json
+    assert (found["count"], found["of"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["peek(reciprocity.F) > 0.5"], "column 1"),
+        (["peak(recprocity.F) > 0.5"], "did you mean 'reciprocity'"),
+        (["peak(reciprocity.F)"], "compare it"),
+        (["gradual_drft"], "did you mean 'gradual_drift'"),
+        ([], "give a pattern"),
+        (["F > 0.5", "--sql", "SELECT 1"], "give a pattern"),
+        (["--sql", "SELECT 1", "--label", "attack"], "--sql says itself"),
+        (["--sql", "DROP TABLE copied.runs"], "one statement that asks"),
+        (["--sql", "SELECT F FROM evaluation"], "evaluations"),
+        (["F > 0.5", "--run", "frist"], "did you mean 'first'"),
+        (["F > 0.5", "--when", "always"], "ever, final"),
+        (["F > 0.5", "--label", "wicked"], "wicked"),
+        (["F > 0.5", "--source", "maid"], "did you mean 'made'"),
+        (["F > 0.5", "--plot", "chart.gif"], ".html, .svg, .png, .pdf"),
+        (["F > 0.5", "--plot", "no/chart.svg"], "no folder no"),
+        (["F > 0.5", "--csv", "no/rows.csv"], "can't write no/rows.csv"),
+        (["F > 0.5", "--limit", "-1"], "--limit"),
+    ],
+)
+def test_wrong_use_is_answered_in_plain_words(cli: Cli, evaluated: Path, arguments: list[str], said: str) -> None:
+    done = cli("query", *arguments, "--store", evaluated)
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
+
+
+def test_several_runs_ask_for_a_choice(cli: Cli, evaluated: Path) -> None:
+    cli("evaluate", "--store", evaluated, "--run", "second", "--observer", "scripted:0.5")
+    assert "first, second" in cli("query", "F > 0.5", "--store", evaluated).err
+
+
+def test_sql_as_a_table_as_json_and_as_csv(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
+    ask = (
+        "query",
+        "--sql",
+        "SELECT label, max(F) AS top, DATE '2025-01-02' AS day FROM evaluations GROUP BY ALL ORDER BY ALL",
+    )
+    done = cli(*ask, "--store", evaluated)
+    assert done.out.splitlines()[1].split() == ["label", "top", "day"]
+    assert cli(*ask, "--store", evaluated, "--json").json == [
+        {"label": "attack", "top": 0.9, "day": "2025-01-02"},
+        {"label": "benign", "top": 0.2, "day": "2025-01-02"},
+    ]
+    shown = cli(*ask, "--store", evaluated, "--limit", "1")
+    assert "only the first 1 rows" in shown.err
+    assert "benign" not in shown.out
+    assert "2 rows written" in cli(*ask, "--store", evaluated, "--csv", tmp_path / "rows.csv").err
+    assert (tmp_path / "rows.csv").read_text().splitlines()[1] == "attack,0.9,2025-01-02"
+    told = cli(*ask, "--store", evaluated, "--csv", tmp_path / "rows.csv", "--json").json
+    assert told == {"columns": ["label", "top", "day"], "count": 2, "csv": str(tmp_path / "rows.csv")}
+
+
+def test_the_tables_behind_are_the_documented_ones(cli: Cli, evaluated: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+    for table in ("evaluations", "sequences", "runs"):
+        columns = cli("query", "--sql", f"DESCRIBE {table}", "--store", evaluated, "--json").json
+        documented = text.partition(f"## {table}\n")[2].partition("\n## ")[0]
+        for column in columns:
+            assert f"| `{column['column_name']}` | {column['column_type']} |" in documented
+
+
+@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
+def test_matches_and_a_trajectory_are_drawn(cli: Cli, evaluated: Path, tmp_path: Path, kind: str) -> None:
+    starts = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
+    chart = tmp_path / f"chart.{kind}"
+    done = cli("query", "F > 0.3 and context_integrity.T > 0", "--store", evaluated, "--plot", chart)
+    assert (done.code, chart.read_bytes()[:4]) == (0, starts[kind])
+    other = tmp_path / f"other.{kind}"
+    assert cli("show", "attack_01", "--store", evaluated, "--plot", other).code == 0
+    assert other.read_bytes()[:4] == starts[kind]
+    if kind == "svg":
+        assert all(name in other.read_text() for name in ("attack_01", "reciprocity", "third_party_harm"))
+
+
+def test_show_json_and_plot_go_together(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
+    done = cli("show", "attack_01", "--store", evaluated, "--plot", tmp_path / "one.svg", "--json")
+    assert json.loads(done.out)["sequence_id"] == "attack_01"
+    assert "one.svg written" in done.err
+    assert cli("show", "attack_01", "--store", evaluated, "--plot", "one.gif").code == 2
