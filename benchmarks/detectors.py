@@ -100,9 +100,7 @@ def main() -> None:
         shown = spec if len(spec) <= 62 else spec[:61] + "…"
         mark = "" if kept else "  MISSED"
         print(f"{shown:62} {early:8.2f} {late:12.2f} {limit:6.0f} {state_bytes(detector):5} B{mark}")
-    print(
-        f"us a turn of {len(PRINCIPLES)} principles, best of {REPEATS}; {missed} of {len(LIMITS_US)} over their limit"
-    )
+    print(f"us a turn, {len(PRINCIPLES)} principles, best of {REPEATS}; {missed} of {len(LIMITS_US)} too slow")
     raise SystemExit(bool(missed))
 
 

@@ -454,12 +454,14 @@ class Store:
         """Return which sequences match a pattern, as rows, or as a table of pyarrow, pandas or Polars.
 
         Args:
-            pattern: a condition of the pattern language, as text or as a tree; docs/patterns.md says what it may say.
+            pattern: a condition of the pattern language, as text or as a tree; docs/patterns.md says what it
+                may say.
             run: whose evaluations; the only run by default.
             when: "ever" where it has to hold at some turn, "final" where at the last evaluated one.
             label: only sequences with this ground truth.
             source: only sequences of this data set.
-            patterns: the named patterns that there are; by default those that ship and those of installed packages.
+            patterns: the named patterns that there are; by default those that ship and those of installed
+                packages.
 
         Raises:
             PatternError: the pattern can't be read, or is no condition.
