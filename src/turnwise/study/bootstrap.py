@@ -136,10 +136,10 @@ def resamples(
 ) -> Resamples:
     """Draw groups with replacement, those with attacks and those without apart.
 
-    Whole groups are drawn because conversations of a group are alike; apart, because a study fixes how many of each
-    it looks at. Sources: B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 8; C. A.
-    Field and A. H. Welsh, "Bootstrapping clustered data", JRSS B 69 (2007), who show that drawing whole clusters
-    gives consistent variances.
+    Whole groups are drawn because conversations of a group are alike; apart, because a study fixes how many of
+    each it looks at. Sources: B. Efron and R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter
+    8; C. A. Field and A. H. Welsh, "Bootstrapping clustered data", JRSS B 69 (2007), who show that drawing
+    whole clusters gives consistent variances.
 
     Args:
         groups: group of each conversation.
@@ -168,7 +168,9 @@ def resamples(
     counts = np.zeros((replicates, len(names)))
     for number in range(len(strata)):
         members = np.flatnonzero(stratum == number)
-        counts[:, members] = rng.multinomial(len(members), np.full(len(members), 1 / len(members)), size=replicates)
+        counts[:, members] = rng.multinomial(
+            len(members), np.full(len(members), 1 / len(members)), size=replicates
+        )
     return Resamples(counts, np.array([index[name] for name in groups], dtype=np.intp), stratum)
 
 
@@ -177,9 +179,9 @@ def interval(
 ) -> Interval:
     """Return a statistic with its bootstrap interval.
 
-    The percentile interval is the default: the BCa one needs the statistic without each group in turn, which costs as
-    much again, has no acceleration where a statistic does not move, and covered no better in the simulations of
-    `benchmarks/statistics.py`. Sources: B. Efron and R. J. Tibshirani, 1993, chapters 13 and 14.
+    The percentile interval is the default: the BCa one needs the statistic without each group in turn, which
+    costs as much again, and covered at most a point more in the simulations of `benchmarks/study_statistics.py`.
+    Sources: B. Efron and R. J. Tibshirani, 1993, chapters 13 and 14.
 
     Args:
         statistic: from weights to values, such as those of `turnwise.study.weighted`.

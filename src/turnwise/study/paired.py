@@ -16,7 +16,8 @@ class McNemar:
         b_count: conversations that the first alone flagged.
         c_count: conversations that the second alone flagged.
         p: two-sided exact p-value; 1.0 where the two never differ.
-        p_group: two-sided exact p-value with groups as the unit; equals `p` where every group has one conversation.
+        p_group: two-sided exact p-value with groups as the unit; equals `p` where every group has one
+            conversation.
         pairs: conversations that both judged.
     """
 
@@ -27,18 +28,17 @@ class McNemar:
     pairs: int
 
 
-def mcnemar(
-    first: Sequence[bool], second: Sequence[bool], groups: Sequence[str] | None = None
-) -> McNemar:
+def mcnemar(first: Sequence[bool], second: Sequence[bool], groups: Sequence[str] | None = None) -> McNemar:
     """Test whether two detectors flag the same share of the same conversations.
 
-    Under the null hypothesis a conversation on which they differ falls to either with probability 1/2, so the count
-    is Binomial(b + c, 1/2). Source: Q. McNemar, "Note on the sampling error of the difference between correlated
-    proportions or percentages", Psychometrika 12 (1947), in its exact form.
+    Under the null hypothesis a conversation on which they differ falls to either with probability 1/2, so the
+    count is Binomial(b + c, 1/2). Source: Q. McNemar, "Note on the sampling error of the difference between
+    correlated proportions or percentages", Psychometrika 12 (1947), in its exact form.
 
-    Conversations of a group are not independent. `p_group` turns whole groups: each group's net difference keeps or
-    changes its sign with probability 1/2, and the distribution of the sum is computed exactly. Source: E. J. G.
-    Pitman, "Significance tests which may be applied to samples from any populations", JRSS Supplement 4 (1937).
+    Conversations of a group are not independent. `p_group` turns whole groups: each group's net difference
+    keeps or changes its sign with probability 1/2, and the distribution of the sum is computed exactly. Source:
+    E. J. G. Pitman, "Significance tests which may be applied to samples from any populations", JRSS Supplement
+    4 (1937).
 
     Args:
         first: verdicts of one detector, one a conversation.

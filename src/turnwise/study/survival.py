@@ -97,9 +97,9 @@ class FirstFlag:
 def kaplan_meier(turns: Sequence[int], flagged: Sequence[bool], confidence: float = 0.95) -> Survival:
     """Return the product-limit estimate of the share not yet flagged.
 
-    Sources: E. L. Kaplan and P. Meier, JASA 53 (1958); the interval is Greenwood's on the log(-log) scale, as in J.
-    D. Kalbfleisch and R. L. Prentice, "The Statistical Analysis of Failure Time Data", 1980. Where nobody is left
-    it has no variance, and the Clopper-Pearson limit of the attacks still at risk stands in.
+    Sources: E. L. Kaplan and P. Meier, JASA 53 (1958); the interval is Greenwood's on the log(-log) scale, as
+    in J. D. Kalbfleisch and R. L. Prentice, "The Statistical Analysis of Failure Time Data", 1980. Where nobody
+    is left it has no variance, and the Clopper-Pearson limit of the attacks still at risk stands in.
 
     Args:
         turns: the turn of the first flag or, where there was none, the last turn; at least 1.
@@ -114,7 +114,9 @@ def kaplan_meier(turns: Sequence[int], flagged: Sequence[bool], confidence: floa
     ((2, 3, 5), [0.8, 0.6, 0.3], 5)
     """
     if not turns or len(turns) != len(flagged) or min(turns) < 1:
-        raise UsageError("a survival curve needs, for at least one attack, a turn from 1 on and whether it was flagged")
+        raise UsageError(
+            "a survival curve needs, for at least one attack, a turn from 1 on and whether it was flagged"
+        )
     from scipy.stats import norm
 
     z = float(norm.isf((1 - confidence) / 2))
