@@ -10,6 +10,9 @@ from turnwise.detectors.parameters import count, number
 from turnwise.errors import DetectorError
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
+_DIGITS = 10
+"""Decimals that are kept of a balance, so that the state stays small."""
+
 _NEEDED_DELTAS = 2
 """Changes of balance that have to be known before their mean counts."""
 
@@ -70,8 +73,8 @@ class BoundaryTesting(ByPrinciple):
         """Take one more score into breakers, the last balance, its changes and the last marks of a principle."""
         broken, last, changes, marks = memory or (0, None, [], [])
         broken += trust_strength(score, scores.length) < 1.0
-        now = balance(score, scores.length)
-        changes = [*changes, now - last][-self.window :] if last is not None else changes
+        now = round(balance(score, scores.length), _DIGITS)
+        changes = [*changes, round(now - last, _DIGITS)][-self.window :] if last is not None else changes
         marks = [*marks, int(score.F > 0.6)][-self.window :]
         value = max(broken / self.breakers, sum(marks) / self.bad)
         if len(changes) >= _NEEDED_DELTAS:

@@ -1,0 +1,136 @@
+"""The circuit breaker of a session: one turn that breaks trust stops processing until trust is earned back.
+
+NORMAL ──violation──► VIOLATED ──next turn──► RECOVERY ──trust reaches the target──► NORMAL
+                         ▲                       │
+                         └──────violation────────┤ attempts left
+                                                 └──violation, none left──► TERMINATED
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from turnwise.sessions.averages import recovery_ema
+from turnwise.sessions.checks import in_range, whole
+
+
+class Phase(StrEnum):
+    """Where a circuit breaker stands."""
+
+    NORMAL = "normal"
+    VIOLATED = "violated"
+    RECOVERY = "recovery"
+    TERMINATED = "terminated"
+
+
+# Looking a member up in its enum takes longer than what is done with it here.
+_NORMAL, _VIOLATED, _RECOVERY, _TERMINATED = Phase
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerSettings:
+    """How a circuit breaker reacts.
+
+    Args:
+        attempts: recoveries that may be begun before the next violation is final, at least 1.
+        alpha: weight of a clean turn in the breaker's trust, in (0, 1].
+        initial: the breaker's trust at the start, in [0, 1].
+        target: trust at which a recovery has succeeded, in [0, 1].
+        tolerance: how close to the target is enough, at least 0. A steady F of 1 − target approaches the target
+            for ever without touching it; within half a hundredth it counts as reached.
+        first_cut: factor of trust at a violation while NORMAL, in [0, 1).
+        next_cut: factor of trust at a violation during RECOVERY, in [0, 1).
+
+    Raises:
+        SessionError: a value out of its range.
+    """
+
+    attempts: int = 3
+    alpha: float = 0.3
+    initial: float = 0.5
+    target: float = 0.60
+    tolerance: float = 0.005
+    first_cut: float = 0.3
+    next_cut: float = 0.5
+
+    def __post_init__(self) -> None:
+        whole("breaker attempts", self.attempts, 1)
+        in_range("breaker alpha", self.alpha, 0.0, 1.0, above=True)
+        in_range("breaker initial", self.initial, 0.0, 1.0)
+        in_range("breaker target", self.target, 0.0, 1.0)
+        in_range("breaker tolerance", self.tolerance, 0.0, 1.0)
+        in_range("breaker first_cut", self.first_cut, 0.0, 1.0, below=True)
+        in_range("breaker next_cut", self.next_cut, 0.0, 1.0, below=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerState:
+    """State of a circuit breaker.
+
+    Args:
+        phase: where it stands.
+        attempts: recoveries begun since it was last NORMAL.
+        trust: the breaker's own trust, in [0, 1]; the session's trust is another number.
+        violations: violations so far, at least 0; never falls.
+    """
+
+    phase: Phase = Phase.NORMAL
+    attempts: int = 0
+    trust: float = 0.5
+    violations: int = 0
+
+    @property
+    def processing(self) -> bool:
+        """Whether turns may be processed: in NORMAL and nowhere else."""
+        return self.phase is _NORMAL
+
+
+DEFAULT_BREAKER = BreakerSettings()
+
+
+def next_breaker(
+    state: BreakerState, F: float, *, violation: bool, settings: BreakerSettings = DEFAULT_BREAKER
+) -> BreakerState:
+    """Return the circuit breaker after a turn.
+
+    While NORMAL and in RECOVERY a clean turn moves trust by alpha·(1 − F) + (1 − alpha)·trust. A violation cuts
+    it, by 0.3 from NORMAL and by 0.5 from RECOVERY. A turn that finds the breaker VIOLATED begins a recovery
+    and is then judged in it. TERMINATED stays as it is. Source: the specification's circuit breaker.
+
+    Args:
+        state: the breaker before the turn.
+        F: highest F of the turn, in [0, 1].
+        violation: whether the turn is a breaker: F > 0.65, or a saturated context.
+        settings: how it reacts.
+
+    >>> state = next_breaker(BreakerState(), F=0.9, violation=True)
+    >>> state.phase.value, state.trust, state.processing
+    ('violated', 0.15, False)
+    >>> turns = 0
+    >>> while not state.processing:
+    ...     state, turns = next_breaker(state, F=0.1, violation=False), turns + 1
+    >>> turns, round(state.trust, 3), state.attempts
+    (3, 0.643, 0)
+    """
+    phase = state.phase
+    if phase is _TERMINATED:
+        return state
+    if phase is _NORMAL:
+        if violation:
+            return BreakerState(_VIOLATED, state.attempts, state.trust * settings.first_cut, state.violations + 1)
+        trust = recovery_ema(state.trust, F, settings.alpha)
+        return BreakerState(_NORMAL, state.attempts, trust, state.violations)
+    attempts = state.attempts + (phase is _VIOLATED)
+    if violation:
+        spent = attempts >= settings.attempts
+        return BreakerState(
+            _TERMINATED if spent else _VIOLATED,
+            attempts,
+            state.trust * settings.next_cut,
+            state.violations + 1,
+        )
+    trust = recovery_ema(state.trust, F, settings.alpha)
+    if trust >= settings.target - settings.tolerance:
+        return BreakerState(_NORMAL, 0, trust, state.violations)
+    return BreakerState(_RECOVERY, attempts, trust, state.violations)

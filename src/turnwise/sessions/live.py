@@ -1,0 +1,85 @@
+"""Live sessions: a memory, a store and a clock together, as a guard uses them."""
+
+from __future__ import annotations
+
+from turnwise.clock import Clock
+from turnwise.scoring import TurnScores
+from turnwise.sessions.memory import SessionMemory
+from turnwise.sessions.stance import Stance
+from turnwise.sessions.state import SessionState
+from turnwise.sessions.store import StateStore
+
+
+class Sessions:
+    """Takes turns of many sessions, from several threads if need be.
+
+    Args:
+        store: where states are kept.
+        clock: gives the present time, aware.
+        memory: the rules.
+
+    >>> from datetime import UTC, datetime
+    >>> from turnwise.scoring import Score
+    >>> from turnwise.sessions import MemoryStateStore
+    >>> sessions = Sessions(MemoryStateStore(), lambda: datetime(2025, 1, 1, tzinfo=UTC))
+    >>> stance = sessions.take("user-1", TurnScores(1, {"reciprocity": Score(T=0.1, I=0.2, F=0.9)}))
+    >>> stance.mode.value, stance.processing
+    ('guarded', False)
+    """
+
+    def __init__(self, store: StateStore, clock: Clock, memory: SessionMemory | None = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._memory = memory or SessionMemory()
+
+    def take(
+        self,
+        session_id: str,
+        scores: TurnScores,
+        *,
+        response: str | None = None,
+        conversation_id: str | None = None,
+    ) -> Stance:
+        """Take a turn into its session, which begins with its first turn, and return the stance after it.
+
+        Args:
+            session_id: id of the session, at most 64 bytes.
+            scores: scores of the turn, blocked or not.
+            response: text of the response, if there is one yet; else see `answered`.
+            conversation_id: the conversation that the turn is part of.
+
+        Raises:
+            SessionError: an id that is empty or too long, or a store that can't keep it.
+        """
+        now = self._clock()
+
+        def change(state: SessionState | None) -> tuple[SessionState, Stance]:
+            before = state or self._memory.start(session_id, now)
+            return self._memory.update(before, scores, now, response=response, conversation_id=conversation_id)
+
+        return self._store.change(session_id, change)
+
+    def answered(self, session_id: str, response: str) -> Stance:
+        """Take the response to the latest turn of a session, and return the stance after it; no turn is counted.
+
+        Args:
+            session_id: id of the session.
+            response: text of the response; only whether it refuses is kept.
+        """
+        now = self._clock()
+
+        def change(state: SessionState | None) -> tuple[SessionState, Stance]:
+            after = self._memory.answered(state or self._memory.start(session_id, now), response)
+            return after, self._memory.assess(after)
+
+        return self._store.change(session_id, change)
+
+    def stance(self, session_id: str) -> Stance | None:
+        """Return the stance towards a session as it is, or None for one that is not known."""
+        state = self._store.get(session_id)
+        return None if state is None else self._memory.assess(state)
+
+    def purge(self) -> int:
+        """Let the store go of expired sessions, and return how many; none where sessions don't expire."""
+        limit = self._memory.settings.expires_after
+        return 0 if limit is None else self._store.purge(self._clock() - limit)

@@ -1,0 +1,219 @@
+"""The session memory: a fold over the turns of a session that gives a state and a stance after each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+
+from turnwise.conversation.timestamps import as_utc
+from turnwise.scoring import TurnScores, balance, trust_strength
+from turnwise.scoring.score import HOSTILE_F
+from turnwise.sessions.averages import decayed, falsity_ema, trust_ema
+from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
+from turnwise.sessions.refusal import is_refusal
+from turnwise.sessions.settings import SessionSettings
+from turnwise.sessions.stance import Stance, assess
+from turnwise.sessions.state import (
+    CONVERSATIONS,
+    DIGITS,
+    F_HISTORY,
+    HISTORY,
+    BreakerCounts,
+    ExchangeCounts,
+    SessionState,
+    checked_id,
+)
+
+_BITS = 2**HISTORY - 1
+_F = attrgetter("F")
+_ROLE_CONFUSION = 0.3
+"""Trust strength of a turn that confuses roles and does not saturate its context."""
+
+
+_PAUSE = 1e-3
+"""Share of the half-life beyond which a pause counts: 10 minutes by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionMemory:
+    """Takes the turns of a session into its state and says what the state amounts to.
+
+    Pure: states are never changed, and the time is passed in. A turn counts by its worst principle: the highest F,
+    the lowest balance. A turn that was not evaluated is skipped: it changes neither trust nor breaker, nor
+    anything else that is read off scores. The scores of responses are not used; a response counts only as refused
+    or not.
+
+    Args:
+        settings: which rules; see `turnwise.sessions.preset`.
+
+    >>> from datetime import UTC, datetime
+    >>> from turnwise.scoring import Score
+    >>> memory, now = SessionMemory(), datetime(2025, 1, 1, tzinfo=UTC)
+    >>> state = memory.start("user-1", now)
+    >>> for turn, F in enumerate((0.1, 0.2, 0.1), start=1):
+    ...     scores = TurnScores(turn, {"reciprocity": Score(T=0.8, I=0.3, F=F)}, length=80)
+    ...     state, stance = memory.update(state, scores, now)
+    >>> stance.mode.value, stance.rationale
+    ('normal', 'trust 0.828 after 3 turns, stable')
+    """
+
+    settings: SessionSettings = field(default_factory=SessionSettings)
+    _pause: timedelta = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        half_life, expires_after = self.settings.half_life, self.settings.expires_after
+        limits = [limit for limit in (half_life and half_life * _PAUSE, expires_after) if limit is not None]
+        object.__setattr__(self, "_pause", min(limits, default=timedelta.max))
+
+    def start(self, session_id: str, now: datetime) -> SessionState:
+        """Return the state of a session before its first turn.
+
+        Args:
+            session_id: id of the session, at most 64 bytes.
+            now: the present time, aware.
+
+        Raises:
+            SessionError: an id that is empty or too long.
+            ConversationError: a time without a zone.
+        """
+        settings, stamp = self.settings, as_utc(now, "now")
+        return SessionState(
+            session_id=checked_id(session_id, "session_id"),
+            started_at=stamp,
+            last_at=stamp,
+            trust=settings.initial,
+            breaker=BreakerState(trust=settings.breaker.initial),
+        )
+
+    def update(
+        self,
+        state: SessionState,
+        scores: TurnScores,
+        now: datetime,
+        *,
+        response: str | None = None,
+        conversation_id: str | None = None,
+    ) -> tuple[SessionState, Stance]:
+        """Return the session after a turn, and the stance that follows.
+
+        Args:
+            state: the session before the turn; it is not changed.
+            scores: scores of the turn. A blocked turn is passed as well: failed tries are evidence.
+            now: the present time, aware. A clock that went back counts as no time passed.
+            response: text of the response, if there is one yet; only whether it refuses is kept. One that comes
+                later is passed to `answered`.
+            conversation_id: the conversation that the turn is part of, at most 64 bytes.
+
+        Raises:
+            SessionError: a conversation id that is empty or too long.
+            ConversationError: a time without a zone.
+        """
+        settings = self.settings
+        if now.tzinfo is not UTC:
+            now = as_utc(now, "now")
+        restarted = False
+        trust, breaker = state.trust, state.breaker
+        if now - state.last_at > self._pause:
+            restarted = self.expired(state, now)
+            if restarted:
+                state = self.start(state.session_id, now)
+            trust, breaker = self._rested(state, now)
+        refused = response is not None and is_refusal(response)
+        ids = state.conversation_ids
+        if conversation_id is not None and (not ids or ids[-1] != conversation_id):
+            checked_id(conversation_id, "conversation_id")
+            ids = (*(known for known in ids if known != conversation_id), conversation_id)[-CONVERSATIONS:]
+        known = scores.scores
+        if not known:
+            state = replace(
+                state,
+                last_at=max(now, state.last_at),
+                interactions=state.interactions + 1,
+                trust=trust,
+                breaker=breaker,
+                refusals=state.refusals + refused,
+                refusal_bits=(state.refusal_bits << 1 | refused) & _BITS,
+                conversation_ids=ids,
+            )
+            return state, assess(state, settings, restarted=restarted)
+
+        length = scores.length
+        worst = max(known.values(), key=_F)
+        F = worst.F
+        low = round(min([balance(score, length) for score in known.values()]), DIGITS)
+        strength = trust_strength(worst, length)
+        confused = F > HOSTILE_F
+        saturated = strength < (_ROLE_CONFUSION if confused else 1.0)
+        broken = confused or saturated
+        breakers = state.breakers
+        if broken:
+            breakers = BreakerCounts(breakers.role_confusion + confused, breakers.context_saturation + saturated)
+        trajectory = settings.trajectory
+        state = SessionState(
+            state.session_id,
+            state.started_at,
+            max(now, state.last_at),
+            state.interactions + 1,
+            trust_ema(trust, strength, settings.alpha),
+            round(F, DIGITS) if state.F_first is None else state.F_first,
+            round(falsity_ema(state.F_fast, F, trajectory.fast), DIGITS),
+            round(falsity_ema(state.F_slow, F, trajectory.slow), DIGITS),
+            (*state.F_history, round(F, DIGITS))[-F_HISTORY:],
+            (*state.balances, low)[-HISTORY - 1 :],
+            breakers,
+            (state.breaker_bits << 1 | broken) & _BITS,
+            state.refusals + refused,
+            (state.refusal_bits << 1 | refused) & _BITS,
+            _counted(state.exchanges, low),
+            ids,
+            next_breaker(breaker, F, violation=broken, settings=settings.breaker),
+        )
+        return state, assess(state, settings, restarted=restarted)
+
+    def answered(self, state: SessionState, response: str) -> SessionState:
+        """Return the session after the response to its latest turn; no turn is counted.
+
+        Args:
+            state: the session after the turn; it is not changed.
+            response: text of the response. A second response to a turn adds nothing where the first refused.
+        """
+        if not state.interactions or state.refusal_bits & 1 or not is_refusal(response):
+            return state
+        return replace(state, refusals=state.refusals + 1, refusal_bits=state.refusal_bits | 1)
+
+    def assess(self, state: SessionState) -> Stance:
+        """Return the stance towards a session as it is, without a turn."""
+        return assess(state, self.settings)
+
+    def expired(self, state: SessionState, now: datetime) -> bool:
+        """Return whether a session would begin anew with a turn at this time; a terminated one never does.
+
+        Args:
+            state: the session.
+            now: the present time, aware.
+        """
+        limit = self.settings.expires_after
+        return limit is not None and not state.terminated and now - state.last_at > limit
+
+    def _rested(self, state: SessionState, now: datetime) -> tuple[float, BreakerState]:
+        """Return trust and breaker after a pause: trust moves back to where sessions start."""
+        half_life, breaker, idle = self.settings.half_life, state.breaker, now - state.last_at
+        if half_life is None or not state.interactions:
+            return state.trust, breaker
+        if breaker.phase is Phase.NORMAL:
+            # Waiting is no recovery: that takes clean turns.
+            rested = decayed(breaker.trust, self.settings.breaker.initial, idle, half_life)
+            breaker = BreakerState(Phase.NORMAL, breaker.attempts, rested, breaker.violations)
+        return decayed(state.trust, self.settings.initial, idle, half_life), breaker
+
+
+def _counted(exchanges: ExchangeCounts, low: float) -> ExchangeCounts:
+    extractive, neutral, reciprocal, generative = exchanges
+    if low < -0.3:
+        return ExchangeCounts(extractive + 1, neutral, reciprocal, generative)
+    if low > 0.5:
+        return ExchangeCounts(extractive, neutral, reciprocal, generative + 1)
+    if abs(low) < 0.1:
+        return ExchangeCounts(extractive, neutral + 1, reciprocal, generative)
+    return ExchangeCounts(extractive, neutral, reciprocal + 1, generative)

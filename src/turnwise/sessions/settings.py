@@ -1,0 +1,146 @@
+"""What may be set of the session memory: when a limit counts as tested, what is compared, how time counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from turnwise.errors import SessionError, UnknownNameError
+from turnwise.sessions.breaker import BreakerSettings
+from turnwise.sessions.checks import duration, in_range, whole
+from turnwise.sessions.state import F_HISTORY, HISTORY
+
+RULES = ("corrected", "original")
+"""Names of the rules for trajectory and stance."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundarySettings:
+    """When a session counts as testing its boundaries; the rules are in `turnwise.sessions.boundary`.
+
+    Args:
+        breakers: breakers at which the first rule is met, at least 1.
+        recent: whether breakers and refusals are counted over the last 10 turns (so that an old bad turn is
+            forgotten), or over the whole session.
+        F_limit: F above which a turn is bad, in [0, 1].
+        bad_turns: bad turns at which the second rule is met, 1 to 5.
+        F_window: evaluated turns that the second rule looks back on, `bad_turns` to 5.
+        F_full: whether the second rule waits until it has that many turns.
+        fall: mean fall of balance a turn beyond which the third rule is met, above 0, at most 2.
+        fall_window: changes of balance in that mean, 1 to 10; it waits until it has them.
+        refusal_share: share of refused turns above which the fourth rule is met, in (0, 1).
+        refusal_turns: turns before which the fourth rule is silent, at least 1; at most 10 where `recent`.
+        trust_below: trust below which the first tuning option is met, or None for without it.
+        weak_signals: how many of the four weak signals of the second tuning option are needed, 1 to 4, or None.
+
+    Raises:
+        SessionError: a value out of its range.
+    """
+
+    breakers: int = 3
+    recent: bool = True
+    F_limit: float = 0.6
+    bad_turns: int = 3
+    F_window: int = 5
+    F_full: bool = False
+    fall: float = 0.3
+    fall_window: int = 5
+    refusal_share: float = 0.4
+    refusal_turns: int = 10
+    trust_below: float | None = None
+    weak_signals: int | None = None
+
+    def __post_init__(self) -> None:
+        whole("breakers", self.breakers, 1, HISTORY if self.recent else None)
+        in_range("F_limit", self.F_limit, 0.0, 1.0)
+        whole("bad_turns", self.bad_turns, 1, F_HISTORY)
+        whole("F_window", self.F_window, self.bad_turns, F_HISTORY)
+        in_range("fall", self.fall, 0.0, 2.0, above=True)
+        whole("fall_window", self.fall_window, 1, HISTORY)
+        in_range("refusal_share", self.refusal_share, 0.0, 1.0, above=True, below=True)
+        whole("refusal_turns", self.refusal_turns, 1, HISTORY if self.recent else None)
+        if self.trust_below is not None:
+            in_range("trust_below", self.trust_below, 0.0, 1.0)
+        if self.weak_signals is not None:
+            whole("weak_signals", self.weak_signals, 1, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectorySettings:
+    """When a session counts as improving or degrading.
+
+    Args:
+        rules: ``"corrected"`` compares a quick average of F with a slow one; ``"original"`` compares trust with
+            1 − F of the first turn.
+        change: difference beyond which it is a change, in (0, 1).
+        min_turns: turns before which a session is stable, at least 1.
+        fast: weight of a turn in the quick average, in (0, 1].
+        slow: weight of a turn in the slow average, in (0, fast).
+        F_calm: quick average of F up to which a session may read improving, in [0, 1].
+
+    Raises:
+        SessionError: a value out of its range.
+        UnknownNameError: no rules have that name.
+    """
+
+    rules: str = "corrected"
+    change: float = 0.2
+    min_turns: int = 3
+    fast: float = 0.5
+    slow: float = 0.1
+    F_calm: float = 0.4
+
+    def __post_init__(self) -> None:
+        if self.rules not in RULES:
+            raise UnknownNameError("rules of trajectory and stance", str(self.rules), RULES)
+        in_range("change", self.change, 0.0, 1.0, above=True, below=True)
+        whole("min_turns", self.min_turns, 1, HISTORY)
+        in_range("fast", self.fast, 0.0, 1.0, above=True)
+        in_range("slow", self.slow, 0.0, self.fast, above=True, below=True)
+        in_range("F_calm", self.F_calm, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """Everything that may be set of the session memory. `turnwise.sessions.preset` gives the named ones.
+
+    Args:
+        alpha: weight of a turn in the trust EMA, in (0, 1].
+        initial: trust before the first turn, in [0, 1].
+        low: trust below which a stance is guarded, in [0, 1].
+        high: trust from which a stance may be normal, in [low, 1].
+        boundary: when a session counts as testing its boundaries.
+        trajectory: when it counts as improving or degrading.
+        breaker: how its circuit breaker reacts.
+        half_life: time without a turn after which trust is half as far from `initial`; None for never.
+        expires_after: time without a turn after which a session begins anew; None for never. A terminated session
+            does not expire.
+
+    Raises:
+        SessionError: a value out of its range.
+    """
+
+    alpha: float = 0.3
+    initial: float = 0.5
+    low: float = 0.4
+    high: float = 0.6
+    boundary: BoundarySettings = field(default_factory=BoundarySettings)
+    trajectory: TrajectorySettings = field(default_factory=TrajectorySettings)
+    breaker: BreakerSettings = field(default_factory=BreakerSettings)
+    half_life: timedelta | None = timedelta(days=7)
+    expires_after: timedelta | None = timedelta(days=30)
+
+    def __post_init__(self) -> None:
+        in_range("alpha", self.alpha, 0.0, 1.0, above=True)
+        in_range("initial", self.initial, 0.0, 1.0)
+        in_range("low", self.low, 0.0, 1.0)
+        in_range("high", self.high, self.low, 1.0)
+        duration("half_life", self.half_life)
+        duration("expires_after", self.expires_after)
+        for name, kind in (
+            ("boundary", BoundarySettings),
+            ("trajectory", TrajectorySettings),
+            ("breaker", BreakerSettings),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise SessionError(f"{name} must be {kind.__name__}(...), not {getattr(self, name)!r}")

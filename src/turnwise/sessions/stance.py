@@ -1,0 +1,178 @@
+"""What a session's memory amounts to: how far to trust, how to engage, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from turnwise.sessions.boundary import boundary_testing
+from turnwise.sessions.breaker import Phase
+from turnwise.sessions.friction import Friction, friction
+from turnwise.sessions.settings import SessionSettings
+from turnwise.sessions.state import SessionState
+from turnwise.sessions.trajectory import SessionTrajectory, direction
+
+
+class TrustLevel(StrEnum):
+    """How far to trust a session."""
+
+    HIGH = "high"
+    MODERATE = "moderate"
+    LOW = "low"
+    ZERO = "zero"
+
+
+class EngagementMode(StrEnum):
+    """How to engage with a session."""
+
+    NORMAL = "normal"
+    CAUTIOUS = "cautious"
+    GUARDED = "guarded"
+    TERMINATED = "terminated"
+
+
+_BAD = (SessionTrajectory.DEGRADING, SessionTrajectory.HOSTILE)
+
+# Looking a member up in its enum takes longer than what is done with it here.
+_HIGH, _MODERATE, _LOW, _ZERO = TrustLevel
+_NORMAL, _CAUTIOUS, _GUARDED, _TERMINATED = EngagementMode
+_STAYS, _DEGRADING = Friction.STAYS, SessionTrajectory.DEGRADING
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """What a session's memory amounts to after a turn.
+
+    Args:
+        trust_level: how far to trust.
+        mode: how to engage.
+        trajectory: where the session is heading.
+        boundary: names of the boundary rules that are met.
+        friction: what became of hostile turns among the last 11.
+        phase: where the circuit breaker stands.
+        processing: whether the circuit breaker lets a turn be processed.
+        trust: the session's trust, in [0, 1].
+        interactions: turns so far.
+        attempts: recoveries begun since the circuit breaker was last normal.
+        restarted: whether the session had expired and began anew with this turn.
+    """
+
+    trust_level: TrustLevel
+    mode: EngagementMode
+    trajectory: SessionTrajectory
+    boundary: tuple[str, ...]
+    friction: Friction
+    phase: Phase
+    processing: bool
+    trust: float
+    interactions: int
+    attempts: int
+    restarted: bool = False
+
+    @property
+    def rationale(self) -> str:
+        """Why, in words that can be checked against the state."""
+        parts = [f"trust {self.trust:.3f} after {self.interactions} turns, {self.trajectory}"]
+        if self.boundary:
+            parts.append(f"boundary testing by {', '.join(self.boundary)}")
+        if self.friction is not Friction.NONE:
+            parts.append(f"friction {self.friction}")
+        if self.phase is not Phase.NORMAL:
+            tries = f" in recovery {self.attempts}" if self.phase is Phase.RECOVERY else ""
+            parts.append(f"circuit breaker {self.phase}{tries}")
+        if self.restarted:
+            parts.append("began anew after it had expired")
+        return "; ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stance as JSON values, its rationale among them."""
+        return {
+            "trust_level": str(self.trust_level),
+            "mode": str(self.mode),
+            "trajectory": str(self.trajectory),
+            "boundary": list(self.boundary),
+            "friction": str(self.friction),
+            "phase": str(self.phase),
+            "processing": self.processing,
+            "trust": self.trust,
+            "interactions": self.interactions,
+            "attempts": self.attempts,
+            "restarted": self.restarted,
+            "rationale": self.rationale,
+        }
+
+
+def assess(state: SessionState, settings: SessionSettings, *, restarted: bool = False) -> Stance:
+    """Return the stance towards a session. Pure: the state says everything.
+
+    Args:
+        state: the session after a turn.
+        settings: which rules.
+        restarted: whether the session had expired and began anew.
+    """
+    heading = direction(state, settings.trajectory)
+    met = boundary_testing(state, settings.boundary, degrading=heading is _DEGRADING)
+    if met:
+        heading = SessionTrajectory.HOSTILE
+    became = friction(state.balances)
+    breaker = state.breaker
+    processing = breaker.processing
+    if not processing and state.terminated:
+        mode, level = _TERMINATED, _ZERO
+    elif settings.trajectory.rules == "original":
+        mode, level = original_stance(state.trust, heading, low=settings.low, high=settings.high)
+    else:
+        mode, level = _corrected(state, settings, heading, became)
+    return Stance(
+        level,
+        mode,
+        heading,
+        met,
+        became,
+        breaker.phase,
+        processing,
+        state.trust,
+        state.interactions,
+        breaker.attempts,
+        restarted,
+    )
+
+
+def original_stance(
+    trust: float, trajectory: SessionTrajectory, *, low: float = 0.4, high: float = 0.6
+) -> tuple[EngagementMode, TrustLevel]:
+    """Return mode and trust level by the original rules.
+
+    Hostile is terminated; degrading, or trust below 0.4, is guarded; stable, or trust below 0.6, is cautious; only
+    improving with trust of 0.6 or more is normal.
+
+    Args:
+        trust: the session's trust, in [0, 1].
+        trajectory: where the session is heading.
+        low: trust below which it is guarded.
+        high: trust from which it may be normal.
+
+    >>> original_stance(0.97, SessionTrajectory.STABLE)[0].value
+    'cautious'
+    """
+    if trajectory is SessionTrajectory.HOSTILE:
+        return EngagementMode.TERMINATED, TrustLevel.ZERO
+    if trajectory is SessionTrajectory.DEGRADING or trust < low:
+        return EngagementMode.GUARDED, TrustLevel.LOW
+    if trajectory is SessionTrajectory.STABLE or trust < high:
+        return EngagementMode.CAUTIOUS, TrustLevel.MODERATE
+    return EngagementMode.NORMAL, TrustLevel.HIGH
+
+
+def _corrected(
+    state: SessionState, settings: SessionSettings, heading: SessionTrajectory, became: Friction
+) -> tuple[EngagementMode, TrustLevel]:
+    if state.trust < settings.low:
+        return _GUARDED, _LOW
+    level = _HIGH if state.trust >= settings.high else _MODERATE
+    if heading in _BAD or became is _STAYS or not state.breaker.processing:
+        return _GUARDED, level
+    if level is _MODERATE or len(state.balances) < settings.trajectory.min_turns:
+        return _CAUTIOUS, level
+    return _NORMAL, level
