@@ -1,0 +1,160 @@
+"""What the search looks at: numbers over the turns so far, built from the series that the data have."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from turnwise.conversation import Side
+from turnwise.patterns import (
+    Expression,
+    at,
+    chars,
+    count,
+    current_streak,
+    cusum,
+    delta,
+    drop,
+    ema,
+    first,
+    low,
+    mean,
+    peak,
+    series,
+    share,
+    slope,
+    streak,
+    turn,
+    turns_since,
+    volatility,
+)
+from turnwise.patterns.tree import Series
+from turnwise.study.example import Example
+
+WINDOWS = (3, 5)
+"""Values that a slope is taken over, beside all of them."""
+
+TIMES = (2.0, 3.0, 4.0)
+"""Turns that a condition is asked to have held at."""
+
+AGO = (1.0, 2.0)
+"""Turns since a condition held."""
+
+_LONGEST = 12
+"""The last turn number that the baseline of length asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number that conditions are made from by comparing it.
+
+    Args:
+        expression: the number.
+        family: series and function; patterns of one family are variants of each other.
+        above: whether ``expression > limit`` is looked at.
+        below: whether ``expression < limit`` is.
+        alone: whether such a comparison says by itself what no simpler one says. That the highest value so far is
+            above a limit at some turn, say, is the same as that the value itself is.
+        limits: the limits, where they don't come from the data; ``>=`` and ``<=`` are used with these.
+    """
+
+    expression: Expression
+    family: str
+    above: bool = True
+    below: bool = True
+    alone: bool = True
+    limits: tuple[float, ...] = ()
+
+
+def series_in(examples: Sequence[Example]) -> tuple[Series, ...]:
+    """Return the series that some turn has a value of: of each principle, and the worst over several.
+
+    Args:
+        examples: the conversations.
+
+    >>> from turnwise.scoring import Score, TurnScores
+    >>> turns = (TurnScores(1, {"reciprocity": Score(0.9, 0.1, 0.1)}),)
+    >>> [str(found) for found in series_in([Example("a", "a", False, turns)])]
+    ['reciprocity.T', 'reciprocity.I', 'reciprocity.F', 'balance', 'strength']
+    """
+    found: dict[Side, set[str]] = {Side.PROMPT: set(), Side.RESPONSE: set()}
+    for example in examples:
+        for scores in example.turns:
+            found[Side.PROMPT].update(scores.scores)
+            found[Side.RESPONSE].update(scores.response_scores)
+    read: list[Series] = []
+    for side, principles in found.items():
+        named: tuple[str | None, ...] = (*sorted(principles), *([None] if len(principles) > 1 else []))
+        for name in named:
+            read += Series("T", name, side), Series("I", name, side), Series("F", name, side)
+        if principles:
+            read += Series("balance", None, side), Series("strength", None, side)
+    return tuple(read)
+
+
+def quantities(read: Sequence[Series], usual: Mapping[Series, Sequence[float]]) -> tuple[Quantity, ...]:
+    """Return every number that the search compares.
+
+    Args:
+        read: the series.
+        usual: five values by series, from low to high: limits of the conditions that are counted, and, but for the
+            lowest two, drifts of the cumulative sum. See `conditions.usual_values`.
+    """
+    found: list[Quantity] = []
+    for x in read:
+        found += _over_values(x, usual[x])
+        found += _over_conditions(x, usual[x])
+    falsities = [x for x in read if x.component == "F" and x.principle is not None]
+    for one, other in itertools.permutations(falsities, 2):
+        if one.side is other.side:
+            found.append(Quantity(one - other, f"{one} - {other}", below=False))
+    found += (Quantity(series(side=x.side).trust, f"{x} trust") for x in read if x.component == "strength")
+    return tuple(found)
+
+
+def _over_values(x: Series, usual: Sequence[float]) -> Iterator[Quantity]:
+    yield Quantity(x, f"{x} value")
+    yield Quantity(peak(x), f"{x} peak", alone=False)
+    yield Quantity(low(x), f"{x} low", alone=False)
+    yield Quantity(mean(x), f"{x} mean")
+    yield Quantity(ema(x), f"{x} mean")
+    yield Quantity(delta(x), f"{x} change")
+    yield Quantity(slope(x), f"{x} slope")
+    for window in WINDOWS:
+        yield Quantity(slope(x, window=window), f"{x} slope")
+    yield Quantity(x - first(x), f"{x} risen", below=False)
+    yield Quantity(first(x) - x, f"{x} fallen", below=False)
+    yield Quantity(drop(x), f"{x} drop", below=False)
+    yield Quantity(peak(x) - low(x), f"{x} range", below=False)
+    yield Quantity(volatility(x), f"{x} volatility")
+    # Sums grow with what is bad: F and I as they are, the others as what they lack to 1.
+    high_is_bad = x.component in ("F", "I")
+    summed = x if high_is_bad else 1 - x
+    for drift in dict.fromkeys(usual[2:4] if high_is_bad else [round(1 - q, 9) for q in usual[2:0:-1]]):
+        yield Quantity(cusum(summed, drift=drift), f"{x} cusum", below=False)
+
+
+def _over_conditions(x: Series, usual: Sequence[float]) -> Iterator[Quantity]:
+    conditions = [x < usual[0], x < usual[1], x > usual[3], x > usual[4]]
+    for condition in dict.fromkeys(conditions):
+        yield Quantity(share(condition), f"{x} share", below=False)
+        yield Quantity(count(condition), f"{x} count", below=False, limits=TIMES)
+        yield Quantity(streak(condition), f"{x} streak", below=False, limits=TIMES)
+        yield Quantity(current_streak(condition), f"{x} streak now", below=False, alone=False, limits=TIMES)
+        yield Quantity(turns_since(condition), f"{x} ago", above=False, alone=False, limits=AGO)
+
+
+def length_quantities() -> tuple[Quantity, ...]:
+    """Return what looks at the length alone: number of turns, characters of a prompt."""
+    turns = tuple(float(number) for number in range(2, _LONGEST + 1))
+    return Quantity(turn(), "turns", below=False, limits=turns), Quantity(chars(), "characters")
+
+
+def first_turn_quantities(read: Sequence[Series]) -> tuple[Quantity, ...]:
+    """Return what looks at the first turn alone.
+
+    Args:
+        read: the series.
+    """
+    return tuple(Quantity(at(x, 1), f"{x} first") for x in read)

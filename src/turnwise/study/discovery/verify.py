@@ -1,0 +1,148 @@
+"""Patterns that were chosen on one half, tested once on the other."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from turnwise.errors import UsageError
+from turnwise.patterns import Evaluator, Expression
+from turnwise.rates import Rate
+from turnwise.study.example import Example
+from turnwise.study.holm import holm
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a pattern matches of some conversations.
+
+    Args:
+        attacks: attacks that it matches, with the exact interval.
+        benign: benign conversations that it matches: false positives.
+        at_first_turn: of the attacks that it matches, those that it matches at their first turn already.
+    """
+
+    attacks: Rate
+    benign: Rate
+    at_first_turn: int
+
+    def above(self, max_fpr: float) -> bool:
+        """Return whether the share of false positives is above a rate."""
+        return self.benign.count > max_fpr * self.benign.of
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A pattern with its test.
+
+    Args:
+        expression: the pattern.
+        discovery: counts on the half that it was chosen on, which flatter it.
+        held_out: counts on the other half.
+        p: of Fisher's exact test on the held-out half, one-sided: attacks match no more often than benign ones.
+        p_holm: the same, corrected for the number of patterns tested.
+        found: whether `p_holm` is below the level.
+    """
+
+    expression: Expression
+    discovery: Counts
+    held_out: Counts
+    p: float
+    p_holm: float
+    found: bool
+
+
+def count_matches(expression: Expression, examples: Sequence[Example]) -> Counts:
+    """Return what a pattern matches at any turn, as a live guard would have seen it.
+
+    Args:
+        expression: a condition.
+        examples: conversations of both labels.
+    """
+    first = first_matches(expression, examples)
+    attacks = [turn for example, turn in zip(examples, first, strict=True) if example.attack]
+    benign = [turn for example, turn in zip(examples, first, strict=True) if not example.attack]
+    return Counts(
+        Rate(sum(turn is not None for turn in attacks), len(attacks)),
+        Rate(sum(turn is not None for turn in benign), len(benign)),
+        sum(turn == 1 for turn in attacks),
+    )
+
+
+def first_matches(expression: Expression, examples: Sequence[Example]) -> list[int | None]:
+    """Return the first turn at which a pattern holds in each conversation, None where it never does."""
+    evaluator = Evaluator(expression)
+    return [
+        next(
+            (
+                scores.turn
+                for scores, value in zip(example.turns, evaluator.run(example.turns), strict=True)
+                if value.holds
+            ),
+            None,
+        )
+        for example in examples
+    ]
+
+
+def verify(
+    expressions: Sequence[Expression],
+    discovery: Sequence[Example],
+    held_out: Sequence[Example],
+    *,
+    level: float,
+    seed: int,
+) -> tuple[Tested, ...]:
+    """Return patterns with their tests on the held-out half, in the given order.
+
+    Conversations of one group are not independent of each other, so the test takes one of each group and label.
+    The counts are over all. Source: R. A. Fisher, "Statistical Methods for Research Workers", 1934; Holm's
+    correction.
+
+    Args:
+        expressions: the patterns, chosen without a look at the held-out half.
+        discovery: the half that they were chosen on.
+        held_out: the other half.
+        level: probability of any false finding, in (0, 1).
+        seed: of the choice within groups.
+    """
+    independent = one_of_each_group(held_out, seed)
+    p_values = [fisher(count_matches(expression, independent)) for expression in expressions]
+    return tuple(
+        Tested(
+            expression,
+            count_matches(expression, discovery),
+            count_matches(expression, held_out),
+            p,
+            adjusted,
+            adjusted < level,
+        )
+        for expression, p, adjusted in zip(expressions, p_values, holm(p_values), strict=True)
+    )
+
+
+def fisher(counts: Counts) -> float:
+    """Return the p-value of Fisher's exact test, one-sided: attacks match no more often than benign ones.
+
+    >>> round(fisher(Counts(Rate(3, 4), Rate(1, 4), 0)), 4)
+    0.2429
+    """
+    try:
+        from scipy.stats import fisher_exact
+    except ImportError as error:
+        raise UsageError('the tests need scipy: pip install "turnwise[study]"') from error
+    table = [[rate.count, rate.of - rate.count] for rate in (counts.attacks, counts.benign)]
+    return float(fisher_exact(table, alternative="greater").pvalue)
+
+
+def one_of_each_group(examples: Sequence[Example], seed: int) -> list[Example]:
+    """Return one conversation of each group and label, chosen by a hash of seed and id."""
+
+    def order(example: Example) -> bytes:
+        return hashlib.sha256(f"{seed}:{example.sequence_id}".encode()).digest()
+
+    first: dict[tuple[str, bool], Example] = {}
+    for example in sorted(examples, key=order):
+        first.setdefault((example.group, example.attack), example)
+    return list(first.values())
