@@ -9,7 +9,7 @@ from turnwise.errors import UsageError
 from turnwise.study import holm
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(values=st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.01, 0.05, 1.0]), min_size=1, max_size=15))
 def test_it_agrees_with_statsmodels(values):
     assert holm(values) == pytest.approx(multipletests(values, method="holm")[1], abs=1e-12)

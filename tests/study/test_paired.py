@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as oracle
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.study.holm import holm
 from turnwise.study.paired import mcnemar, sign_flip
 
 verdicts = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
@@ -79,9 +77,3 @@ def test_exact_intervals_are_those_of_statsmodels(of, data):
     count = data.draw(st.integers(0, of))
     low, high = clopper_pearson(count, of)
     assert (low, high) == pytest.approx(proportion_confint(count, of, 0.05, method="beta"), abs=1e-12)
-
-
-@settings(max_examples=25)
-@given(p_values=st.lists(st.floats(0, 1), min_size=1, max_size=20))
-def test_holm_is_that_of_statsmodels(p_values):
-    assert list(holm(p_values)) == pytest.approx(list(multipletests(p_values, method="holm")[1]), abs=1e-12)

@@ -25,13 +25,16 @@ from turnwise.errors import ObserverError, TurnwiseError
 from turnwise.evaluate.plan import Work, split
 from turnwise.evaluate.unordered import as_they_come
 from turnwise.evaluate.worker import Scored, score_sequence
-from turnwise.observers import CanStop, Context, Observer, Workers, build_observer
+from turnwise.observers import BoundsRequests, CanStop, Context, Observer, Workers, build_observer
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _BATCH = 16
 """Sequences that a computing worker takes at once: enough to outweigh the way there and back."""
+
+_SPARE = 5
+"""For so many requests under way there is a thread more, which prepares or stores one meanwhile."""
 
 
 def score_all(
@@ -77,9 +80,13 @@ def _score_independent(
         for unit in units:
             yield [score(unit)]
         return
-    with _pool(ThreadPoolExecutor(jobs, thread_name_prefix="turnwise-evaluate")) as pool:
+    threads = jobs
+    if isinstance(observer, BoundsRequests):
+        observer.bound_requests(jobs)
+        threads += max(1, jobs // _SPARE)
+    with _pool(ThreadPoolExecutor(threads, thread_name_prefix="turnwise-evaluate")) as pool:
         try:
-            yield from as_they_come(pool, score, units, 2 * jobs, functools.partial(_stop, observer))
+            yield from as_they_come(pool, score, units, 2 * threads, functools.partial(_stop, observer))
         except BaseException:
             _stop(observer)  # else closing the pool would wait for the pauses between retries
             raise

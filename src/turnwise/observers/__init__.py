@@ -2,6 +2,7 @@
 
 from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.protocol import (
+    BoundsRequests,
     CanStop,
     KeepsReplies,
     Observation,
@@ -16,6 +17,7 @@ from turnwise.observers.registry import OBSERVERS, build_observer, list_observer
 
 __all__ = [
     "OBSERVERS",
+    "BoundsRequests",
     "CanStop",
     "Context",
     "ContextMode",

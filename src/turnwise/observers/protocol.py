@@ -162,6 +162,14 @@ class CanStop(Protocol):
 
 
 @runtime_checkable
+class BoundsRequests(Protocol):
+    """An observer that bounds the requests under way by itself, so that more threads may prepare and store."""
+
+    def bound_requests(self, most: int) -> None:
+        """Have at most so many requests under way, at least 1."""
+
+
+@runtime_checkable
 class KeepsReplies(Protocol):
     """An observer that pays for its scores, and wants replies kept before it reads them."""
 

@@ -12,10 +12,10 @@ from turnwise.observers.llm.halt import Halt
 class Limiter:
     """Bounds the requests that are under way, by additive increase and multiplicative decrease.
 
-    Without a complaint there is no limit but the number of threads. A complaint halves what was under way;
-    requests that were sent before that halving don't halve it again. Every reply lets it creep back: by one place
-    for as many replies as there are places (Chiu and Jain, "Analysis of the increase and decrease algorithms",
-    1989).
+    Without a complaint there is no limit but that of `bound`, and the number of threads. A complaint halves
+    what was under way; requests that were sent before that halving don't halve it again. Every reply lets it
+    creep back: by one place for as many replies as there are places (Chiu and Jain, "Analysis of the increase
+    and decrease algorithms", 1989).
 
     Args:
         halt: wakes those who wait when the run stops.
@@ -24,14 +24,24 @@ class Limiter:
     def __init__(self, halt: Halt) -> None:
         self._halt = halt
         self._changed = halt.changed
-        self._limit = math.inf
+        self._limit = self._most = math.inf
         self._under_way = 0
         self._halvings = 0
 
     @property
     def limit(self) -> float:
-        """How many requests may be under way; infinite while nobody complained."""
-        return self._limit
+        """How many requests may be under way; infinite while nobody bounded them or complained."""
+        return min(self._limit, self._most)
+
+    def bound(self, most: int) -> None:
+        """Have at most so many requests under way, complaints or not.
+
+        Args:
+            most: at least 1.
+        """
+        with self._changed:
+            self._most = most
+            self._changed.notify_all()
 
     @contextmanager
     def place(self) -> Iterator[int]:
@@ -41,7 +51,7 @@ class Limiter:
             ObserverError: the run stopped.
         """
         with self._changed:
-            while self._under_way >= max(1, int(min(self._limit, 1e9))):
+            while self._under_way >= max(1, int(min(self._limit, self._most, 1e9))):
                 self._changed.wait()
                 self._halt.check()
             self._under_way += 1

@@ -144,6 +144,10 @@ class LlmObserver:
         other._journal = journal
         return other
 
+    def bound_requests(self, most: int) -> None:
+        """Have at most so many requests under way."""
+        self._calls.limiter.bound(most)
+
     def stop(self, reason: str) -> None:
         """Send no further request, and wake whoever waits to send one; they get an `ObserverError`."""
         self._calls.halt.now(reason)
