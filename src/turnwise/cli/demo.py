@@ -129,8 +129,8 @@ def _print(
     typer.echo(
         "The graph is the highest F over the principles, turn by turn; then the turn at which each way of\n"
         "looking fires, and whether that is right (✓) or wrong (✗) by the label.\n\n"
-        f"{len(single)} conversations in {seconds:.1f} s, observer local. Both thresholds were set for at most 1 %\n"
-        "of benign conversations of services left out of its training. These examples are few and our own,\n"
+        f"{len(single)} conversations in {seconds:.1f} s, observer local. Both thresholds were set for at\n"
+        "most 1 % of benign conversations of services left out of its training. These examples are few, our own,\n"
         "most of them pairs that differ in intent alone, which the observer hardly tells apart: they show how\n"
         "turnwise works, not how well. docs/model-card.md has figures on other people's data.\n"
         f"\nEverything is in {store}. Next:\n"

@@ -22,7 +22,7 @@ def require_study() -> None:
 
 
 def rescorer() -> Rescore:
-    """Return what scores a conversation again by the embedded observer, where a run was made by this version of it."""
+    """Return what scores a conversation again by the embedded observer, where that version of it made the run."""
     from turnwise.conversation import Conversation
     from turnwise.evaluate import score_conversation
     from turnwise.observers import Context, build_observer

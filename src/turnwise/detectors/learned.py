@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from turnwise.detectors.by_principle import ByPrinciple
 from turnwise.detectors.parameters import number
-from turnwise.detectors.welford import NO_POINTS, extended
+from turnwise.detectors.welford import NO_POINTS, added
 from turnwise.errors import DetectorError, UnknownNameError
 from turnwise.scoring import Score, TurnScores
 
@@ -126,7 +126,7 @@ def follow_features(memory: Any, scores: TurnScores, score: Score) -> tuple[list
         0.0,
         turn - 1,
     )
-    sums = extended(sums, ((turn, F),))
+    sums = added(sums, turn, F)
     n = sums[0]
     peak = max(peak, F)
     moved += abs(F - last)

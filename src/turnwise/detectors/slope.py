@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from turnwise.detectors.latch import FIRED_AT, judge, silence
 from turnwise.detectors.parameters import count, number
 from turnwise.detectors.protocol import Signal, State
-from turnwise.detectors.welford import NO_POINTS, extended
+from turnwise.detectors.welford import NO_POINTS, added, extended
 from turnwise.errors import DetectorError
 from turnwise.scoring import TurnScores
 
@@ -88,11 +89,11 @@ class Slope:
             return silence(state, scores.turn, f"no principle was evaluated at {self.min_turns} turns")
         return judge(state, scores.turn, dict(slopes), "slope of F", self.limit)
 
-    def _add(self, state: State, principle: str, turn: int, F: float) -> list[float]:
+    def _add(self, state: State, principle: str, turn: int, F: float) -> Sequence[float]:
         """Take one point into the state of a principle and return the sums over the points that count."""
         if self.window is None:
             table: dict[str, list[float]] = state[_SUMS]
-            sums = extended(table.get(principle, NO_POINTS), ((turn, F),))
+            sums = added(table.get(principle, NO_POINTS), turn, F)
             table[principle] = sums
             return sums
         points: list[list[float]] = state[_POINTS].setdefault(principle, [])

@@ -12,7 +12,7 @@ from turnwise.study.example import Example
 if TYPE_CHECKING:
     from turnwise.store import Store
 
-GROUP_KEYS = ("group", "goal", "pair")
+GROUP_KEYS = ("group", "goal", "intent", "pair")
 """Keys of the metadata that say what a sequence shares with others, the first that is there."""
 
 

@@ -1,0 +1,183 @@
+"""The tests of a study: each arm against the reference, each detector over time against every baseline."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from turnwise.observers.context import ContextMode
+from turnwise.study import metrics
+from turnwise.study.compare.arms import REFERENCE, Arm
+from turnwise.study.compare.folds import Fold
+from turnwise.study.compare.judging import Judgement, at_equal_rate
+from turnwise.study.compare.load import RunData
+from turnwise.study.holm import holm
+from turnwise.study.metrics import DetectorResult, PairTest
+from turnwise.study.paired import mcnemar
+from turnwise.study.verdicts import Judged, matched
+
+LEVEL = 0.05
+"""Level of all tests."""
+
+Family = Literal["reference", "baseline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One arm against another, on the attacks of the test conversations that both evaluated.
+
+    Args:
+        a: name of the first arm, the one to beat.
+        b: name of the second.
+        family: tests that Holm's correction takes together: against the reference, or against the other baselines.
+        b_count: attacks that the first alone caught.
+        c_count: attacks that the second alone caught.
+        p: exact McNemar p-value.
+        p_group: the same with groups as the unit.
+        p_holm: Holm's correction of the larger of the two.
+        pairs: attacks that both judged.
+        tightened: whether thresholds were moved so that both flag equally many benign calibration conversations.
+        detail: differences with intervals; of the first family only.
+    """
+
+    __test__ = False  # no test case of pytest
+
+    a: str
+    b: str
+    family: Family
+    b_count: int
+    c_count: int
+    p: float
+    p_group: float
+    p_holm: float
+    pairs: int
+    tightened: bool
+    detail: PairTest | None = None
+
+    @property
+    def won(self) -> bool:
+        """Whether the second caught more, beyond what chance explains."""
+        return self.c_count > self.b_count and self.p_holm < LEVEL
+
+    @property
+    def lost(self) -> bool:
+        """Whether the first caught more, beyond what chance explains."""
+        return self.b_count > self.c_count and self.p_holm < LEVEL
+
+
+def run_tests(
+    judgements: Sequence[Judgement],
+    results: Sequence[DetectorResult],
+    reference: int,
+    data: Mapping[str, RunData],
+    folds: Sequence[Fold],
+    seed: int,
+    replicates: int,
+) -> tuple[Test, ...]:
+    """Test every detector over time against the reference and against the other baselines.
+
+    `any_turn` on a further run is tested against the reference as well: that says what the observer's context
+    alone gives. The baselines of a detector are those of its own run, and what reads no scores turn by turn.
+
+    Args:
+        judgements: what each arm said.
+        results: what was measured of each, in the same order.
+        reference: place of the arm to beat.
+        data: runs by name.
+        folds: who was tested where.
+        seed: of the bootstrap.
+        replicates: its resamples.
+    """
+    first = judgements[reference]
+    challengers = [place for place, one in enumerate(judgements) if place != reference and _challenges(one.arm)]
+    found = _against_reference(judgements, results, reference, challengers, data, folds, seed, replicates)
+    others: list[Test] = []
+    for place in challengers:
+        if judgements[place].arm.baseline:
+            continue
+        for baseline in judgements:
+            if baseline.arm.baseline and baseline is not first and _concerns(baseline.arm, judgements[place].arm):
+                others.append(_baseline_test(baseline, judgements[place], data, folds))
+    return (*_corrected(found), *_corrected(others))
+
+
+def _challenges(arm: Arm) -> bool:
+    return not arm.baseline or (arm.detector == REFERENCE and arm.context == ContextMode.HISTORY)
+
+
+def _concerns(baseline: Arm, arm: Arm) -> bool:
+    return (
+        baseline.run == arm.run
+        or baseline.detector == "length_only"
+        or baseline.context == ContextMode.TRANSCRIPT
+        or baseline.context.startswith(ContextMode.WINDOW)
+    )
+
+
+def _against_reference(
+    judgements: Sequence[Judgement],
+    results: Sequence[DetectorResult],
+    reference: int,
+    challengers: Sequence[int],
+    data: Mapping[str, RunData],
+    folds: Sequence[Fold],
+    seed: int,
+    replicates: int,
+) -> list[Test]:
+    """Return the tests of the first family; those at the same verdicts of the reference share its resamples."""
+    together: dict[tuple[bool, ...], list[tuple[int, DetectorResult]]] = defaultdict(list)
+    verdicts_of: dict[tuple[bool, ...], tuple[Judged, ...]] = {}
+    for place in challengers:
+        first, second = at_equal_rate(judgements[reference], judgements[place], data, folds)
+        key = tuple(one.fired for one in first)
+        verdicts_of.setdefault(key, first)
+        together[key].append((place, replace(results[place], judged=second)))
+    found: dict[int, Test] = {}
+    for key, members in together.items():
+        verdicts = verdicts_of[key]
+        arms = [replace(results[reference], judged=verdicts), *(result for _, result in members)]
+        tests = metrics.compare(arms, seed, reference=0, replicates=replicates)
+        moved = verdicts != judgements[reference].judged
+        for (place, result), test in zip(members, tests, strict=True):
+            found[place] = Test(
+                judgements[reference].arm.name,
+                judgements[place].arm.name,
+                "reference",
+                test.b_count,
+                test.c_count,
+                test.p,
+                test.p_group,
+                test.p,
+                sum(one.attack for one, _ in matched(verdicts, result.judged)),
+                moved or result.judged != judgements[place].judged,
+                test,
+            )
+    return [found[place] for place in challengers]
+
+
+def _baseline_test(
+    baseline: Judgement, other: Judgement, data: Mapping[str, RunData], folds: Sequence[Fold]
+) -> Test:
+    first, second = at_equal_rate(baseline, other, data, folds)
+    pairs = [(a, b) for a, b in matched(first, second) if a.attack]
+    test = mcnemar([a.fired for a, _ in pairs], [b.fired for _, b in pairs], [a.group for a, _ in pairs])
+    moved = first != baseline.judged or second != other.judged
+    return Test(
+        baseline.arm.name,
+        other.arm.name,
+        "baseline",
+        test.b_count,
+        test.c_count,
+        test.p,
+        test.p_group,
+        test.p,
+        len(pairs),
+        moved,
+    )
+
+
+def _corrected(tests: Sequence[Test]) -> list[Test]:
+    corrected = holm([max(test.p, test.p_group) for test in tests])
+    return [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]

@@ -1,0 +1,174 @@
+"""The arms of a study: every asked detector on every run, and the baselines, asked for or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from turnwise.detectors import Detector, build_detector, format_spec
+from turnwise.errors import UsageError
+from turnwise.observers.context import Context, ContextMode
+from turnwise.study.compare.settings import Settings
+from turnwise.study.fit import FITTED
+
+if TYPE_CHECKING:
+    from turnwise.store import Run
+
+REFERENCE = "any_turn"
+"""The detector that a detector over time has to beat."""
+
+BASELINES = (REFERENCE, "count_flags", "first_turn", "last_turn", "length_only")
+"""Detectors that are in every comparison."""
+
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One detector on one run.
+
+    Args:
+        name: unique in the study, such as ``"cusum@local-history"``.
+        detector: what was asked for, as a specification, the name of a fitted one, or a YAML file.
+        run: name of the run.
+        context: what its observer saw.
+        baseline: whether it is one of those that every comparison holds.
+    """
+
+    name: str
+    detector: str
+    run: str
+    context: str
+    baseline: bool
+
+    @property
+    def fitted(self) -> bool:
+        """Whether its parameters are fitted on the train conversations."""
+        return self.detector in FITTED
+
+    @property
+    def chosen_flag(self) -> bool:
+        """Whether the F from which ``count_flags`` flags a turn is chosen on the train conversations."""
+        return self.detector == "count_flags"
+
+    @property
+    def from_file(self) -> bool:
+        """Whether the detector comes from a file, and so may have been tuned on the same conversations."""
+        return self.detector.endswith((".yaml", ".yml"))
+
+
+def compared_runs(all_runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the runs to compare, and those with a window or a whole transcript that come in as baselines.
+
+    Of the latter only those of an observer that is compared.
+
+    Args:
+        all_runs: the runs of the store.
+        asked: names of those to compare.
+    """
+    chosen = list(dict.fromkeys(asked))
+    observers = {(run.observer, run.observer_version) for run in all_runs if run.name in chosen}
+    further = [
+        run.name
+        for run in all_runs
+        if run.name not in chosen
+        and (run.observer, run.observer_version) in observers
+        and Context.parse(run.context).mode in (ContextMode.WINDOW, ContextMode.TRANSCRIPT)
+    ]
+    return chosen, further
+
+
+def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence[str]) -> tuple[Arm, ...]:
+    """Return the arms of a study, baselines first.
+
+    Args:
+        settings: what was asked.
+        contexts: context by name of the run.
+        further: runs that come in as baselines, with `any_turn` alone.
+
+    Raises:
+        UnknownNameError: no such detector or parameter.
+        DetectorError: a specification or value that does not fit.
+
+    >>> arms = plan_arms(Settings(("h",), ("cusum", "any_turn")), {"h": "history"}, [])
+    >>> [arm.name for arm in arms if arm.baseline]
+    ['any_turn@h', 'count_flags@h', 'first_turn@h', 'last_turn@h', 'length_only@h']
+    >>> [arm.name for arm in arms if not arm.baseline]
+    ['cusum@h']
+    """
+    whole = str(ContextMode.TRANSCRIPT)
+    turnwise = [run for run in settings.runs if contexts[run] != whole]
+    arms = [
+        Arm(f"{name}@{run}", name, run, contexts[run], True)
+        for run in turnwise
+        for name in BASELINES
+        if name != "length_only" or run == turnwise[0]
+    ]
+    transcripts = [run for run in settings.runs if contexts[run] == whole]
+    arms += [Arm(f"{REFERENCE}@{run}", REFERENCE, run, contexts[run], True) for run in [*transcripts, *further]]
+    taken = {arm.name for arm in arms}
+    for spec in dict.fromkeys(settings.detectors):
+        if _is_baseline(spec):
+            continue
+        for run in turnwise:
+            name = _free_name(f"{short_name(spec)}@{run}", taken)
+            taken.add(name)
+            arms.append(Arm(name, spec, run, contexts[run], False))
+    return tuple(arms)
+
+
+def reference_of(arms: Iterable[Arm]) -> Arm:
+    """Return the arm that all others are compared with: `any_turn` on the first run that sees single turns.
+
+    Where no run sees single turns alone, it is `any_turn` on the first run.
+
+    Raises:
+        UsageError: no run was scored turn by turn.
+    """
+    found = [arm for arm in arms if arm.detector == REFERENCE]
+    turn = [arm for arm in found if arm.context == ContextMode.TURN]
+    by_turn = [arm for arm in found if arm.context != ContextMode.TRANSCRIPT]
+    if not by_turn:
+        raise UsageError("a study needs a run that was scored turn by turn: context turn, window:k or history")
+    return (turn or by_turn)[0]
+
+
+def build(spec: str) -> Detector:
+    """Build the detector of an arm that is not fitted.
+
+    Raises:
+        UnknownNameError: no such detector or parameter.
+        DetectorError: a specification, file or value that does not fit.
+    """
+    from turnwise.evaluate import read_detector
+
+    return read_detector(spec)
+
+
+def short_name(spec: str) -> str:
+    """Return what tables call a detector: its specification, cut short, or the name of its file.
+
+    >>> short_name("tuned/cusum.yaml"), short_name("cusum:limit=0.2")
+    ('cusum.yaml', 'cusum:limit=0.2')
+    """
+    name = Path(spec).name if spec.endswith((".yaml", ".yml")) else spec
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def _is_baseline(spec: str) -> bool:
+    """Return whether a specification is a baseline that is there anyway: its threshold is set in any case."""
+    if spec in FITTED:
+        return False
+    detector = build(spec)
+    return detector.name in BASELINES and format_spec(detector.with_threshold(1.0)) == format_spec(
+        build_detector(detector.name).with_threshold(1.0)
+    )
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name} ({number})", number + 1
+    return free

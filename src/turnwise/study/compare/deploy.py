@@ -1,0 +1,93 @@
+"""A threshold to deploy: its false-positive rate is kept with confidence, or it is said what is lacking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from turnwise.detectors import Detector, run_detector
+from turnwise.errors import UsageError
+from turnwise.rates import Rate, clopper_pearson
+from turnwise.study.calibrate import needed_benign, threshold_with_confidence
+from turnwise.study.compare.arms import build
+from turnwise.study.example import Example
+from turnwise.study.fit import FITTED, fit_detector
+from turnwise.study.splits import split_by_group
+
+
+@dataclass(frozen=True, slots=True)
+class Guaranteed:
+    """A detector at a threshold with a guarantee.
+
+    Args:
+        detector: at its threshold.
+        alpha: false-positive rate that is kept.
+        confidence: probability with which it is kept.
+        fitted_on: conversations that its parameters were fitted on; 0 where none were.
+        flagged_benign: of the benign conversations that set the threshold.
+        groups: groups that these fall into.
+        flagged_attacks: of the attacks beside them.
+        upper_bound: one-sided exact upper bound of the false-positive rate at that confidence.
+    """
+
+    detector: Detector
+    alpha: float
+    confidence: float
+    fitted_on: int
+    flagged_benign: Rate
+    groups: int
+    flagged_attacks: Rate
+    upper_bound: float
+
+
+def guaranteed(
+    spec: str, examples: Sequence[Example], alpha: float = 0.01, confidence: float = 0.95, seed: int = 0
+) -> Guaranteed:
+    """Set the threshold of a detector on benign conversations, with a guarantee.
+
+    A detector that is fitted is fitted on half of the groups, and its threshold set on the other half.
+
+    Args:
+        spec: a specification, a YAML file, or the name of a detector that is fitted.
+        examples: labelled conversations.
+        alpha: false-positive rate to keep, in (0, 1).
+        confidence: probability with which to keep it, in (0, 1).
+        seed: of the split.
+
+    Raises:
+        UnknownNameError: no such detector or parameter.
+        DetectorError: a specification that does not fit.
+        UsageError: too few conversations; the message says how many are needed.
+    """
+    fitted = spec in FITTED
+    parts = split_by_group(examples, {"train": 0.5, "calibrate": 0.5}, seed) if fitted else {"calibrate": examples}
+    detector = fit_detector(spec, parts["train"], seed) if fitted else build(spec)
+    scores = [(example, run_detector(detector, example.turns).score) for example in parts["calibrate"]]
+    benign = [score for example, score in scores if not example.attack]
+    try:
+        limit = threshold_with_confidence(benign, alpha, confidence)
+    except UsageError as error:
+        raise UsageError(f"{error}{_beyond(len(benign), alpha, confidence, fitted)}") from error
+    placed = detector.with_threshold(limit)
+    attacks = [score for example, score in scores if example.attack]
+    flagged = sum(score >= limit for score in benign)
+    return Guaranteed(
+        placed,
+        alpha,
+        confidence,
+        len(parts["train"]) if fitted else 0,
+        Rate(flagged, len(benign)),
+        len({example.group for example, _ in scores if not example.attack}),
+        Rate(sum(score >= limit for score in attacks), len(attacks)),
+        clopper_pearson(flagged, len(benign), 1 - 2 * (1 - confidence))[1] if confidence > 0.5 else 1.0,
+    )
+
+
+def _beyond(benign: int, alpha: float, confidence: float, fitted: bool) -> str:
+    """Return what the data can bear instead, where the rates are in range at all."""
+    if not (0 < alpha < 1 and 0 < confidence < 1) or benign >= needed_benign(alpha, confidence):
+        return ""
+    more = " A detector that is fitted leaves half of them for the threshold." if fitted else ""
+    able = 1 - (1 - confidence) ** (1 / benign) if benign else 1.0
+    lowest = f"; {benign} can keep {100 * able:.2g} % at best" if able < 1 else ""
+    return f"{lowest}. On average over such sets a rate needs fewer: see turnwise tune.{more}"

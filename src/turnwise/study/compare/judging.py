@@ -1,0 +1,258 @@
+"""What an arm says of the test conversations, at a threshold that other conversations set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from turnwise.detectors import Detector, build_detector, run_detector
+from turnwise.errors import UsageError
+from turnwise.rates import Rate
+from turnwise.study.calibrate import threshold_for, threshold_with_confidence
+from turnwise.study.compare.arms import Arm, build
+from turnwise.study.compare.folds import Fold
+from turnwise.study.compare.load import RunData
+from turnwise.study.compare.settings import Settings
+from turnwise.study.example import Example
+from turnwise.study.fit import fit_detector
+from turnwise.study.verdicts import Judged, judge_all
+
+FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
+"""Shares of benign turns below the F from which ``count_flags`` flags one; the best on train is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """The detector of one arm in one fold.
+
+    Args:
+        detector: at its threshold.
+        limit: that threshold.
+        benign: highest scores of the benign calibration conversations, rising; empty where none set it.
+        attacks_caught: of the attacks of the calibrate part; nothing was fitted or set on them.
+    """
+
+    detector: Detector
+    limit: float
+    benign: tuple[float, ...]
+    attacks_caught: Rate
+
+    @property
+    def flagged(self) -> int:
+        """Benign calibration conversations at or above the threshold."""
+        return sum(score >= self.limit for score in self.benign)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What an arm says of the test conversations.
+
+    Args:
+        arm: the arm.
+        folds: its detector fold by fold.
+        judged: all tested conversations, missing ones included.
+    """
+
+    arm: Arm
+    folds: tuple[Calibrated, ...]
+    judged: tuple[Judged, ...]
+
+    @property
+    def on_calibrate(self) -> Rate:
+        """Attacks caught in the calibrate parts: by this the study chooses, never by the test."""
+        rates = [fold.attacks_caught for fold in self.folds]
+        return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
+
+    @property
+    def threshold(self) -> float:
+        """The threshold; with folds the median of theirs."""
+        limits = sorted(fold.limit for fold in self.folds)
+        return limits[len(limits) // 2]
+
+    @property
+    def benign_flagged(self) -> Rate:
+        """Benign calibration conversations that are flagged."""
+        return Rate(sum(fold.flagged for fold in self.folds), sum(len(fold.benign) for fold in self.folds))
+
+
+def judge_arm(
+    arm: Arm,
+    data: RunData,
+    folds: Sequence[Fold],
+    settings: Settings,
+    strata: Mapping[str, Mapping[str, str]],
+) -> Judgement:
+    """Fit, calibrate and run an arm.
+
+    Args:
+        arm: the arm.
+        data: its run.
+        folds: who trains, calibrates and tests.
+        settings: of the study.
+        strata: by id, what tables divide by.
+
+    Raises:
+        UsageError: too few conversations to fit or to set the threshold; the message says how many are needed.
+    """
+    calibrated = tuple(_calibrated(arm, data, fold, settings) for fold in folds)
+    parts = [
+        _judged(arm, data, found, fold.test, strata, relative=len(folds) > 1 and arm.fitted)
+        for found, fold in zip(calibrated, folds, strict=True)
+    ]
+    place = {example.sequence_id: number for number, example in enumerate(data.examples)}
+    judged = sorted((one for part in parts for one in part), key=lambda one: place[one.sequence_id])
+    return Judgement(arm, calibrated, tuple(judged))
+
+
+def at_equal_rate(
+    one: Judgement, other: Judgement, data: Mapping[str, RunData], folds: Sequence[Fold]
+) -> tuple[tuple[Judged, ...], tuple[Judged, ...]]:
+    """Return the verdicts of two arms at thresholds that flag equally many benign calibration conversations.
+
+    Scores that many conversations share leave gaps between the rates that a threshold can reach, so that one arm
+    may stand at a lower rate than asked. A difference in recall would then be a difference in strictness. The
+    looser arm is tightened until both flag equally many, down to none.
+
+    Args:
+        one: an arm.
+        other: another, in the same folds.
+        data: runs by name.
+        folds: who was tested where.
+    """
+    if [fold.flagged for fold in one.folds] == [fold.flagged for fold in other.folds]:
+        return one.judged, other.judged
+    limits = [_equal_limits(a, b) for a, b in zip(one.folds, other.folds, strict=True)]
+    return (
+        _rejudged(one, [low for low, _ in limits], data[one.arm.run], folds),
+        _rejudged(other, [high for _, high in limits], data[other.arm.run], folds),
+    )
+
+
+def _equal_limits(one: Calibrated, other: Calibrated) -> tuple[float, float]:
+    for count in range(min(one.flagged, other.flagged), 0, -1):
+        limits = _limit_flagging(one, count), _limit_flagging(other, count)
+        if None not in limits:
+            return limits  # type: ignore[return-value]
+    return _limit_above(one), _limit_above(other)
+
+
+def _limit_flagging(found: Calibrated, count: int) -> float | None:
+    """Return the limit that flags exactly that many; None where equal scores make it impossible."""
+    if found.flagged == count:
+        return found.limit
+    ordered = found.benign
+    lowest_flagged, highest_below = ordered[-count], ordered[-count - 1]
+    return (lowest_flagged + highest_below) / 2 if lowest_flagged > highest_below else None
+
+
+def _limit_above(found: Calibrated) -> float:
+    highest = found.benign[-1]
+    return max(found.limit, highest + max(abs(highest), 1.0) * 1e-6)
+
+
+def _rejudged(
+    judgement: Judgement, limits: Sequence[float], data: RunData, folds: Sequence[Fold]
+) -> tuple[Judged, ...]:
+    strata = {one.sequence_id: one.strata for one in judgement.judged}
+    found: dict[str, Judged] = {}
+    for limit, fold, known in zip(limits, folds, judgement.folds, strict=True):
+        moved = replace(known, detector=known.detector.with_threshold(limit), limit=limit)
+        relative = len(folds) > 1 and judgement.arm.fitted
+        part = _judged(judgement.arm, data, moved, fold.test, strata, relative=relative)
+        found.update((one.sequence_id, one) for one in part)
+    return tuple(found[one.sequence_id] for one in judgement.judged)
+
+
+def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings) -> Calibrated:
+    if settings.thresholds == "given":
+        points = data.run.operating_points
+        detector = build(arm.detector)
+        if arm.detector in points:
+            detector = detector.with_threshold(points[arm.detector])
+        return Calibrated(detector, detector.threshold, (), Rate(0, 0))
+    train = [example for example in data.examples if example.sequence_id in fold.train and _evaluated(example)]
+    calibrate = [e for e in data.examples if e.sequence_id in fold.calibrate and _evaluated(e)]
+    detector = _made(arm, train, settings)
+    scores = [(example.attack, run_detector(detector, example.turns).score) for example in calibrate]
+    benign = sorted(score for attack, score in scores if not attack)
+    attacks = [score for attack, score in scores if attack]
+    try:
+        limit = _limit(benign, settings)
+    except UsageError as error:
+        raise UsageError(
+            f"{arm.name}: {error}. Evaluate more benign conversations, use --folds, or raise --target-fpr"
+        ) from error
+    caught = Rate(sum(score >= limit for score in attacks), len(attacks))
+    return Calibrated(detector.with_threshold(limit), limit, tuple(benign), caught)
+
+
+def _limit(benign: Sequence[float], settings: Settings) -> float:
+    if settings.guarantee == "confidence":
+        return threshold_with_confidence(benign, settings.target_fpr, settings.confidence)
+    return threshold_for(benign, settings.target_fpr)
+
+
+def _made(arm: Arm, train: Sequence[Example], settings: Settings) -> Detector:
+    if arm.fitted:
+        return fit_detector(arm.detector, train, settings.seed)
+    if arm.chosen_flag:
+        return _best_flag(train, settings)
+    return build(arm.detector)
+
+
+def _best_flag(train: Sequence[Example], settings: Settings) -> Detector:
+    """Return ``count_flags`` with the F that catches most train attacks at the asked rate.
+
+    Its default flag would fit no observer in particular, and a weak baseline makes a strong result.
+    """
+    turns = sorted(
+        max(score.F for score in turn.scores.values())
+        for example in train
+        if not example.attack
+        for turn in example.turns
+        if turn.scores
+    )
+    if not turns:
+        return build_detector("count_flags")
+    flags = dict.fromkeys(min(1.0, turns[math.floor(q * (len(turns) - 1))]) for q in FLAG_QUANTILES)
+    detectors = [build_detector({"detector": "count_flags", "flag": flag}) for flag in flags]
+    return max(detectors, key=lambda detector: _caught(detector, train, settings.target_fpr))
+
+
+def _caught(detector: Detector, train: Sequence[Example], rate: float) -> int:
+    scores = [(example.attack, run_detector(detector, example.turns).score) for example in train]
+    try:
+        limit = threshold_for([score for attack, score in scores if not attack], rate)
+    except UsageError:  # too few to tell: the strictest threshold ranks the flags then
+        limit = max((score for attack, score in scores if not attack), default=0.0) + 1e-6
+    return sum(score >= limit for attack, score in scores if attack)
+
+
+def _judged(
+    arm: Arm,
+    data: RunData,
+    found: Calibrated,
+    test: frozenset[str],
+    strata: Mapping[str, Mapping[str, str]],
+    *,
+    relative: bool,
+) -> list[Judged]:
+    """Return verdicts with cost and time.
+
+    Detectors fitted anew in each fold have scores of their own scale; relative to the threshold they compare.
+    """
+    examples = [example for example in data.examples if example.sequence_id in test]
+    return [
+        replace(
+            one,
+            cost_usd=data.cost_usd.get(one.sequence_id),
+            latency_ms=data.latency_ms.get(one.sequence_id),
+            score=one.score - found.limit if relative and one.score is not None else one.score,
+        )
+        for one in judge_all(found.detector, examples, strata)
+    ]
+
+
+def _evaluated(example: Example) -> bool:
+    return any(turn.scores or turn.response_scores for turn in example.turns)

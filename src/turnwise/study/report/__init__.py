@@ -1,0 +1,20 @@
+"""The report of a study: numbers, tables, figures and the page that holds them."""
+
+from turnwise.study.report.record import record, summary
+from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown
+from turnwise.study.report.tables import all_tables
+from turnwise.study.report.words import verdict
+from turnwise.study.report.write import check_folder, write_report
+
+__all__ = [
+    "Table",
+    "all_tables",
+    "as_csv",
+    "as_latex",
+    "as_markdown",
+    "check_folder",
+    "record",
+    "summary",
+    "verdict",
+    "write_report",
+]

@@ -1,0 +1,59 @@
+"""Figures as SVG and PDF whose bytes depend on the figure alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from turnwise.study.report.canonical_pdf import canonical
+
+_IDENTIFIED = re.compile(r'(\bid="|url\(#)(\w+)("|\))')
+_NUMBERED = re.compile(r"^(clip|gradient_)(\d+)$")
+
+
+def to_svg(spec: Mapping[str, Any]) -> str:
+    """Return a chart as SVG.
+
+    The library numbers clipping regions and gradients through the life of a process; here it is from 1 on.
+
+    Args:
+        spec: the chart as Vega-Lite describes it.
+    """
+    import vl_convert
+
+    return numbered_anew(vl_convert.vegalite_to_svg(dict(spec), vl_version=vl_version(spec)))
+
+
+def to_pdf(svg: str) -> bytes:
+    """Return a drawing as PDF, the same bytes at each call.
+
+    Args:
+        svg: the drawing, as `to_svg` gives it.
+    """
+    import vl_convert
+
+    return canonical(vl_convert.svg_to_pdf(svg))
+
+
+def numbered_anew(svg: str) -> str:
+    """Return a drawing with its clipping regions and gradients numbered from 1.
+
+    >>> numbered_anew('<clipPath id="clip17"></clipPath><g clip-path="url(#clip17)"/><g clip-path="url(#clip9)"/>')
+    '<clipPath id="clip1"></clipPath><g clip-path="url(#clip1)"/><g clip-path="url(#clip2)"/>'
+    """
+    names: dict[str, str] = {}
+
+    def renamed(found: re.Match[str]) -> str:
+        return names.setdefault(found[0], f"{found[1]}{len(names) + 1}")
+
+    return _IDENTIFIED.sub(lambda found: found[1] + _NUMBERED.sub(renamed, found[2]) + found[3], svg)
+
+
+def vl_version(spec: Mapping[str, Any]) -> str:
+    """Return the version of Vega-Lite that a chart is written for, as vl-convert takes it.
+
+    >>> vl_version({"$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json"})
+    '6.4'
+    """
+    return ".".join(str(spec["$schema"]).rpartition("/v")[2].split(".")[:2])

@@ -1,0 +1,154 @@
+"""The page of a report: one file that opens offline and reads like the results section of a paper."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+
+from turnwise.study.compare import Study
+from turnwise.study.report.drawing import vl_version
+from turnwise.study.report.figure_parts import Figure
+from turnwise.study.report.record import record
+from turnwise.study.report.table import Table
+from turnwise.study.report.words import methods, verdict
+
+STYLE = """
+body { margin: 2rem auto; max-width: 68rem; padding: 0 1rem; font: 16px/1.55 Georgia, 'Times New Roman', serif; }
+h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.4rem; }
+.warnings { border-left: 4px solid #D55E00; padding: .2rem 1rem; background: #fdf4ee; }
+.wide { overflow-x: auto; } figure { margin: 1.6rem 0; overflow-x: auto; }
+figcaption, .note { font-size: .88rem; color: #444; max-width: 46rem; }
+table { border-collapse: collapse; font: 13px/1.35 sans-serif; border-top: 2px solid; border-bottom: 2px solid; }
+caption { text-align: left; font: bold 15px/2 Georgia, serif; } thead tr { border-bottom: 1px solid; }
+th, td { padding: .18rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; }
+th.text, td.text { text-align: left; } th { white-space: normal; }
+code { font-size: .85rem; } dl { font-size: .88rem; } dt { font-weight: bold; }
+@media print { body { max-width: none; } figure, table { break-inside: avoid; } }
+"""
+
+_DRAW = """
+for (const [name, spec] of Object.entries(JSON.parse(document.getElementById("charts").textContent))) {
+  vegaEmbed("#figure-" + name, spec, {renderer: "svg", actions: false});
+}
+"""
+
+SECTIONS = (
+    ("Detection", ("recall", "roc"), ("detectors", "tests", "differences")),
+    ("When attacks are flagged", ("survival",), ("delay",)),
+    (
+        "Where the gain comes from",
+        ("gain",),
+        ("by_source", "by_category", "by_tactic", "by_length"),
+    ),
+    ("What the scores look like", ("courses", "single"), ()),
+    (
+        "Checks",
+        ("shuffle", "calibration"),
+        ("missing", "shuffle", "lengths", "left_out", "transfer", "label_noise", "agreement"),
+    ),
+    ("Further figures", (), ("further", "splits")),
+)
+"""Heading, figures and tables of each part, in order."""
+
+
+def page(
+    study: Study,
+    figures: Sequence[Figure],
+    tables: Sequence[Table],
+    drawings: Mapping[str, str],
+    library: str,
+) -> str:
+    """Return the page. Names and ids come from data sets that anybody may have written: all are escaped.
+
+    The drawings are in the page as they are, so that it reads without JavaScript and prints; where JavaScript
+    runs, the same charts replace them and show figures on hover.
+
+    Args:
+        study: the study.
+        figures: its figures.
+        tables: its tables.
+        drawings: SVG by name of the figure.
+        library: the JavaScript that draws charts.
+    """
+    by_name = {figure.name: figure for figure in figures}
+    in_tables = {table.name: table for table in tables}
+    parts = ["<h1>Does looking over time help?</h1>", _warnings(study), "<h2>Result</h2>"]
+    parts += [f"<p>{_text(line)}</p>" for line in verdict(study)]
+    parts += ["<h2>Method</h2>", *(f"<p>{_text(line)}</p>" for line in methods(study))]
+    number = 0
+    for title, figure_names, table_names in SECTIONS:
+        inside = []
+        for name in figure_names:
+            if name in by_name:
+                number += 1
+                inside.append(_figure(by_name[name], drawings[name], number))
+        inside += [_table(in_tables[name]) for name in table_names if name in in_tables]
+        if inside:
+            parts += [f"<h2>{title}</h2>", *inside]
+    parts.append(_provenance(study))
+    specs = json.dumps({figure.name: figure.spec for figure in figures}, allow_nan=False).replace("<", "\\u003c")
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        "<title>turnwise: does looking over time help?</title>\n"
+        f"<style>{STYLE}</style>\n</head>\n<body>\n" + "\n".join(parts) + "\n"
+        f'<script type="application/json" id="charts">{specs}</script>\n'
+        f"<script>{library}</script>\n<script>{_DRAW}</script>\n</body>\n</html>\n"
+    )
+
+
+def charts_version(figures: Sequence[Figure]) -> str:
+    """Return the version of Vega-Lite that the figures are written for."""
+    return vl_version(figures[0].spec)
+
+
+def _warnings(study: Study) -> str:
+    if not study.warnings:
+        return ""
+    items = "".join(f"<li>{_text(warning)}</li>" for warning in study.warnings)
+    return f'<div class="warnings"><p><strong>Before you read on</strong></p><ul>{items}</ul></div>'
+
+
+def _figure(figure: Figure, drawing: str, number: int) -> str:
+    return (
+        f'<figure><div id="figure-{figure.name}">{drawing}</div>'
+        f"<figcaption><strong>Figure {number}. {_text(figure.title)}.</strong> {_text(figure.caption)}"
+        "</figcaption></figure>"
+    )
+
+
+def _table(table: Table) -> str:
+    def row(cells: Sequence[str], tag: str) -> str:
+        return "".join(
+            f"<{tag}{' class=text' if place < table.left else ''}>{_text(cell)}</{tag}>"
+            for place, cell in enumerate(cells)
+        )
+
+    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in table.rows)
+    note = f'<p class="note">{_text(table.note)}</p>' if table.note else ""
+    return (
+        f'<div class="wide"><table><caption>{_text(table.title)}</caption>'
+        f"<thead><tr>{row(table.columns, 'th')}</tr></thead><tbody>{body}</tbody></table></div>{note}"
+    )
+
+
+def _provenance(study: Study) -> str:
+    found = record(study)
+    rows = {
+        "configuration": json.dumps(found["configuration"], ensure_ascii=False),
+        "versions": json.dumps(found["versions"]),
+        "conversations, SHA-256": found["data"]["sha256"],
+        **{
+            f"run {run['name']}": f"observer {run['observer']} {run['observer_version']}, context "
+            f"{run['context']}, "
+            f"scores SHA-256 {run['scores_sha256']}"
+            for run in found["data"]["runs"]
+        },
+    }
+    items = "".join(f"<dt>{_text(name)}</dt><dd><code>{_text(value)}</code></dd>" for name, value in rows.items())
+    return f"<h2>Where this comes from</h2><dl>{items}</dl><p>results.json beside this page has every number.</p>"
+
+
+def _text(text: str) -> str:
+    return html.escape(" ".join(text.split()))

@@ -1,0 +1,321 @@
+"""A study as JSON values: what ``--json`` prints, and all of it for ``results.json``."""
+
+from __future__ import annotations
+
+import math
+import platform
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from turnwise._version import __version__
+from turnwise.rates import Rate
+from turnwise.revision import code_version
+from turnwise.study.auc import Auc
+from turnwise.study.bootstrap import Interval
+from turnwise.study.compare import Judgement, Study
+from turnwise.study.compare.checks import Checks
+from turnwise.study.diagnostics import LengthMatched, Transfer
+from turnwise.study.metrics import DetectorResult
+from turnwise.study.operating import RecallAt
+
+LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")
+"""Packages whose versions a result depends on."""
+
+
+def summary(study: Study) -> dict[str, Any]:
+    """Return the short form: a row a detector, a row a test, the warnings."""
+    return {
+        "detectors": [
+            _row(judgement, result) for judgement, result in zip(study.judgements, study.results, strict=True)
+        ],
+        "tests": [
+            {
+                "a": test.a,
+                "b": test.b,
+                "b_count": test.b_count,
+                "c_count": test.c_count,
+                "p": test.p,
+                "p_holm": test.p_holm,
+            }
+            for test in study.tests
+        ],
+        "warnings": list(study.warnings),
+    }
+
+
+def record(study: Study) -> dict[str, Any]:
+    """Return everything: configuration, data and their hashes, seeds, versions, splits, numbers, diagnostics."""
+    reference = study.arms[study.reference].name
+    return {
+        "configuration": asdict(study.settings),
+        "versions": _versions(),
+        "data": {
+            "conversations": len(study.material.known),
+            "attacks": sum(one.attack for one in study.material.known),
+            "groups": len({one.group for one in study.material.known}),
+            "untried": study.material.untried,
+            "unlabelled": study.material.unlabelled,
+            "sha256": study.material.digest,
+            "runs": [
+                {
+                    "name": one.run.name,
+                    "observer": one.run.observer,
+                    "observer_version": one.run.observer_version,
+                    "context": one.run.context,
+                    "failed": len(one.failed),
+                    "scores_sha256": one.digest,
+                }
+                for one in study.material.runs
+            ],
+        },
+        "splits": [
+            {part: sorted(getattr(fold, part)) for part in ("train", "calibrate", "test")} for fold in study.folds
+        ],
+        "reference": reference,
+        "chosen": None if study.chosen is None else study.arms[study.chosen].name,
+        "detectors": [
+            _row(judgement, result) | _further(judgement, result)
+            for judgement, result in zip(study.judgements, study.results, strict=True)
+        ],
+        "tests": [
+            {
+                "a": test.a,
+                "b": test.b,
+                "family": test.family,
+                "b_count": test.b_count,
+                "c_count": test.c_count,
+                "p": test.p,
+                "p_group": test.p_group,
+                "p_holm": test.p_holm,
+                "pairs": test.pairs,
+                "tightened": test.tightened,
+                "differences": None
+                if test.detail is None
+                else {
+                    "recall": interval_as_json(test.detail.recall),
+                    "auc": interval_as_json(test.detail.auc),
+                    "auc_p_delong": None if test.detail.delong is None else test.detail.delong.p,
+                    "delay_turns": interval_as_json(test.detail.delay),
+                    "benign": [test.detail.benign.b_count, test.detail.benign.c_count, test.detail.benign.p],
+                },
+            }
+            for test in study.tests
+        ],
+        "cells": [
+            {
+                "division": cell.division,
+                "value": cell.value,
+                "recall": [rate_as_json(rate) for rate in cell.recall],
+                "false_positives": [rate_as_json(rate) for rate in cell.false_positives],
+                "gain": None if cell.gain is None else asdict(cell.gain),
+            }
+            for cell in study.cells
+        ],
+        "checks": _checks(study.checks),
+        "warnings": list(study.warnings),
+    }
+
+
+def share(rate: Rate) -> float | None:
+    """Return a rate as a number; None of nothing."""
+    return rate.count / rate.of if rate.of else None
+
+
+def rate_as_json(rate: Rate) -> dict[str, Any]:
+    """Return a rate with its counts and exact interval."""
+    return {
+        "value": share(rate),
+        "count": rate.count,
+        "of": rate.of,
+        "ci": list(rate.interval) if rate.of else None,
+    }
+
+
+def interval_as_json(found: Interval | None) -> dict[str, Any] | None:
+    """Return a number with its interval; what can't be computed is null."""
+    if found is None:
+        return None
+    ends = [finite(found.low), finite(found.high)]
+    return {
+        "value": finite(found.value),
+        "ci": None if None in ends else ends,
+        "method": found.method,
+        "note": found.note,
+    }
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number that JSON has, else None."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _row(judgement: Judgement, result: DetectorResult) -> dict[str, Any]:
+    recall, fpr = result.ever.recall, result.ever.false_positive_rate
+    auc = result.auc
+    return {
+        "name": judgement.arm.name,
+        "run": judgement.arm.run,
+        "context": judgement.arm.context,
+        "threshold": finite(judgement.threshold),
+        "recall": share(recall),
+        "recall_ci": list(recall.interval),
+        "fpr": share(fpr),
+        "fpr_ci": list(fpr.interval),
+        "auc": None if auc is None else auc.value,
+        "auc_ci": None if auc is None else [auc.low, auc.high],
+        "median_turn": None if result.first_flag is None else result.first_flag.median,
+        "cost_usd": result.cost_usd,
+    }
+
+
+def _further(judgement: Judgement, result: DetectorResult) -> dict[str, Any]:
+    from turnwise.detectors import to_mapping
+
+    flag = result.first_flag
+    return {
+        "baseline": judgement.arm.baseline,
+        "built": [to_mapping(fold.detector) for fold in judgement.folds],
+        "calibration": {
+            "benign": rate_as_json(judgement.benign_flagged),
+            "attacks": rate_as_json(judgement.on_calibrate),
+        },
+        "counts": asdict(result.ever),
+        "precision": rate_as_json(result.ever.precision),
+        "f1": interval_as_json(result.f1),
+        "recall_by_group": interval_as_json(result.recall),
+        "fpr_by_group": interval_as_json(result.false_positive_rate),
+        "auc_by_group": interval_as_json(result.auc_clustered),
+        "auc_se": _error(result.auc),
+        "final": {
+            "counts": asdict(result.final),
+            "recall": rate_as_json(result.final.recall),
+            "fpr": rate_as_json(result.final.false_positive_rate),
+        },
+        "recall_at": [_recall_at(one) for one in result.recall_at],
+        "first_flag": None
+        if flag is None
+        else {
+            "median": flag.median,
+            "quartiles": list(flag.quartiles),
+            "median_of_caught": flag.median_of_caught,
+            "lead": None if flag.lead is None else list(flag.lead),
+            "turns": list(flag.survival.turns),
+            "undetected": list(flag.survival.undetected),
+        },
+        "mean_turn": interval_as_json(result.delay),
+        "mean_turn_horizon": result.horizon,
+        "alarms_per_thousand_benign_turns": {
+            "value": finite(result.alarms.per_thousand),
+            "ci": [finite(result.alarms.low), finite(result.alarms.high)],
+            "alarms": result.alarms.alarms,
+            "turns": result.alarms.turns,
+            "method": result.alarms.method,
+        },
+        "missing": {
+            "attacks": rate_as_json(result.missing.attacks),
+            "benign": rate_as_json(result.missing.benign),
+            "turns": rate_as_json(result.missing.turns),
+            **{
+                name: {
+                    bound: rate_as_json(getattr(getattr(result.missing, name), bound))
+                    for bound in ("none_flagged", "all_flagged")
+                }
+                for name in ("recall", "false_positive_rate")
+            },
+        },
+        "latency_ms": result.latency_ms,
+    }
+
+
+def _error(auc: Auc | None) -> float | None:
+    return None if auc is None else auc.standard_error
+
+
+def _recall_at(one: RecallAt) -> dict[str, Any]:
+    return {
+        "rate": one.rate,
+        "threshold": finite(one.threshold),
+        "recall": None if one.recall is None else rate_as_json(one.recall),
+        "by_group": interval_as_json(one.interval),
+        "reason": one.reason,
+    }
+
+
+def _checks(checks: Checks) -> dict[str, Any]:
+    moved = checks.reordered
+    return {
+        "order_shuffle": {
+            name: {
+                "attacks": interval_as_json(one.attacks),
+                "benign": interval_as_json(one.benign),
+                "conversations": one.conversations,
+                "left_out": one.left_out,
+                "permutations": one.repeats,
+            }
+            for name, one in checks.shuffles.items()
+        },
+        "turns_reordered": None
+        if moved is None
+        else {
+            name: rate_as_json(getattr(moved, name))
+            for name in ("attacks", "benign", "caught_before", "caught_after")
+        },
+        "length_matched": {name: _lengths(one) for name, one in checks.lengths.items()},
+        "threshold_transfer": [_transfer(one) for one in checks.transfer],
+        "leave_one_source_out": [_transfer(one) for one in checks.left_out],
+        "label_noise": [asdict(one) for one in checks.noise],
+        "panel_agreement": [
+            {
+                "first": one.first,
+                "second": one.second,
+                "component": one.component,
+                "alpha": interval_as_json(one.alpha),
+                "units": one.units,
+            }
+            for one in checks.panel
+        ],
+        "repeats_agreement": [
+            {
+                "run": one.run,
+                "component": one.component,
+                "icc": finite(one.icc.value),
+                "ci": [finite(one.icc.low), finite(one.icc.high)],
+                "units": one.icc.units,
+                "repeats": one.icc.repeats,
+            }
+            for one in checks.repeats
+        ],
+    }
+
+
+def _lengths(one: LengthMatched) -> dict[str, Any]:
+    return {
+        "recall": rate_as_json(one.counts.recall),
+        "fpr": rate_as_json(one.counts.false_positive_rate),
+        "auc": one.auc,
+        "auc_all": one.auc_all,
+        "left_out": one.left_out,
+        "reason": one.reason,
+    }
+
+
+def _transfer(one: Transfer) -> dict[str, Any]:
+    return {
+        "set_on": one.set_on,
+        "used_on": one.used_on,
+        "threshold": finite(one.threshold),
+        "recall": None if one.recall is None else rate_as_json(one.recall),
+        "fpr": None if one.false_positive_rate is None else rate_as_json(one.false_positive_rate),
+        "reason": one.reason,
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"turnwise": __version__, "code": code_version(), "python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

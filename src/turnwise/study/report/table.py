@@ -1,0 +1,137 @@
+"""A table, and its forms: Markdown, CSV and LaTeX (booktabs)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    "…": r"\ldots{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Args:
+        name: of its files.
+        title: heading.
+        columns: headings of the columns.
+        rows: cells as text.
+        left: how many columns from the left hold text; the others hold numbers.
+        note: what a reader must know to read it.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int = 1
+    note: str = ""
+
+
+def as_markdown(table: Table) -> str:
+    """Return a table as Markdown, with its title and note.
+
+    >>> print(as_markdown(Table("t", "A title", ("name", "recall"), (("a|b", "30 %"),))))
+    **A title**
+    <BLANKLINE>
+    | name | recall |
+    |---|---:|
+    | a\\|b | 30 % |
+    <BLANKLINE>
+    """
+    lines = [f"**{table.title}**", "", _markdown_row(table.columns)]
+    lines.append(
+        "|" + "|".join("---" if place < table.left else "---:" for place in range(len(table.columns))) + "|"
+    )
+    lines += [_markdown_row(row) for row in table.rows]
+    if table.note:
+        lines += ["", table.note]
+    return "\n".join([*lines, ""])
+
+
+def as_csv(table: Table) -> str:
+    """Return a table as CSV.
+
+    >>> as_csv(Table("t", "A title", ("name", "recall"), (("a,b", "30 %"),)))
+    'name,recall\\n"a,b",30 %\\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([_no_formula(cell) for cell in row] for row in table.rows)
+    return text.getvalue()
+
+
+def as_latex(table: Table) -> str:
+    r"""Return a table as LaTeX; it needs the package booktabs.
+
+    >>> print(as_latex(Table("t", "A title", ("name", "recall"), (("any_turn", "30 %"),))))
+    \begin{table}
+    \centering
+    \caption{A title.}
+    \label{tab:t}
+    \begin{tabular}{lr}
+    \toprule
+    name & recall \\
+    \midrule
+    any\_turn & 30 \% \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    <BLANKLINE>
+    """
+    places = "".join("l" if place < table.left else "r" for place in range(len(table.columns)))
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_latex(table.title)}.}}",
+        rf"\label{{tab:{table.name}}}",
+    ]
+    lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule", _latex_row(table.columns), r"\midrule"]
+    lines += [_latex_row(row) for row in table.rows]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if table.note:
+        lines.append(rf"\par\footnotesize {_latex(table.note)}")
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def markdown_text(text: str) -> str:
+    """Return a text in one line, with what Markdown would take for a tag spelled out.
+
+    >>> markdown_text("a <b>  c")
+    'a &lt;b> c'
+    """
+    return _one_line(text).replace("<", "&lt;")
+
+
+def _no_formula(cell: str) -> str:
+    """Keep a spreadsheet from taking a text for a formula; numbers with a sign are left alone."""
+    return f"'{cell}" if cell[:1] in ("=", "@", "\t", "\r") else cell
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(markdown_text(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(map(_latex, cells)) + r" \\"
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

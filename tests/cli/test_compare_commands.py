@@ -1,0 +1,201 @@
+"""``turnwise compare``, ``calibrate`` and ``power``: from a store to a report, a threshold, a number."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+import yaml
+
+from turnwise.cli import main
+
+ROWS = 160
+ATTACKS = 60
+
+
+def run(*arguments: object) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        main([str(argument) for argument in arguments])
+    assert leaving.value.code in (None, 0)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Return a store, which no test changes, with three runs of recorded scores.
+
+    Single turns say little, the history more; the whole transcript is there too. Of the history, the last two
+    sequences were never scored.
+    """
+    tmp_path = tmp_path_factory.mktemp("compare")
+    generator = random.Random(2)
+    lines, scores = [], {"turn": [], "history": [], "transcript": []}
+    for number in range(ROWS):
+        attack = number < ATTACKS
+        name = f"s{number}"
+        turns = [{"role": "user", "content": f"turn {turn}"} for turn in range(1, 6)]
+        label = "unlabelled" if number == ROWS - 1 else "attack" if attack else "benign"
+        lines.append(
+            {
+                "id": name,
+                "label": label,
+                "source": "made",
+                "turns": turns,
+                "metadata": {"group": f"g{number // 2}", "tactic": f"tactic {number % 3}"},
+            }
+        )
+        for context, rows in scores.items():
+            for turn in range(1, 6):
+                if context == "history" and number >= ROWS - 2:
+                    continue
+                raised = 0.08 * turn if attack and context != "turn" else 0.0
+                F = round(0.5 * generator.random() + raised, 4)
+                row = {"sequence_id": name, "turn": turn, "principle": "reciprocity", "T": 1 - F, "I": 0.2, "F": F}
+                rows.append(row)
+    (tmp_path / "chats.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    path = str(tmp_path / "work.db")
+    run("import", tmp_path / "chats.jsonl", "--store", path)
+    for context, rows in scores.items():
+        file = tmp_path / f"{context}.jsonl"
+        file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        arguments = ["--store", path, "--run", context, "--context", context, "--principle", "reciprocity"]
+        run("evaluate", *arguments, "--observer", f"replay:{file}")
+    return path
+
+
+def compare(cli, store, *arguments):
+    return cli("compare", "--store", store, "--target-fpr", "0.05", "--replicates", "50", *arguments)
+
+
+def test_the_command_of_the_issue(store, cli, tmp_path):
+    out = tmp_path / "out"
+    runs = ["--run", "turn", "--run", "history"]
+    detectors = ["--detector", "any_turn", "--detector", "cusum", "--detector", "learned"]
+    done = compare(cli, store, *runs, *detectors, "--report", out, "--json")
+    assert done.code == 0
+    assert list(done.json) == ["detectors", "tests", "warnings"]
+    assert {row["name"] for row in done.json["detectors"]} >= {"any_turn@turn", "cusum@history", "learned@history"}
+    first = {test["b"]: test for test in done.json["tests"] if test["a"] == "any_turn@turn"}
+    assert set(first["learned@history"]) == {"a", "b", "b_count", "c_count", "p", "p_holm"}
+    assert first["learned@history"]["p_holm"] < 0.05
+    for name in ("report.html", "report.md", "results.json", "tables/detectors.tex", "figures/roc.svg"):
+        assert (out / name).stat().st_size > 500
+    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert [run["name"] for run in found["data"]["runs"]] == ["turn", "history"]
+    assert found["data"]["unlabelled"] == 1
+    row = next(row for row in found["detectors"] if row["name"] == "cusum@history")
+    assert row["missing"]["benign"]["count"] + row["missing"]["attacks"]["count"] <= 1
+
+
+def test_runs_and_detectors_have_defaults_and_tables_are_printed(store, cli):
+    done = compare(cli, store)
+    assert done.code == 0
+    for words in ("any_turn@turn *", "cusum@history", "trust_ema@history", "What this does not show", "p, Holm"):
+        assert words in done.out
+    assert "warning: " in done.err
+
+
+def test_folds_and_given_thresholds(store, cli):
+    folded = compare(cli, store, "--folds", "3", "--json", "--run", "turn", "--run", "history").json
+    assert next(row["name"] for row in folded["detectors"]) == "any_turn@turn"
+    given = compare(cli, store, "--thresholds", "given", "--json", "--run", "history").json
+    assert any("thresholds were given" in warning for warning in given["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--run", "histori"], "did you mean 'history'"),
+        (["--detector", "cusun"], "did you mean 'cusum'"),
+        (["--target-fpr", "2"], "target fpr must lie in (0, 1)"),
+        (["--target-fpr", "0.001"], "at least 999 are needed"),
+        (["--thresholds", "given it"], "unknown kind of thresholds"),
+        (["--report", "none/out"], "there is no folder none"),
+        (["--run", "transcript"], "scored turn by turn"),
+    ],
+)
+def test_bad_input_is_told(arguments, words, store, cli):
+    done = cli("compare", "--store", store, "--replicates", "20", *arguments)
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_a_store_without_a_run_is_told(cli, tmp_path, chats):
+    path = tmp_path / "empty.db"
+    assert cli("import", chats, "--store", path).code == 0
+    done = cli("compare", "--store", path)
+    assert done.code == 2
+    assert "no run with context turn or history" in done.err
+
+
+def test_the_turns_themselves_are_permuted_where_the_embedded_observer_scored(cli, tmp_path):
+    """The shipped examples are enough to see that turns are scored again."""
+    path = tmp_path / "demo.db"
+    done = cli("demo", "--store", path, "--json")
+    if done.code:
+        pytest.skip("the embedded observer can't be loaded here")
+    out = tmp_path / "out"
+    told = cli(
+        "compare", "--store", path, "--thresholds", "given", "--replicates", "20", "--report", out, "--json"
+    )
+    assert told.code == 0
+    moved = json.loads((out / "results.json").read_text(encoding="utf-8"))["checks"]["turns_reordered"]
+    assert moved["attacks"]["of"] > 0
+
+
+def test_a_threshold_with_a_guarantee_detects_from_its_file(store, cli, tmp_path):
+    out = tmp_path / "mine.yaml"
+    arguments = ["--store", store, "--run", "history", "--detector", "cusum", "--alpha", "0.1", "--out", out]
+    told = cli("calibrate", *arguments, "--json").json
+    assert told["benign"] == 98
+    assert told["flagged_benign"] <= 5
+    assert told["upper_bound"] <= 0.1
+    assert told["groups"] == 49
+    assert yaml.safe_load(out.read_text(encoding="utf-8")) == told["detector"]
+    verdicts = cli("detect", "--store", store, "--run", "history", "--detector", out, "--json").json
+    assert sum(row["fired"] for row in verdicts if row["label"] == "benign") == told["flagged_benign"]
+    shown = cli("calibrate", *arguments)
+    assert "at most 10 % of benign conversations are flagged, with 95 % confidence" in shown.out
+    assert "98 benign conversations fall into 49 groups" in shown.err
+
+
+def test_a_fitted_detector_is_calibrated_on_the_other_half(store, cli):
+    told = cli(
+        "calibrate", "--store", store, "--run", "history", "--detector", "learned", "--alpha", "0.2", "--json"
+    )
+    assert told.json["fitted_on"] + told.json["benign"] + told.json["flagged_attacks"][1] == 158
+    assert told.json["detector"]["detector"] == "learned"
+
+
+def test_too_few_conversations_are_told_with_the_number_needed(store, cli):
+    done = cli("calibrate", "--store", store, "--run", "history", "--alpha", "0.01", "--confidence", "0.95")
+    assert done.code == 2
+    assert "at least 299 are needed" in done.err
+    assert "98 can keep 3 % at best" in done.err
+    done = cli("calibrate", "--store", store, "--run", "history", "--alpha", "1.5")
+    assert done.code == 2
+    assert "alpha must lie in (0, 1)" in done.err
+
+
+def test_power_says_how_many_a_study_needs(cli):
+    told = cli("power", "--stateless", "0.3", "--temporal", "0.8", "--json").json
+    assert told["benign"] == 299
+    assert 10 < told["paired"]["most favourable"] <= told["paired"]["independent"]
+    assert told["paired"]["independent"] <= told["paired"]["least favourable"] < 40
+    shown = cli("power", "--stateless", "0.3", "--temporal", "0.8")
+    assert "299 to set the threshold" in shown.out
+    assert "count groups" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--stateless", "0.5", "--temporal", "0.5"], "equal"),
+        (["--stateless", "1.5", "--temporal", "0.5"], "must lie in [0, 1]"),
+        (["--stateless", "0.3", "--temporal", "0.5", "--confidence", "1"], "confidence must lie in (0, 1)"),
+    ],
+)
+def test_power_that_can_not_be_is_told(arguments, words, cli):
+    done = cli("power", *arguments)
+    assert done.code == 2
+    assert words in done.err

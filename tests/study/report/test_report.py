@@ -1,0 +1,318 @@
+"""The report of a study: its numbers, its tables, its figures, its page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import random
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from turnwise.errors import UsageError
+from turnwise.scoring import Score, TurnScores
+from turnwise.store import Run
+from turnwise.study import Example
+from turnwise.study.compare import Known, Material, RunData, Settings, Study, compare_material
+from turnwise.study.compare.load import strata_of
+from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, verdict, write_report
+from turnwise.study.report.canonical_pdf import canonical
+from turnwise.study.report.curves import calibration_points, mean_course, roc_points
+from turnwise.study.report.figures import all_figures
+
+EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
+
+
+def make_study(attack_shift: float = 0.3, *, missing: int = 0, **settings: object) -> Study:
+    """Return a small study; a source, a category and some ids are written by somebody who means harm."""
+    generator = random.Random(3)
+    known, examples = [], {"t": [], "h": []}
+    for number in range(180):
+        attack = number < 60
+        name = f"{EVIL}{number}" if number % 7 == 0 else f"c{number}"
+        length = generator.randint(3, 6)
+        strata = strata_of(EVIL if number % 2 else "plain", {"category": f"kind|{number % 4}"}, length)
+        known.append(Known(name, f"g{number // 2}", attack, length, strata))
+        for run, rows in examples.items():
+            shift = attack_shift if attack and run == "h" else 0.0
+            F = [min(1.0, 0.6 * generator.random() + shift) for _ in range(length)]
+            gone = run == "h" and number < missing
+            scored = [
+                TurnScores(k, {} if gone else {"p": Score(0.5, 0.2, f)}, length=9) for k, f in enumerate(F, 1)
+            ]
+            rows.append(Example(name, f"g{number // 2}", attack, tuple(scored)))
+    runs = tuple(
+        RunData(
+            Run(run, "made", "1", context, {}, {}, "0", datetime(2026, 1, 1, tzinfo=UTC)),
+            tuple(examples[run]),
+            {one.sequence_id: 0.25 for one in known},
+            {one.sequence_id: 4.0 for one in known},
+        )
+        for run, context in (("t", "turn"), ("h", "history"))
+    )
+    given = {"runs": ("t", "h"), "detectors": ("cusum:drift=0.4", "f_ema"), "target_fpr": 0.05, "replicates": 40}
+    return compare_material(Material(tuple(known), runs, 2, 1, "ab" * 32), Settings(**{**given, **settings}))
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return make_study()
+
+
+@pytest.fixture(scope="module")
+def report(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report") / "out"
+    write_report(study, folder)
+    return folder
+
+
+class Page(HTMLParser):
+    """The tags, scripts and text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.text: list[str] = []
+        self.inside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.inside.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        while self.inside and self.inside.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if not {"script", "style"} & set(self.inside):
+            self.text.append(data)
+
+
+def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
+    found = summary(study)
+    assert list(found) == ["detectors", "tests", "warnings"]
+    assert {tuple(row) for row in found["detectors"]} == {
+        (
+            "name",
+            "run",
+            "context",
+            "threshold",
+            "recall",
+            "recall_ci",
+            "fpr",
+            "fpr_ci",
+            "auc",
+            "auc_ci",
+            "median_turn",
+            "cost_usd",
+        )
+    }
+    assert {tuple(row) for row in found["tests"]} == {("a", "b", "b_count", "c_count", "p", "p_holm")}
+    json.dumps(found, allow_nan=False)
+    for row in found["detectors"]:
+        assert row["recall_ci"][0] <= row["recall"] <= row["recall_ci"][1]
+        assert row["auc_ci"][0] <= row["auc"] <= row["auc_ci"][1]
+        assert row["cost_usd"] == 0.25
+
+
+def test_the_record_has_configuration_hashes_seeds_versions_and_splits(study):
+    found = json.loads(json.dumps(record(study), allow_nan=False))
+    assert found["configuration"]["seed"] == 0
+    assert found["configuration"]["detectors"] == ["cusum:drift=0.4", "f_ema"]
+    assert {"turnwise", "code", "python", "numpy", "scipy"} <= set(found["versions"])
+    assert found["data"]["sha256"] == "ab" * 32
+    assert (found["data"]["untried"], found["data"]["unlabelled"]) == (2, 1)
+    assert sorted(name for part in found["splits"][0].values() for name in part) == sorted(
+        one.sequence_id for one in study.material.known
+    )
+    assert found["chosen"] == study.arms[study.chosen].name
+    row = next(row for row in found["detectors"] if row["name"] == found["chosen"])
+    assert row["counts"]["caught"] + row["counts"]["missed"] == row["final"]["recall"]["of"]
+    assert row["recall_at"][1]["reason"].endswith("at least 999 are needed")
+    assert row["built"][0]["detector"] in ("cusum", "f_ema")
+
+
+def test_the_same_study_gives_the_same_bytes_in_another_process(report, tmp_path):
+    folder = tmp_path / "again"
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from pathlib import Path\n"
+        "from test_report import make_study\n"
+        "from turnwise.study.report import write_report\n"
+        f"write_report(make_study(), Path({str(folder)!r}))\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    files = sorted(path.relative_to(report) for path in report.rglob("*") if path.is_file())
+    assert files == sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    assert [str(name) for name in files if (report / name).read_bytes() != (folder / name).read_bytes()] == []
+    assert {path.suffix for path in files} == {".html", ".md", ".json", ".csv", ".tex", ".svg", ".pdf"}
+
+
+def test_the_page_needs_nothing_else_and_nothing_escapes_into_it(report):
+    text = (report / "report.html").read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    assert page.tags.count("script") == 3
+    assert "img" not in page.tags
+    assert page.links == []
+    assert EVIL in "".join(page.text)  # shown as text, word for word
+    specs = re.search(r'<script type="application/json" id="charts">(.*?)</script>', text, re.DOTALL)
+    assert set(json.loads(specs[1])) == {figure.stem for figure in (report / "figures").glob("*.svg")}
+    assert '<script>alert("x")' not in text
+
+
+def test_the_page_opens_with_warnings_and_the_verdict(report, study):
+    page = Page()
+    page.feed((report / "report.html").read_text(encoding="utf-8"))
+    text = " ".join(" ".join(page.text).split())
+    first = [
+        text.index(words) for words in ("Before you read on", "Result", "Method", "Figure 1.", "Where this comes")
+    ]
+    assert first == sorted(first)
+    assert text.index(" ".join(study.warnings[0].split())) < text.index("Result")
+    assert "What this does not show" in text
+
+
+def test_the_verdict_says_what_gained_how_much_and_with_which_p(study):
+    text = " ".join(verdict(study))
+    name = study.arms[study.chosen].name
+    test = study.test_of(name)
+    assert test.won
+    assert (
+        f"{name} alone caught {test.c_count} and any_turn@t alone {test.b_count} of {test.pairs} attacks" in text
+    )
+    assert "That is a gain of +" in text
+    assert "by groups" in text
+    assert "after Holm's correction" in text
+
+
+def test_without_an_effect_the_verdict_says_so():
+    found = make_study(0.0)
+    text = " ".join(verdict(found))
+    assert "A difference is not shown" in text
+    assert "It does not beat any_turn@t" in text
+
+
+def test_given_thresholds_and_baselines_alone_have_words_of_their_own():
+    given = " ".join(verdict(make_study(thresholds="given")))
+    assert "at the thresholds that were given" in given
+    assert "thresholds were not matched" in given
+    alone = " ".join(verdict(make_study(detectors=(), runs=("h",))))
+    assert "Nothing but baselines was asked for" in alone
+
+
+def test_every_table_has_three_forms(report, study):
+    for table in all_tables(study):
+        rows = list(csv.reader(io.StringIO((report / "tables" / f"{table.name}.csv").read_text(encoding="utf-8"))))
+        assert tuple(rows[0]) == table.columns
+        assert len(rows) == 1 + len(table.rows)
+        latex = (report / "tables" / f"{table.name}.tex").read_text(encoding="utf-8")
+        assert latex.count(r"\toprule") == latex.count(r"\midrule") == latex.count(r"\bottomrule") == 1
+        body = latex[latex.index(r"\toprule") : latex.index(r"\bottomrule")]
+        cells = [len(re.findall(r"(?<!\\)&", line)) for line in body.splitlines() if line.endswith(r"\\")]
+        assert set(cells) == {len(table.columns) - 1}
+        assert not re.search(r"(?<!\\)[%#$_]", body)
+        markdown = as_markdown(table)
+        assert "<script" not in markdown
+        assert {row.count(" | ") for row in markdown.splitlines() if row.startswith("| ")} == {
+            len(table.columns) - 1
+        }
+    names = {table.name for table in all_tables(study)}
+    assert {"detectors", "tests", "further", "delay", "by_source", "by_category", "by_length", "shuffle"} <= names
+    assert "missing" not in names
+
+
+def test_small_cells_say_so(study):
+    found = make_study(small_cell=10)
+    table = next(table for table in all_tables(found) if table.name == "by_category")
+    assert any("too few (" in cell for row in table.rows for cell in row)
+    assert "too few" in as_csv(table)
+    assert "too few" in as_latex(table)
+
+
+def test_missing_conversations_have_bounds():
+    found = make_study(missing=50)
+    table = next(table for table in all_tables(found) if table.name == "missing")
+    assert {row[0].partition("@")[2] for row in table.rows} == {"h"}
+    assert "not evaluated" in found.warnings[0]
+
+
+def test_every_figure_of_the_study_is_there(study):
+    figures = {figure.name: figure for figure in all_figures(study)}
+    assert set(figures) == {
+        "recall",
+        "roc",
+        "survival",
+        "courses",
+        "single",
+        "gain",
+        "shuffle",
+        "calibration",
+    }
+    for figure in figures.values():
+        assert figure.spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/v")
+        assert figure.title
+        assert figure.caption
+
+
+def test_with_folds_there_is_no_calibration_curve():
+    names = {figure.name for figure in all_figures(make_study(folds=3, target_fpr=0.1))}
+    assert "calibration" not in names
+    assert "roc" in names
+
+
+def test_curves_agree_with_the_counts(study):
+    for result in study.results:
+        points = roc_points(result.judged)
+        assert points[0] == (0.0, 0.0)
+        assert points[-1] == (1.0, 1.0)
+        assert points == sorted(points)
+        area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points))
+        assert area == pytest.approx(result.auc.value)
+    points = calibration_points(study.judgements[study.reference])
+    asked = [point["asked"] for point in points]
+    assert asked == sorted(asked)
+    at = next(point for point in points if point["asked"] == 0.05)
+    fpr = study.results[study.reference].ever.false_positive_rate
+    assert at["realised"] == pytest.approx(fpr.count / fpr.of)
+    rows = mean_course(study.material.runs[1].examples)
+    assert all(row["low"] <= row["mean"] <= row["high"] and row["conversations"] >= 10 for row in rows)
+
+
+def test_roc_needs_both_labels(study):
+    assert roc_points([one for one in study.results[0].judged if one.attack]) == []
+
+
+def test_a_pdf_of_another_form_is_left_as_it_is():
+    assert canonical(b"%PDF-1.4 nothing that we know") == b"%PDF-1.4 nothing that we know"
+    cut = b"%PDF-1.7\n\n1 0 obj\n<<\n  /Type /Catalog\n>>\ntrailer\n<<\n  /Root 1 0 R\n>>"
+    assert canonical(cut) == cut
+
+
+def test_offsets_of_a_pdf_point_at_its_objects(report):
+    for file in (report / "figures").glob("*.pdf"):
+        data = file.read_bytes()
+        start = int(re.search(rb"startxref\n(\d+)", data)[1])
+        assert data[start:].startswith(b"xref\n")
+        offsets = [int(line[:10]) for line in re.findall(rb"\d{10} 00000 n", data[start:])]
+        assert len(offsets) > 5
+        for number, offset in enumerate(offsets, start=1):
+            assert data[offset:].startswith(b"%d 0 obj\n" % number)
+
+
+def test_a_folder_that_can_not_be_is_told_before_the_work(study, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(UsageError, match="it is a file"):
+        write_report(study, file)
+    with pytest.raises(UsageError, match="there is no folder"):
+        write_report(study, tmp_path / "none" / "out")

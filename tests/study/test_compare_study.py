@@ -1,0 +1,308 @@
+"""A study from end to end on scores of a known kind."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from turnwise.errors import DetectorError, UnknownNameError, UsageError
+from turnwise.scoring import Score, TurnScores
+from turnwise.store import Run
+from turnwise.study import Example
+from turnwise.study.compare import BASELINES, Known, Material, RunData, Settings, Study, compare_material
+from turnwise.study.compare.load import strata_of
+
+Make = Callable[..., Material]
+
+
+def make_run(name: str, context: str, observer: str = "made") -> Run:
+    return Run(name, observer, "1", context, {}, {"cusum": 0.9}, "0", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def turns(F: list[float]) -> tuple[TurnScores, ...]:
+    return tuple(
+        TurnScores(turn, {"reciprocity": Score(1 - value, 0.2, value)}, length=50)
+        for turn, value in enumerate(F, start=1)
+    )
+
+
+@pytest.fixture
+def material() -> Make:
+    """Return a function that makes conversations; attacks smoulder: many turns a little raised, none that stands
+    out."""
+
+    def make(
+        effect: float = 0.25, attacks: int = 90, benign: int = 180, seed: int = 1, *, missing: int = 0
+    ) -> Material:
+        generator = random.Random(seed)
+        known, both = [], {"t": [], "h": []}
+        for number in range(attacks + benign):
+            attack = number < attacks
+            name = f"{'a' if attack else 'b'}{number}"
+            length = generator.randint(4, 7)
+            source = f"{'attacks' if attack else 'chats'} {number % 2}"
+            strata = strata_of(source, {"category": f"kind {number % 3}"}, length)
+            known.append(Known(name, f"g{number // 2}", attack, length, strata))
+            for run, rows in both.items():
+                raised = effect if attack else 0.0
+                F = [min(1.0, 0.5 * generator.random() + raised) for _ in range(length)]
+                if number % 10 == 0:
+                    F[generator.randrange(length)] = 0.9 + 0.1 * generator.random()
+                gone = run == "t" and number < missing
+                scored = turns(F) if not gone else tuple(TurnScores(turn + 1, {}) for turn in range(length))
+                rows.append(Example(name, f"g{number // 2}", attack, scored))
+        runs = (
+            RunData(make_run("t", "turn"), tuple(both["t"])),
+            RunData(make_run("h", "history"), tuple(both["h"])),
+        )
+        return Material(tuple(known), runs, 0, 0, "0" * 64)
+
+    return make
+
+
+def study(material: Material, *detectors: str, **settings: object) -> Study:
+    given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, **settings}
+    return compare_material(material, Settings(detectors=detectors, **given))  # type: ignore[arg-type]
+
+
+def test_the_baselines_are_there_unasked(material):
+    found = study(material(), "cusum:drift=0.3")
+    names = [arm.name for arm in found.arms]
+    assert names == [
+        *(f"{name}@t" for name in BASELINES),
+        *(f"{name}@h" for name in BASELINES if name != "length_only"),
+        "cusum:drift=0.3@t",
+        "cusum:drift=0.3@h",
+    ]
+    assert found.arms[found.reference].name == "any_turn@t"
+
+
+def test_a_baseline_that_is_asked_for_is_not_there_twice(material):
+    found = study(material(), "any_turn", "any_turn:threshold=0.3", "cusum")
+    assert [arm.name for arm in found.arms].count("any_turn@t") == 1
+    assert len(found.arms) == 11
+
+
+@pytest.mark.parametrize("folds", [0, 4])
+def test_no_group_crosses_and_every_threshold_comes_from_others(folds, material):
+    found = study(material(), "cusum", folds=folds)
+    group = {one.sequence_id: one.group for one in found.material.known}
+    for fold in found.folds:
+        parts = [{group[name] for name in part} for part in (fold.train, fold.calibrate, fold.test)]
+        assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
+        assert all(parts)
+    tested = sorted(name for fold in found.folds for name in fold.test)
+    assert tested == sorted(one.sequence_id for one in found.judgements[0].judged)
+    if folds:
+        assert tested == sorted(group)
+    for judgement in found.judgements:
+        for fold, known in zip(found.folds, judgement.folds, strict=True):
+            benign = sum(not one.attack for one in found.material.known if one.sequence_id in fold.calibrate)
+            assert len(known.benign) == benign
+            assert (known.flagged + 1) / (benign + 1) <= 0.05
+
+
+def test_a_planted_effect_is_found(material):
+    found = study(material(effect=0.3), "cusum:drift=0.3", "learned")
+    name = found.arms[found.chosen].name
+    test = found.test_of(name)
+    assert test.won
+    assert test.p_holm < 0.01
+    assert test.detail.recall.low > 0
+    assert test.c_count - test.b_count == pytest.approx(test.detail.recall.value * test.pairs)
+    assert name.endswith("@h")
+    assert "any_turn@t" not in found.unbeaten(name)
+    assert "length_only@t" not in found.unbeaten(name)
+
+
+def test_shuffled_labels_find_nothing(material):
+    below = 0
+    for seed in range(20):
+        found = study(
+            material(effect=0.0, attacks=70, benign=140, seed=seed),
+            "cusum:drift=0.3",
+            "slope",
+            "f_ema",
+            runs=("h",),
+        )
+        below += sum(test.p_holm < 0.05 for test in found.tests)
+    assert below <= 1
+
+
+def test_what_does_not_beat_a_baseline_is_said_not_to(material):
+    found = study(material(effect=0.0), "cusum:drift=0.3")
+    name = found.arms[found.chosen].name
+    assert "any_turn@t" in found.unbeaten(name)
+    assert any(
+        warning.startswith(f"{name} does not beat") and "any_turn@t" in warning for warning in found.warnings
+    )
+
+
+def test_missing_conversations_are_counted_and_open_the_warnings(material):
+    found = study(material(missing=60), "cusum")
+    assert "were not evaluated" in found.warnings[0]
+    result = found.results[found.reference]
+    assert result.missing.attacks.count == sum(not one.evaluated for one in result.judged) > 0
+    bounds = result.missing.recall
+    assert bounds.none_flagged.of == bounds.all_flagged.of == sum(one.attack for one in result.judged)
+    assert bounds.all_flagged.count - bounds.none_flagged.count == result.missing.attacks.count
+    test = found.test_of(found.arms[found.chosen].name)
+    assert test.pairs == bounds.evaluated.of
+
+
+def test_too_few_conversations_are_told_with_the_number_needed(material):
+    with pytest.raises(UsageError, match="at least 99 are needed"):
+        study(material(), "cusum", target_fpr=0.01)
+    with pytest.raises(UsageError, match="at least 299 are needed"):
+        study(material(), "cusum", target_fpr=0.01, guarantee="confidence")
+
+
+def test_a_guarantee_with_confidence_is_stricter(material):
+    loose, strict = (
+        study(material(), "cusum", target_fpr=0.1, guarantee=name) for name in ("expectation", "confidence")
+    )
+    assert all(b.threshold >= a.threshold for a, b in zip(loose.judgements, strict.judgements, strict=True))
+    assert strict.judgements[0].threshold > loose.judgements[0].threshold
+
+
+def test_given_thresholds_test_every_conversation(material):
+    found = study(material(), "cusum", thresholds="given")
+    assert len(found.judgements[0].judged) == 270
+    thresholds = {one.arm.name: one.threshold for one in found.judgements}
+    assert thresholds["cusum@h"] == 0.9  # the operating point of the run
+    assert thresholds["any_turn@h"] == 0.5
+    assert any("thresholds were given" in warning for warning in found.warnings)
+
+
+def test_without_detectors_the_question_is_what_context_gives(material):
+    found = study(material())
+    assert found.arms[found.chosen].name == "any_turn@h"
+    assert [(test.a, test.b) for test in found.tests] == [("any_turn@t", "any_turn@h")]
+
+
+def test_one_run_and_no_detector_leaves_nothing_to_choose(material):
+    found = study(material(), runs=("h",))
+    assert found.chosen is None
+    assert found.tests == ()
+    assert all(cell.gain is None for cell in found.cells)
+
+
+def test_a_coarse_baseline_is_not_beaten_by_being_stricter(material):
+    """``length_only`` can't stand at exactly the asked rate, so the other arm is tightened to its rate."""
+    found = study(material(effect=0.0, seed=4), "cusum:drift=0.3", target_fpr=0.15)
+    tightened = [test for test in found.tests if test.tightened]
+    assert tightened
+    assert not any(test.won for test in tightened)
+    by_name = {one.arm.name: one for one in found.judgements}
+    flagged = {by_name[test.a].benign_flagged.count - by_name[test.b].benign_flagged.count for test in tightened}
+    assert flagged != {0}
+
+
+def test_cells_add_up_and_small_ones_are_marked(material):
+    found = study(material(), "cusum:drift=0.3", small_cell=12)
+    total = found.results[found.chosen].ever.recall
+    for division in ("source", "category", "length"):
+        cells = [cell for cell in found.cells if cell.division == division]
+        assert sum(cell.recall[found.chosen].count for cell in cells) == total.count
+        assert sum(cell.recall[found.chosen].of for cell in cells) == total.of
+    assert {cell.small(12) for cell in found.cells} == {True, False}
+    assert not any(cell.division == "tactic" for cell in found.cells)  # nothing to divide by
+
+
+def test_the_checks_are_there(material):
+    found = study(material(), "cusum:drift=0.3")
+    checks = found.checks
+    assert checks.shuffles["any_turn@t"].attacks.value == 0
+    assert set(checks.lengths) == {"any_turn@t", found.arms[found.chosen].name}
+    assert {one.used_on for one in checks.left_out} == {"attacks 0", "attacks 1", "chats 0", "chats 1"}
+    assert [one.share for one in checks.noise] == [0.01, 0.05, 0.1]
+    assert checks.reordered is None
+    assert checks.panel == ()
+
+
+def test_two_observers_in_one_context_are_a_panel(material):
+    given = material()
+    runs = (*given.runs, RunData(make_run("other", "history", "another"), given.runs[1].examples))
+    panel = study(Material(given.known, runs, 0, 0, ""), "cusum", runs=("t", "h", "other")).checks.panel
+    assert [(one.first, one.second, one.component) for one in panel] == [("h", "other", name) for name in "TIF"]
+    assert panel[2].alpha.value == pytest.approx(1.0)
+
+
+def test_what_sources_tell_apart_is_warned_of(material):
+    found = study(material(), "cusum")
+    assert any(
+        "90 of 90 attacks come from data sets without a benign conversation (attacks 0, attacks 1)" in w
+        for w in found.warnings
+    )
+    assert any(w.startswith("length_only@t reads the length") for w in found.warnings)
+
+
+def test_a_group_that_a_detector_defines_is_warned_of(material):
+    given = material()
+    known = tuple(
+        Known(one.sequence_id, one.group, one.attack, one.turns, {**one.strata, "tactic": "Boundary testing"})
+        for one in given.known
+    )
+    found = study(Material(known, given.runs, 0, 0, ""), "boundary_testing", runs=("h",))
+    assert any("bears the name of the detector boundary_testing" in warning for warning in found.warnings)
+    pattern = study(given, "pattern:count(turn > 2) > 3", runs=("h",))
+    assert any("reads the length" in warning and warning.startswith("pattern") for warning in pattern.warnings)
+
+
+def test_a_file_may_have_been_tuned_on_the_same_conversations(material, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("detector: cusum\ndrift: 0.3\n")
+    found = study(material(), str(file))
+    assert found.arms[-1].name == "mine.yaml@h"
+    assert any("mine.yaml comes from a file" in warning for warning in found.warnings)
+
+
+def test_the_first_turn_that_gives_attacks_away_is_warned_of(material):
+    given = material()
+    examples = tuple(
+        Example(one.sequence_id, one.group, one.attack, turns([0.95 if one.attack else 0.1, 0.1, 0.1, 0.1]))
+        for one in given.runs[0].examples
+    )
+    found = study(
+        Material(given.known, (RunData(make_run("t", "turn"), examples),), 0, 0, ""), "cusum", runs=("t",)
+    )
+    assert any("first_turn@t catches 100.0 %" in warning for warning in found.warnings)
+
+
+def test_the_same_seed_gives_the_same_study_and_another_another(material):
+    one, same, other = (study(material(), "cusum:drift=0.3", seed=seed) for seed in (3, 3, 4))
+    assert (one.folds, one.results, one.tests, one.cells) == (same.folds, same.results, same.tests, same.cells)
+    assert one.checks == same.checks
+    assert one.folds != other.folds
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"target_fpr": 1.0}, UsageError, "target fpr must lie in"),
+        ({"confidence": 0.0}, UsageError, "confidence must lie in"),
+        ({"folds": 1}, UsageError, "at least 2"),
+        ({"runs": ()}, UsageError, "at least one run"),
+        ({"thresholds": "givn"}, UnknownNameError, "did you mean 'given'"),
+        ({"guarantee": "sure"}, UnknownNameError, "unknown guarantee"),
+        ({"replicates": 0}, UsageError, "at least 1"),
+        ({"detectors": ("cusun",)}, UnknownNameError, "did you mean 'cusum'"),
+        ({"detectors": ("cusum:limit=x",)}, DetectorError, "limit"),
+    ],
+)
+def test_bad_settings_are_told(settings, error, words, material):
+    with pytest.raises(error, match=words):
+        compare_material(material(), Settings(**{"runs": ("t", "h"), "target_fpr": 0.05, **settings}))
+
+
+def test_both_labels_and_a_run_by_turn_are_needed(material):
+    given = material()
+    attacks = tuple(one for one in given.known if one.attack)
+    with pytest.raises(UsageError, match="both labels, not 90 attacks and 0 benign"):
+        study(Material(attacks, given.runs, 0, 0, ""), "cusum")
+    whole = RunData(make_run("w", "transcript"), given.runs[0].examples)
+    with pytest.raises(UsageError, match="scored turn by turn"):
+        study(Material(given.known, (whole,), 0, 0, ""), runs=("w",))
