@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from turnwise.detectors.latch import FIRED_AT
+from turnwise.detectors.latch import FIRED_AT, latch
+from turnwise.detectors.parameters import number
 from turnwise.detectors.protocol import Detector, Signal, State
 from turnwise.errors import DetectorError
 from turnwise.scoring import TurnScores
@@ -28,16 +30,54 @@ class Margins(NamedTuple):
     contributions: dict[str, float]
 
 
-def checked_members(name: str, members: Any, least: int = 1) -> tuple[Detector, ...]:
+class Combination:
+    """A detector of detectors. A subclass is a frozen dataclass with the fields ``members`` and ``limit``."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    threshold_parameter: ClassVar[str] = "limit"
+
+    if TYPE_CHECKING:
+        members: tuple[Detector, ...]
+        limit: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", checked_members(self.name, self.members))
+        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
+
+    @property
+    def threshold(self) -> float:
+        """The limit: score from which it fires."""
+        return self.limit
+
+    def with_threshold(self, value: float) -> Self:
+        """Return the same detector with another limit; the members keep theirs."""
+        detector: Any = self
+        moved: Self = replace(detector, limit=value)
+        return moved
+
+    def start(self) -> State:
+        """Return the state before the first turn."""
+        return {FIRED_AT: None, MEMBERS: [member.start() for member in self.members]}
+
+    def decide(
+        self, state: State, turn: int, score: float, contributions: Mapping[str, float], reason: str
+    ) -> Signal:
+        """Return the signal of a turn: it fires from the limit."""
+        active = score >= self.limit
+        return latch(state, turn, score, active=active, contributions=contributions, reason=reason)
+
+
+def checked_members(name: str, members: Any) -> tuple[Detector, ...]:
     """Return the members of a combination, checked.
 
     Args:
         name: name of the combination, for the message.
         members: what was given.
-        least: how many are needed.
 
     Raises:
-        DetectorError: they are no detectors, or too few.
+        DetectorError: they are no detectors, or there is none.
     """
     if isinstance(members, str) or not isinstance(members, Sequence):
         raise DetectorError(
@@ -46,14 +86,9 @@ def checked_members(name: str, members: Any, least: int = 1) -> tuple[Detector, 
     for member in members:
         if not all(hasattr(member, part) for part in ("start", "update", "threshold")):
             raise DetectorError(f"{name}: {member!r} in members is no detector")
-    if len(members) < least:
-        raise DetectorError(f"{name}: {len(members)} members are too few: at least {least} are needed")
+    if not members:
+        raise DetectorError(f"{name}: 0 members are too few: at least 1 is needed")
     return tuple(members)
-
-
-def start_members(members: Sequence[Detector]) -> State:
-    """Return the state of a combination before the first turn."""
-    return {FIRED_AT: None, MEMBERS: [member.start() for member in members]}
 
 
 def update_members(members: Sequence[Detector], state: State, scores: TurnScores) -> Margins:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.densities import Densities
+from turnwise.detectors.densities import Densities, checked_densities
 from turnwise.detectors.parameters import number
 from turnwise.scoring import Score, TurnScores
 
@@ -66,10 +66,7 @@ class Hmm(ByPrinciple):
         for name in ("enter", "leave", "start_bad"):
             checked = number(self.name, name, getattr(self, name), 1e-9, 1.0 - 1e-9)
             object.__setattr__(self, name, checked)
-        for name in ("benign_a", "benign_b", "attack_a", "attack_b"):
-            object.__setattr__(self, name, number(self.name, name, getattr(self, name), 0.0, above=True))
-        densities = Densities.of(self.benign_a, self.benign_b, self.attack_a, self.attack_b)
-        object.__setattr__(self, "_densities", densities)
+        object.__setattr__(self, "_densities", checked_densities(self))
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
         """Take one more F into the log odds of a principle."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
-from turnwise.detectors.combined import checked_members, reason_of, start_members, update_members
-from turnwise.detectors.latch import latch, silence
-from turnwise.detectors.parameters import count, number
+from turnwise.detectors.combined import Combination, reason_of, update_members
+from turnwise.detectors.latch import silence
+from turnwise.detectors.parameters import count
 from turnwise.detectors.protocol import Detector, Signal, State
 from turnwise.errors import DetectorError
 from turnwise.scoring import TurnScores
 
 
 @dataclass(frozen=True, slots=True)
-class KOf:
+class KOf(Combination):
     """Fires where at least k of its members would fire now.
 
     score = the k-th greatest margin, a member's score less its threshold; it fires from a margin of 0. While fewer
@@ -36,31 +36,16 @@ class KOf:
     """
 
     name: ClassVar[str] = "k_of"
-    threshold_parameter: ClassVar[str] = "limit"
 
     k: int
     members: tuple[Detector, ...]
     limit: float = 0.0
 
     def __post_init__(self) -> None:
+        Combination.__post_init__(self)
         object.__setattr__(self, "k", count(self.name, "k", self.k, 1))
-        object.__setattr__(self, "members", checked_members(self.name, self.members))
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
         if self.k > len(self.members):
             raise DetectorError(f"{self.name}: k={self.k} of {len(self.members)} members is never met; lower k")
-
-    @property
-    def threshold(self) -> float:
-        """The limit: score from which it fires."""
-        return self.limit
-
-    def with_threshold(self, value: float) -> Self:
-        """Return the same detector with another limit; the members keep theirs."""
-        return replace(self, limit=value)
-
-    def start(self) -> State:
-        """Return the state before the first turn."""
-        return start_members(self.members)
 
     def update(self, state: State, scores: TurnScores) -> Signal:
         """Take the scores of the next turn into the state and return the signal after it."""
@@ -70,11 +55,4 @@ class KOf:
         order = sorted(range(len(margins.values)), key=margins.values.__getitem__, reverse=True)[: self.k]
         score = margins.values[order[-1]]
         reason = reason_of([margins.signals[index] for index in sorted(order)], "and")
-        return latch(
-            state,
-            scores.turn,
-            score,
-            active=score >= self.limit,
-            contributions=margins.contributions,
-            reason=reason,
-        )
+        return self.decide(state, scores.turn, score, margins.contributions, reason)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.densities import Densities
+from turnwise.detectors.densities import Densities, checked_densities
 from turnwise.detectors.parameters import number
 from turnwise.scoring import Score, TurnScores
 
@@ -59,10 +59,7 @@ class Sprt(ByPrinciple):
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
         object.__setattr__(self, "lower", number(self.name, "lower", self.lower, -1e6, -1e-6))
-        for name in ("benign_a", "benign_b", "attack_a", "attack_b"):
-            object.__setattr__(self, name, number(self.name, name, getattr(self, name), 0.0, above=True))
-        densities = Densities.of(self.benign_a, self.benign_b, self.attack_a, self.attack_b)
-        object.__setattr__(self, "_densities", densities)
+        object.__setattr__(self, "_densities", checked_densities(self))
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
         """Take one more F into the log-likelihood ratio of a principle."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
-from turnwise.detectors.combined import MEMBERS, checked_members, start_members
-from turnwise.detectors.latch import latch, silence
+from turnwise.detectors.combined import MEMBERS, Combination
+from turnwise.detectors.latch import silence
 from turnwise.detectors.parameters import number
 from turnwise.detectors.protocol import Detector, Signal, State
 from turnwise.errors import DetectorError
@@ -14,7 +14,7 @@ from turnwise.scoring import TurnScores
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class Weighted(Combination):
     """Fires on a weighted sum of what its members say.
 
     score = Σ weight · score over the members that have a value; the thresholds of the members play no part. A
@@ -36,34 +36,19 @@ class Weighted:
     """
 
     name: ClassVar[str] = "weighted"
-    threshold_parameter: ClassVar[str] = "limit"
 
     members: tuple[Detector, ...]
     weights: tuple[float, ...] | None = None
     limit: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "members", checked_members(self.name, self.members))
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
+        Combination.__post_init__(self)
         if self.weights is None:
             return
         weights = tuple(number(self.name, "weights", weight, 0.0) for weight in self.weights)
         object.__setattr__(self, "weights", weights)
         if len(weights) != len(self.members):
             raise DetectorError(f"{self.name}: {len(weights)} weights for {len(self.members)} members")
-
-    @property
-    def threshold(self) -> float:
-        """The limit: score from which it fires."""
-        return self.limit
-
-    def with_threshold(self, value: float) -> Self:
-        """Return the same detector with another limit; the members keep theirs."""
-        return replace(self, limit=value)
-
-    def start(self) -> State:
-        """Return the state before the first turn."""
-        return start_members(self.members)
 
     def update(self, state: State, scores: TurnScores) -> Signal:
         """Take the scores of the next turn into the state and return the signal after it."""
@@ -83,4 +68,4 @@ class Weighted:
         active = total >= self.limit
         sign = "≥" if active else "<"
         reason = f"{' + '.join(parts)} = {total:.3f} {sign} {self.limit:.3f} at turn {scores.turn}"
-        return latch(state, scores.turn, total, active=active, contributions=contributions, reason=reason)
+        return self.decide(state, scores.turn, total, contributions, reason)
