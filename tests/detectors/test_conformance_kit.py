@@ -15,6 +15,7 @@ from turnwise.detectors.any_turn import AnyTurn
 from turnwise.detectors.checks import conversations
 from turnwise.detectors.cusum import Cusum
 from turnwise.detectors.slope import Slope
+from turnwise.detectors.trust_ema import TrustEma
 from turnwise.scoring import Score
 
 
@@ -152,9 +153,12 @@ class TakesGapsForZero(Wrapped):
         return super().update(state, replace(scores, scores={**filled, **scores.scores}))
 
 
+@dataclass(frozen=True)
 class SharesItsStateWithTheSignal(Wrapped):
+    inner: TrustEma = TrustEma()  # noqa: RUF009 - it is frozen
+
     def update(self, state, scores):
-        return replace(super().update(state, scores), contributions=state["values"])
+        return replace(super().update(state, scores), contributions=state["trust"])
 
 
 class IgnoresTheThreshold(Wrapped):
@@ -238,7 +242,7 @@ def test_it_catches_conversations_that_touch_each_other():
             return self.inner.start()
 
         def update(self, state, scores):
-            if state["values"] == {}:
+            if state["memories"] == {}:
                 self.current.clear()
             signal = super().update(state, scores)
             self.current.update(signal.contributions)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from turnwise.detectors import (
     DETECTORS,
     build_detector,
+    check_detector,
     describe_detectors,
     detector_names,
     format_spec,
@@ -147,6 +148,7 @@ def installed_plugin(tmp_path, monkeypatch):
 def test_a_detector_of_an_installed_package_is_built_by_name():
     assert {"careful", "elsewhere"} <= set(detector_names())
     assert build_detector("careful:threshold=0.75") == AnyTurn(0.75)
+    check_detector(lambda: build_detector("careful:threshold=0.75"))
     rows = {row.name: row for row in describe_detectors()}
     assert rows["careful"].summary == "Looks at single turns, carefully."
     assert rows["elsewhere"].parameters == {"level": "required", "flavour": 1.0}

@@ -187,7 +187,7 @@ def test_the_features_are_what_they_say(points, second):
         "divergence": max(F - min(F, second[turn - 1]) for turn, F in points),
         "turns": math.log1p(len(values)),
     }
-    assert got == pytest.approx(expected, abs=1e-9)
+    assert got == pytest.approx(expected, abs=1e-7)
     weights = {name: 0.5 + number for number, name in enumerate(expected)}
     odds = -1.0 + sum(weights[name] * expected[name] for name in expected)
     assert scores_of(Learned(weights, intercept=-1.0), points)[-1] == pytest.approx(
@@ -198,7 +198,7 @@ def test_the_features_are_what_they_say(points, second):
                 [TurnScores(t.turn, {"p": t.scores["p"]} if t.scores else {}) for t in turns]
             )["p"].items()
         ),
-        abs=1e-9,
+        abs=1e-7,
     )
     assert run_detector(Learned(weights, intercept=-1.0), turns).signals[-1].contributions["p"] == pytest.approx(
         odds

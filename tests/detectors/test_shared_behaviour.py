@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -69,6 +70,11 @@ NEVER_FORGET = ("peak_accumulation", "boundary_testing", "count_flags", "pattern
 
 WATCHING = [spec for spec in BY_PRINCIPLE if not spec.startswith("pattern")]
 """Those whose reason begins with the name of a principle."""
+
+THREE = ("reciprocity", "context_integrity", "third_party_harm")
+
+LARGEST_SESSION = 546
+"""Bytes of a session as JSON, see `benchmarks/sessions.py`."""
 
 FORGETTING = [spec for spec in BY_PRINCIPLE if not spec.startswith(NEVER_FORGET)]
 
@@ -210,12 +216,11 @@ def test_text_and_mapping_build_an_equal_detector(spec):
     assert build_detector(json.loads(json.dumps(to_mapping(detector)))) == detector
 
 
-@pytest.mark.parametrize("spec", SPECS)
-def test_the_state_stays_small(spec):
-    detector = build_detector(spec)
+@pytest.mark.parametrize("spec", [*BY_PRINCIPLE, "first_turn", "always", "length_only", LEARNED])
+def test_the_state_leaves_room_for_a_session_within_a_kilobyte(spec):
+    generator, detector = random.Random(1), build_detector(spec)
     state = detector.start()
-    names = ("reciprocity", "context_integrity", "third_party_harm")
-    for turn in range(1, 60):
-        scores = {name: Score(0.5, 0.2, (turn * 37 + number * 11) % 97 / 97) for number, name in enumerate(names)}
+    for turn in range(1, 100):
+        scores = {name: Score(*(generator.random() for _ in "TIF")) for name in THREE}
         detector.update(state, TurnScores(turn, scores, length=300))
-    assert len(json.dumps(state, separators=(",", ":"))) <= 1_100
+    assert len(json.dumps(state, separators=(",", ":"))) <= 1_024 - LARGEST_SESSION

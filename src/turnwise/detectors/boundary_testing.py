@@ -69,7 +69,7 @@ class BoundaryTesting(ByPrinciple):
                 f"{self.name}: window={self.window} never holds bad={self.bad} turns; widen the window"
             )
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more score into breakers, the last balance, its changes and the last marks of a principle."""
         broken, last, changes, marks = memory or (0, None, [], [])
         broken += trust_strength(score, scores.length) < 1.0

@@ -10,10 +10,7 @@ from turnwise.detectors.protocol import Signal, State
 from turnwise.scoring import Score, TurnScores
 
 MEMORIES = "memories"
-"""Key of the state under which the memory of each principle is kept."""
-
-VALUES = "values"
-"""Key of the state under which the present value of each principle is kept."""
+"""Key of the state under which the present value and the memory of each principle are kept."""
 
 
 class ByPrinciple:
@@ -47,21 +44,21 @@ class ByPrinciple:
 
     def start(self) -> State:
         """Return the state before the first turn."""
-        return {FIRED_AT: None, MEMORIES: {}, VALUES: {}}
+        return {FIRED_AT: None, MEMORIES: {}}
 
     def update(self, state: State, scores: TurnScores) -> Signal:
         """Take the scores of the next turn into the state and return the signal after it."""
-        memories: dict[str, Any] = state[MEMORIES]
-        values: dict[str, float] = state[VALUES]
+        memories: dict[str, list[Any]] = state[MEMORIES]
         for principle, score in scores.scores.items():
-            memories[principle], value = self.follow(memories.get(principle), scores, score)
-            if value is not None:
-                values[principle] = value
+            known = memories.get(principle)
+            memory, value = self.follow(known[1] if known else None, scores, score)
+            memories[principle] = [value, memory]
+        values = {principle: known[0] for principle, known in memories.items()}
         if not values:
-            return silence(state, scores.turn, self.silent_reason())
-        return judge(state, scores.turn, dict(values), self.label, self.limit)
+            return silence(state, scores.turn)
+        return judge(state, scores.turn, values, self.label, self.limit)
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more score of a principle.
 
         Args:
@@ -70,10 +67,6 @@ class ByPrinciple:
             score: the score of the principle at the turn.
 
         Returns:
-            The memory from now on, and the principle's value; None while it has none.
+            The memory from now on, and the principle's value.
         """
         raise NotImplementedError
-
-    def silent_reason(self) -> str:
-        """Return why no principle has a value."""
-        return "no principle was evaluated"

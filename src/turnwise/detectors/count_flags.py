@@ -53,7 +53,7 @@ class CountFlags(ByPrinciple):
         """Return the same detector with another k."""
         return replace(self, k=value)
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Count the turn if it is flagged."""
         flagged = (memory or 0) + (int(self.flag <= score.F))
         return flagged, float(flagged)

@@ -49,7 +49,7 @@ class Cusum(ByPrinciple):
         object.__setattr__(self, "drift", number(self.name, "drift", self.drift, 0.0, 1.0))
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, 0.0, never=True))
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the sum of a principle."""
         total = max(0.0, (memory or 0.0) + score.F - self.drift)
         return total, total

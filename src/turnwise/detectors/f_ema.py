@@ -59,7 +59,7 @@ class FEma(ByPrinciple):
         if math.isinf(self.level) and math.isinf(self.slope_limit):
             raise DetectorError(f"{self.name}: level and slope_limit are both infinite, so nothing could fire")
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the average of a principle."""
         if memory is None:
             return score.F, score.F / self.level

@@ -40,7 +40,7 @@ class FirstTurn(ByPrinciple):
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, 0.0, never=True))
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Keep the first F of a principle."""
         first = score.F if memory is None else memory
         return first, first

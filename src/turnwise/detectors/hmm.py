@@ -68,7 +68,7 @@ class Hmm(ByPrinciple):
             object.__setattr__(self, name, checked)
         object.__setattr__(self, "_densities", checked_densities(self))
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the log odds of a principle."""
         bad = self.start_bad if memory is None else 1.0 / (1.0 + math.exp(min(-memory, _LARGEST)))
         predicted = bad * (1.0 - self.leave) + (1.0 - bad) * self.enter

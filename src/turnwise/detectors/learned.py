@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +18,9 @@ FEATURES = ("peak", "mean", "last", "slope", "streak", "cusum", "volatility", "d
 
 OPTIONAL_FEATURES = ("turns",)
 """What it looks at only where a weight is given: it tells attacks of a data set by their length."""
+
+DIGITS = 9
+"""Decimals that are kept of F and its sums between turns, so that the state stays small."""
 
 STREAK_F = 0.5
 """F from which a turn belongs to a streak."""
@@ -75,11 +78,11 @@ class Learned(ByPrinciple):
         object.__setattr__(self, "intercept", number(self.name, "intercept", self.intercept))
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the features of a principle."""
         remembered, features = follow_features(memory, scores, score)
         odds = self.intercept + math.fsum(weight * features[name] for name, weight in self.weights.items())
-        return remembered, odds
+        return remembered, round(odds, DIGITS)
 
 
 def features_of(turns: Iterable[TurnScores]) -> dict[str, dict[str, float]]:
@@ -115,17 +118,11 @@ def follow_features(memory: Any, scores: TurnScores, score: Score) -> tuple[list
         score: the score of the principle at the turn.
     """
     F, turn = score.F, scores.turn
-    sums, peak, last, streak, longest, cusum, moved, divergence, last_turn = memory or (
-        NO_POINTS,
-        0.0,
-        F,
-        0,
-        0,
-        0.0,
-        0.0,
-        0.0,
-        turn - 1,
-    )
+    sums: Sequence[float] = NO_POINTS
+    peak, last, cusum, moved, divergence, streak, longest, last_turn = 0.0, F, 0.0, 0.0, 0.0, 0, 0, turn - 1
+    if memory is not None:
+        sums = memory[:5]
+        peak, last, cusum, moved, divergence, streak, longest, last_turn = memory[5:]
     sums = added(sums, turn, F)
     n = sums[0]
     peak = max(peak, F)
@@ -146,4 +143,7 @@ def follow_features(memory: Any, scores: TurnScores, score: Score) -> tuple[list
         "divergence": divergence,
         "turns": math.log1p(n),
     }
-    return [sums, peak, F, streak, longest, cusum, moved, divergence, turn], features
+    n, mean_t, mean_F, tt, tF = sums
+    kept = [n, mean_t, round(mean_F, DIGITS + 3), tt, round(tF, DIGITS)]
+    rounded = (round(value, DIGITS) for value in (peak, F, cusum, moved, divergence))
+    return [*kept, *rounded, streak, longest, turn], features

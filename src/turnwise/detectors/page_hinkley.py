@@ -50,7 +50,7 @@ class PageHinkley(ByPrinciple):
         object.__setattr__(self, "drift", number(self.name, "drift", self.drift, 0.0))
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, 0.0, never=True))
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into count, mean, sum and least sum of a principle."""
         n, mean, total, least = memory or (0, 0.0, 0.0, 0.0)
         n += 1

@@ -57,7 +57,7 @@ class PeakAccumulation(ByPrinciple):
         object.__setattr__(self, "rise", number(self.name, "rise", self.rise, 0.0))
         object.__setattr__(self, "positive", number(self.name, "positive", self.positive, 0.0, 1.0))
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into count, positive turns, peak, last F and length of the present rise."""
         n, positives, peak, last, rising = memory or (0, 0, 0.0, 0.0, 0)
         rising = rising + 1 if n and score.F - last > 0.0 else 1

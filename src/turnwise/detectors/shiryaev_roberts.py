@@ -55,7 +55,7 @@ class ShiryaevRoberts(ByPrinciple):
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
         object.__setattr__(self, "_densities", checked_densities(self))
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the log odds of a principle."""
         ratio = self._densities.log_ratio(score.F)
         odds = ratio if memory is None else ratio + _log_one_plus_exp(memory)

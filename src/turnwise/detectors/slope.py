@@ -16,6 +16,8 @@ from turnwise.scoring import TurnScores
 _SUMS = "sums"
 _POINTS = "points"
 _SLOPES = "slopes"
+_DIGITS = 9
+"""Decimals of F that a window keeps, so that the state stays small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,6 @@ class Slope:
             table[principle] = sums
             return sums
         points: list[list[float]] = state[_POINTS].setdefault(principle, [])
-        points.append([turn, F])
+        points.append([turn, round(F, _DIGITS)])
         del points[: -self.window]
         return extended(NO_POINTS, points)

@@ -61,7 +61,7 @@ class Sprt(ByPrinciple):
         object.__setattr__(self, "lower", number(self.name, "lower", self.lower, -1e6, -1e-6))
         object.__setattr__(self, "_densities", checked_densities(self))
 
-    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float | None]:
+    def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the log-likelihood ratio of a principle."""
         total: float = (memory or 0.0) + self._densities.log_ratio(score.F)
         # The value shown is that at which the test decided; what goes on is a test begun anew.
