@@ -234,7 +234,8 @@ def kills(bench: Bench) -> None:
     distinct = len(bench.asked)
     scores = summary["skipped"] + summary["evaluations"]
     bench.check("scores in the end", f"{scores}", f"{CALLS}", scores == CALLS == distinct)
-    bench.check("replies lost at a kill, at most", f"{worst}", f"{bench.jobs} in flight", worst <= bench.jobs)
+    most = bench.jobs + bench.jobs // 5  # on the wire, or on their way into the journal
+    bench.check("replies lost at a kill, at most", f"{worst}", f"{most} in flight", worst <= most)
     bench.check(
         "replies bought",
         f"{bought}, {twice} requests more than once",

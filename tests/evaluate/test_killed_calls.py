@@ -77,7 +77,8 @@ def test_a_kill_loses_only_what_is_in_flight(path: Path, make_sequence: Callable
             ((kept, requests),) = rows.execute("SELECT count(*), count(DISTINCT request_key) FROM replies")
         lost = asked.total() - kept
         assert kept == requests
-        assert 1 <= lost <= JOBS
+        # Beside the requests on the wire, a reply may be on its way into the journal in the spare thread.
+        assert 1 <= lost <= JOBS + 1
         code, out, err = evaluate(server, kill=False)
         assert (code, err) == (0, "")
     made, there = map(int, out.split())
