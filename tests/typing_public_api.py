@@ -3,28 +3,166 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from turnwise import Conversation, Evaluation, Score, Side, Trajectory, Turn, balance, trust_strength
-from turnwise.conversation import from_any
+from turnwise import patterns as language
+from turnwise.conversation import Label, from_any, from_messages, from_sharegpt, to_messages, to_sharegpt
 from turnwise.datasets import BadRecord, LoadOptions, open_dataset
-from turnwise.detectors import Detector, Signal, State, Verdict, build_detector, run_detector
-from turnwise.evaluate import Detection, Summary, calibrated, detect, evaluate, score_conversation
+from turnwise.detectors import (
+    DETECTORS,
+    Detector,
+    DetectorFactory,
+    DetectorInfo,
+    Signal,
+    State,
+    Verdict,
+    build_detector,
+    check_detector,
+    describe_detectors,
+    detector_names,
+    format_spec,
+    run_detector,
+    to_mapping,
+)
+from turnwise.evaluate import (
+    Aim,
+    Detection,
+    Progress,
+    Summary,
+    calibrated,
+    count_missing,
+    detect,
+    evaluate,
+    read_detector,
+    score_conversation,
+    works_of,
+)
 from turnwise.observers import (
+    OBSERVERS,
+    BoundsRequests,
+    CanStop,
     Context,
     ContextMode,
+    KeepsReplies,
     Observation,
     ObservationFailure,
     Observer,
     ObserverInfo,
     Request,
     Scene,
+    Workers,
     build_observer,
+    list_observers,
+)
+from turnwise.observers.llm import (
+    ChatClient,
+    ChatError,
+    ChatReply,
+    ChatRequest,
+    Endpoint,
+    Estimate,
+    FaultKind,
+    LlmObserver,
+    LlmSettings,
+    LlmState,
+    MemoryJournal,
+    Message,
+    Price,
+    PriceTable,
+    Provider,
+    ScriptedClient,
+    estimate,
+    fresh_nonce,
+    prices,
+    prompt_version,
+    providers,
+    render,
+    resolve,
+)
+from turnwise.patterns import (
+    Evaluator,
+    Expression,
+    Function,
+    Kind,
+    Library,
+    Match,
+    NamedPattern,
+    PatternValue,
+    Stream,
+    default_library,
+    load_patterns,
+    match,
+    named,
+    parse,
+    parse_expression,
+    series,
+    shipped_patterns,
+    to_text,
 )
 from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.store import Imported, Store, import_sequences
+from turnwise.sessions import (
+    DEFAULT_PRESET,
+    BoundarySettings,
+    BreakerCounts,
+    BreakerSettings,
+    BreakerState,
+    EngagementMode,
+    Evicted,
+    ExchangeCounts,
+    Friction,
+    MemoryStateStore,
+    Phase,
+    PresetInfo,
+    SessionMemory,
+    Sessions,
+    SessionSettings,
+    SessionState,
+    SessionTrajectory,
+    Stance,
+    StateStore,
+    TrajectorySettings,
+    TrustLevel,
+    assess,
+    boundary_testing,
+    direction,
+    friction,
+    is_refusal,
+    next_breaker,
+    preset,
+    presets,
+)
+from turnwise.store import (
+    Imported,
+    Journal,
+    KeptReplies,
+    Run,
+    RunTally,
+    SequenceHead,
+    Store,
+    import_sequences,
+)
+from turnwise.store.query import QueryResult
+from turnwise.study import (
+    FITTED,
+    Example,
+    Loaded,
+    Tuned,
+    fit_detector,
+    holm,
+    load_examples,
+    needed_benign,
+    split_by_group,
+    threshold_for,
+    threshold_with_confidence,
+    tune,
+)
+from turnwise.study.compare import Settings, Study, compare
+from turnwise.study.discovery import Discovery, Half, Tested, discover, halves_of, names_of, to_yaml
+from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, write_report
 
 
 def conversation() -> Conversation:
@@ -36,6 +174,7 @@ def conversation() -> Conversation:
     history: Sequence[Turn] = same.get_history(limit=1)
     messages: list[dict[str, object]] = chat.to_messages()
     assert history and messages
+    assert from_messages(to_messages(chat)) and from_sharegpt(to_sharegpt(chat))
     return chat
 
 
@@ -78,6 +217,137 @@ def plug_ins() -> tuple[Detector, Observer]:
     return ThirdPartyDetector(), ThirdPartyObserver()
 
 
+def detectors() -> str:
+    names: tuple[str, ...] = detector_names()
+    infos: tuple[DetectorInfo, ...] = describe_detectors()
+    factory: DetectorFactory = DETECTORS.get(names[0])
+    check_detector(ThirdPartyDetector)
+    mapping: dict[str, object] = to_mapping(factory())
+    read: Detector = read_detector("mine.yaml").with_threshold(0.5)
+    assert infos[0].parameters or mapping
+    return format_spec(read)
+
+
+def observers(observer: Observer) -> tuple[ObserverInfo, ...]:
+    if isinstance(observer, KeepsReplies):
+        observer = observer.with_journal(MemoryJournal())
+    if isinstance(observer, BoundsRequests):
+        observer.bound_requests(4)
+    if isinstance(observer, CanStop):
+        observer.stop("enough")
+    workers: Workers = OBSERVERS.get("local").describe().workers
+    assert workers
+    return list_observers()
+
+
+def model(principle: Principle, chat: Conversation) -> LlmObserver:
+    endpoint: Endpoint = resolve("openai/some-model", LlmSettings(repeats=3))
+    known: Mapping[str, Provider] = providers()
+    table: PriceTable = prices()
+    price: Price | None = endpoint.price
+    messages: tuple[Message, ...] = render(
+        principle, list(chat), 1, Side.PROMPT, Context.parse("history"), fresh_nonce(["a text"])
+    )
+    cost: Estimate = estimate(messages, price, max_tokens=100)
+
+    def answer(request: ChatRequest) -> ChatReply:
+        if not request.messages:
+            raise ChatError(FaultKind.SERVER, "busy", retry_after=1.0)
+        return ChatReply("{}", request.model)
+
+    client: ChatClient = ScriptedClient(answer)
+    observer = LlmObserver("openai/some-model", endpoint.settings, client=client, journal=MemoryJournal())
+    state: LlmState = observer.start(Scene("chat-1"), Context.parse("turn"))
+    assert prompt_version(principle) and known and table and cost.cost_usd is None and state.turns
+    return observer
+
+
+def patterns(turns: Sequence[TurnScores]) -> Match:
+    F: Expression = series("reciprocity").F
+    rising: Expression = (language.slope(F, window=5) > 0.1) | (language.streak(F > 0.5) >= 3)
+    rising &= language.any_(F > 0.2) & ~language.all_(series(side=Side.RESPONSE).I > 0.5)
+    rising &= language.k_of(1, language.chars() > 100, language.turn() >= 2)
+    numbers: tuple[Expression, ...] = (
+        *(language.first(F), language.last(F), language.peak(F), language.low(F), language.mean(F)),
+        *(language.at(F, 1), language.rise(F, 1, 5), language.delta(F), language.drop(F), language.volatility(F)),
+        *(language.ema(F, alpha=0.3, start=0.5), language.cusum(F, drift=0.05)),
+        *(language.count(F > 0.5), language.current_streak(F > 0.5), language.share(F > 0.5)),
+        language.turns_since(F > 0.5),
+    )
+    text: str = to_text(parse(str(rising), principles=["reciprocity"]))
+    kind: Kind = parse_expression(text).kind
+    library: Library = load_patterns("mine.yaml", behind=default_library())
+    known: tuple[NamedPattern, ...] = shipped_patterns()
+    stream: Stream = named("gradual_drift", patterns=library, limit=0.2).stream()
+    value: PatternValue = stream.update(turns[0])
+    values: tuple[PatternValue, ...] = Evaluator(rising).run(turns)
+    assert kind is Kind.CONDITION and known and numbers and value.holds and values and Function("slope")
+    return match(rising, turns)
+
+
+def sessions(turn: TurnScores) -> Stance:
+    settings: SessionSettings = preset(DEFAULT_PRESET)
+    infos: tuple[PresetInfo, ...] = presets()
+    mine = SessionSettings(
+        boundary=BoundarySettings(breakers=2),
+        trajectory=TrajectorySettings(min_turns=4),
+        breaker=BreakerSettings(attempts=1),
+    )
+
+    def evicted(session: Evicted) -> None:
+        assert session.remembered
+
+    store: StateStore = MemoryStateStore(limit=10, on_evict=evicted)
+    live = Sessions(store, lambda: datetime.now(UTC), SessionMemory(mine))
+    stance: Stance = live.take("user-1", turn, response="No.", conversation_id="chat-1")
+    state: SessionState | None = store.get("user-1")
+    assert state is not None and infos
+    breakers: BreakerCounts = state.breakers
+    exchanges: ExchangeCounts = state.exchanges
+    next_state: BreakerState = next_breaker(state.breaker, 0.1, violation=is_refusal("No."))
+    reasons: tuple[str, ...] = boundary_testing(state, settings.boundary)
+    whither: SessionTrajectory = direction(state, settings.trajectory)
+    heat: Friction = friction(state.balances)
+    phase: Phase = next_state.phase
+    mode: EngagementMode = stance.mode
+    level: TrustLevel = stance.trust_level
+    assert breakers and exchanges and reasons and whither and heat and phase and mode and level
+    return assess(state, settings, restarted=True)
+
+
+def record_of(store: Store) -> tuple[Run, RunTally]:
+    heads: Iterator[SequenceHead] = store.heads(label=Label.BENIGN)
+    groups: dict[str, str] = store.groups(ids=[head.sequence_id for head in heads])
+    journal: Journal = store.journal
+    kept: tuple[KeptReplies, ...] = journal.stats()
+    found: QueryResult = store.query("slope(F) > 0.1", "first", when="final", label=Label.ATTACK)
+    aim = Aim(builtin_principles(), Context.parse("history"), only=store.failed("first"))
+    lacking: int = count_missing(store, "first", aim)
+    assert groups and kept and found.rates and lacking and list(works_of(store, "first", aim))
+    return store.tallies()[0]
+
+
+def study(store: Store, folder: Path) -> Study:
+    loaded: Loaded = load_examples(store, "first")
+    examples: tuple[Example, ...] = loaded.examples
+    parts: dict[str, list[Example]] = split_by_group(examples, {"train": 0.5, "test": 0.5}, seed=1)
+    fitted: Detector = fit_detector(next(iter(FITTED)), parts["train"])
+    tuned: Tuned = tune("cusum", examples, target_fpr=0.05)
+    flagged: Rate = tuned.flagged_benign
+    limits: tuple[float, float] = threshold_for([0.1, 0.2], 0.5), threshold_with_confidence([0.1] * 99, 0.05)
+    found: Discovery = discover(halves_of(examples, 0)[0], max_fpr=0.02)
+    half: Half = found.held_out
+    named_patterns: dict[str, Tested] = names_of(found)
+    asked = Settings(runs=("first", "second"), detectors=("cusum",), target_fpr=0.05)
+    compared: Study = compare(store, asked)
+    files: tuple[Path, ...] = write_report(compared, folder)
+    for table in all_tables(compared):
+        assert as_csv(table) and as_latex(table) and as_markdown(table)
+    assert fitted and flagged and limits and half and named_patterns and files and holm([0.01, 0.2])
+    assert needed_benign(0.01) and to_yaml(found, "first", "local") and record(compared) and summary(compared)
+    return compared
+
+
 def bench(folder: Path) -> None:
     principles: tuple[Principle, ...] = (*builtin_principles(), load_principle(str(folder / "mine")))
     with Store(folder / "work.db", create=True) as store:
@@ -86,8 +356,9 @@ def bench(folder: Path) -> None:
             store, open_dataset("chats.jsonl", options=options), where="chats.jsonl"
         )
         errors: tuple[BadRecord, ...] = imported.errors
-        summary: Summary = evaluate(store, "first", "local", principles=principles, jobs=2)
-        made: int = summary.evaluations
+        progress: Progress = lambda done: None  # noqa: E731 - the type of a callback
+        done: Summary = evaluate(store, "first", "local", principles=principles, jobs=2, progress=progress)
+        made: int = done.evaluations
         found: Iterator[Detection] = detect(store, "first", ["cusum"])
         trajectory: Trajectory = store.trajectory("first", "chat-1")
         evaluations: tuple[Evaluation, ...] = trajectory.evaluations

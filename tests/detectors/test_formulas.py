@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from river.drift import PageHinkley as RiverPageHinkley
 from scipy import stats
@@ -34,10 +35,10 @@ def scores_of(spec, points):
     return [signals[turn - 1].score for turn, _ in points]
 
 
-def log_ratio(F):
-    F = min(max(F, 1e-3), 1 - 1e-3)
-    ratio = stats.beta.logpdf(F, *ATTACK) - stats.beta.logpdf(F, *BENIGN)
-    return min(max(ratio, -4.0), 4.0)
+def log_ratios(values):
+    inside = np.clip(values, 1e-3, 1 - 1e-3)
+    ratios = stats.beta.logpdf(inside, *ATTACK) - stats.beta.logpdf(inside, *BENIGN)
+    return np.clip(ratios, -4.0, 4.0).tolist()
 
 
 def f_ema(values, alpha=0.3, level=0.5, slope_limit=0.15):
@@ -58,28 +59,28 @@ def page_hinkley(values, drift=0.02):
 
 def shiryaev_roberts(values):
     """The sum over all turning points of the likelihood ratio of the turns since."""
-    ratios = [log_ratio(F) for F in values]
+    ratios = log_ratios(values)
     return [math.log(sum(math.exp(sum(ratios[j : k + 1])) for j in range(k + 1))) for k in range(len(values))]
 
 
 def sprt(values, lower=-2.3):
     shown, total = [], 0.0
-    for F in values:
-        total = (0.0 if total <= lower else total) + log_ratio(F)
+    for ratio in log_ratios(values):
+        total = (0.0 if total <= lower else total) + ratio
         shown.append(total)
     return shown
 
 
 def hmm(values, enter=0.05, leave=0.1, start=0.02):
     """Enumerate all paths through the two states."""
-    shown = []
-    for k in range(1, min(len(values), 6) + 1):
+    likelier, shown = [math.exp(ratio) for ratio in log_ratios(values)], []
+    for k in range(1, len(values) + 1):
         weight = {0: 0.0, 1: 0.0}
         for path in itertools.product((0, 1), repeat=k + 1):
             p = start if path[0] else 1 - start
-            for F, (before, after) in zip(values, itertools.pairwise(path), strict=False):
+            for ratio, (before, after) in zip(likelier, itertools.pairwise(path), strict=False):
                 move = (leave if after == 0 else 1 - leave) if before else (enter if after else 1 - enter)
-                p *= move * (math.exp(log_ratio(F)) if after else 1.0)
+                p *= move * (ratio if after else 1.0)
             weight[path[-1]] += p
         shown.append(math.log(weight[1] / weight[0]))
     return shown
@@ -128,6 +129,7 @@ def boundary_testing(values):
         ("never", lambda values: [0.0] * len(values)),
     ],
 )
+@settings(max_examples=60)
 @given(points=series)
 def test_the_score_is_that_of_the_formula(spec, formula, points):
     values = [F for _, F in points]

@@ -8,8 +8,8 @@ import math
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, settings
+from pattern_trees import trajectories
 
 from turnwise.detectors import (
     build_detector,
@@ -80,15 +80,6 @@ FORGETTING = [spec for spec in BY_PRINCIPLE if not spec.startswith(NEVER_FORGET)
 
 HARMLESS, BAD = 0.0, 1.0
 
-fractions = st.floats(0, 1)
-sparse_turns = st.lists(
-    st.dictionaries(
-        st.sampled_from(["reciprocity", "context_integrity", "third_party_harm"]),
-        st.builds(Score, fractions, fractions, fractions),
-    ),
-    max_size=12,
-).map(lambda rows: [TurnScores(number, scores) for number, scores in enumerate(rows, start=1)])
-
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_it_keeps_the_contract(spec):
@@ -100,22 +91,25 @@ def test_the_specs_here_name_every_detector_that_ships():
 
 
 @pytest.mark.parametrize("spec", [*BY_PRINCIPLE, "first_turn", "always", "length_only", LEARNED, JUST_ONE])
-@given(turns=sparse_turns)
+@settings(max_examples=50)
+@given(turns=trajectories())
 def test_score_is_the_highest_contribution(spec, turns):
     for signal in run_detector(build_detector(spec), turns).signals:
         assert signal.score == max(signal.contributions.values(), default=0.0)
 
 
 @pytest.mark.parametrize("spec", [*(spec for spec in WATCHING if spec != "last_turn"), "first_turn", JUST_ONE])
-@given(turns=sparse_turns)
+@settings(max_examples=50)
+@given(turns=trajectories())
 def test_it_fires_for_all_principles_when_and_where_it_first_fires_for_one(spec, turns):
     detector = build_detector(spec)
     together = run_detector(detector, turns)
     apart = [
         run_detector(
-            detector, [TurnScores(t.turn, {n: s for n, s in t.scores.items() if n == name}) for t in turns]
+            detector,
+            [dataclasses.replace(t, scores={n: s for n, s in t.scores.items() if n == name}) for t in turns],
         )
-        for name in ("reciprocity", "context_integrity", "third_party_harm")
+        for name in THREE
     ]
     first = min((verdict.turn for verdict in apart if verdict.turn is not None), default=None)
     assert together.turn == first

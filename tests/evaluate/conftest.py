@@ -56,7 +56,7 @@ def store(path: Path) -> Iterator[Store]:
         yield opened
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_sequence() -> Callable[..., Sequence]:
     """Return a function from an id and turns to a sequence; three turns, the last without a reply, by default."""
 
@@ -107,10 +107,10 @@ def observer() -> Counted:
     return Counted()
 
 
-@pytest.fixture
-def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Install the observer `probe` as a package of its own, and return the folder that it is in."""
-    folder = tmp_path / "site"
+@pytest.fixture(scope="session")
+def probe_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the observer `probe` as a package of its own, for other processes."""
+    folder = tmp_path_factory.mktemp("site")
     described = folder / "probe_observer-1.0.dist-info"
     described.mkdir(parents=True)
     shutil.copy(Path(__file__).with_name("probe_observer.py"), folder)
@@ -118,13 +118,18 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (described / "entry_points.txt").write_text(
         "[turnwise.observers]\nprobe = probe_observer:ProbeObserver\nbroken = probe_observer:Nothing\n"
     )
-    monkeypatch.syspath_prepend(str(folder))
-    # What is loaded by name stays loaded: not beyond this test.
-    monkeypatch.setattr(OBSERVERS, "_parts", dict(OBSERVERS._parts))
     return folder
 
 
 @pytest.fixture
+def probe(probe_site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install the observer `probe` in this process."""
+    monkeypatch.syspath_prepend(str(probe_site))
+    # What is loaded by name stays loaded: not beyond this test.
+    monkeypatch.setattr(OBSERVERS, "_parts", dict(OBSERVERS._parts))
+
+
+@pytest.fixture(scope="session")
 def content() -> Callable[[Path], dict[str, list[tuple[Any, ...]]]]:
     """Return a function to the content of a store: every table, without keys and times, in one order."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ def test_threads_give_what_one_thread_gives(works: list[Work]) -> None:
     assert scored("scripted:0.1,0.2", works, 4) == serial
 
 
-def test_processes_give_what_one_thread_gives(probe: Path, works: list[Work]) -> None:
+def test_processes_give_what_one_thread_gives(probe: None, works: list[Work]) -> None:
     serial = scored("probe:x", works, 1)
     assert len({given for item in serial for _, given in item.outcomes}) > SEQUENCES
     assert scored("probe:x", works, 2) == serial
@@ -69,7 +68,7 @@ def test_work_is_taken_as_it_is_needed(works: list[Work]) -> None:
 
 def test_a_worker_that_dies_is_an_error_and_the_rest_can_follow(
     store: Store,
-    probe: Path,
+    probe: None,
     make_sequence: Callable[..., Sequence],
     principles: tuple[Principle, ...],
     monkeypatch: pytest.MonkeyPatch,
@@ -87,7 +86,7 @@ def test_a_worker_that_dies_is_an_error_and_the_rest_can_follow(
 
 
 def test_what_a_worker_can_not_build_is_told_in_its_words(
-    probe: Path, works: list[Work], monkeypatch: pytest.MonkeyPatch
+    probe: None, works: list[Work], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROBE_REFUSE", str(os.getpid()))
     # An error with arguments of its own does not cross to this process as it is.
@@ -95,7 +94,7 @@ def test_what_a_worker_can_not_build_is_told_in_its_words(
         scored("probe:x", works, 2)
 
 
-def test_an_installed_package_brings_an_observer(probe: Path) -> None:
+def test_an_installed_package_brings_an_observer(probe: None) -> None:
     info = build_observer("probe:anything").info
     assert (info.name, info.version) == ("probe", "5")
     with pytest.raises(PluginError, match=r"observer 'broken' \(probe_observer:Nothing\) failed to load"):

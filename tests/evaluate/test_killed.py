@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -39,11 +40,11 @@ with Store(path) as store:
 Content = Callable[[Path], dict[str, list[tuple[Any, ...]]]]
 
 
-@pytest.fixture
-def run(probe: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+@pytest.fixture(scope="module")
+def run(probe_site: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return a function that evaluates a store in a process of its own, with what else is to be set for it."""
 
-    places = os.pathsep.join(filter(None, [str(probe), os.environ.get("PYTHONPATH")]))
+    places = os.pathsep.join(filter(None, [str(probe_site), os.environ.get("PYTHONPATH")]))
 
     def start(path: Path, jobs: int = 1, **settings: str) -> subprocess.CompletedProcess[str]:
         # The end of its output comes once every process that holds it has ended: a worker that outlived the
@@ -60,27 +61,34 @@ def run(probe: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     return start
 
 
-@pytest.fixture
-def imported(tmp_path: Path, make_sequence: Callable[..., Sequence]) -> Callable[[str], Path]:
-    """Return a function that makes a store of that name with many sequences in it."""
-
-    def make(name: str) -> Path:
-        path = tmp_path / name
-        with Store(path, create=True) as store:
-            store.add_sequences(
-                make_sequence(
-                    f"s{number:02}",
-                    *(
-                        (f"{number} says {turn}", None if turn == TURNS else "a reply")
-                        for turn in range(1, 1 + TURNS)
-                    ),
-                    label=Label.ATTACK if number % 2 else Label.BENIGN,
-                )
-                for number in range(SEQUENCES)
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory, make_sequence: Callable[..., Sequence]) -> Path:
+    """Return a store with many sequences in it and no run; no test changes it."""
+    path = tmp_path_factory.mktemp("imported") / "work.db"
+    with Store(path, create=True) as store:
+        store.add_sequences(
+            make_sequence(
+                f"s{number:02}",
+                *((f"{number} says {turn}", None if turn == TURNS else "a reply") for turn in range(1, 1 + TURNS)),
+                label=Label.ATTACK if number % 2 else Label.BENIGN,
             )
-        return path
+            for number in range(SEQUENCES)
+        )
+    return path
 
-    return make
+
+@pytest.fixture(scope="module")
+def expected(
+    run: Callable[..., subprocess.CompletedProcess[str]],
+    imported: Path,
+    content: Content,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Return what is in the store after a run that nobody disturbs."""
+    whole = Path(shutil.copy(imported, tmp_path_factory.mktemp("whole")))
+    undisturbed = run(whole)
+    assert (undisturbed.returncode, undisturbed.stderr) == (0, "")
+    return content(whole)
 
 
 @pytest.mark.parametrize(
@@ -96,15 +104,14 @@ def imported(tmp_path: Path, make_sequence: Callable[..., Sequence]) -> Callable
 )
 def test_a_killed_run_is_completed_by_the_same_command(
     run: Callable[..., subprocess.CompletedProcess[str]],
-    imported: Callable[[str], Path],
+    imported: Path,
+    expected: dict[str, list[tuple[Any, ...]]],
     content: Content,
+    tmp_path: Path,
     jobs: int,
     kill: str,
 ) -> None:
-    whole, broken = imported("whole.db"), imported("broken.db")
-    undisturbed = run(whole)
-    assert (undisturbed.returncode, undisturbed.stderr) == (0, "")
-    expected = content(whole)
+    broken = Path(shutil.copy(imported, tmp_path))
     assert len(expected["evaluations"]) > SEQUENCES * TURNS * 5
     assert len(expected["failures"]) > 10
 

@@ -190,7 +190,7 @@ def test_two_principles_of_one_name_are_refused(
 
 
 def test_a_context_that_the_observer_does_not_support_is_refused(
-    filled: Store, probe: Path, principles: Principles
+    filled: Store, probe: None, principles: Principles
 ) -> None:
     with pytest.raises(
         UsageError, match="'probe' does not support the context 'window:2'; it supports: turn, hist"

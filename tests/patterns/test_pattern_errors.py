@@ -226,15 +226,15 @@ def test_any_text_is_a_tree_or_a_pattern_error(text: str) -> None:
     read(text)
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from([*WORDS, *default_library().names()]), max_size=40), st.sampled_from(["", " "]))
 def test_any_sequence_of_words_is_a_tree_or_a_pattern_error(words: list[str], between: str) -> None:
     read(between.join(words))
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(
-    expression=st.one_of(*(trees(kind, 4, (None, "reciprocity", *ODD_NAMES)) for kind in Kind)),
+    expression=st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES)) for kind in Kind)),
     cuts=st.lists(
         st.tuples(st.integers(0, 400), st.integers(0, 5), st.sampled_from(WORDS)), min_size=1, max_size=4
     ),

@@ -22,15 +22,15 @@ PATTERNS = Library(
 )
 
 
-@settings(max_examples=700)
-@given(st.one_of(*(trees(kind, 4, (None, "reciprocity", *ODD_NAMES), LONG_NUMBERS) for kind in Kind)))
+@settings(max_examples=300)
+@given(st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES), LONG_NUMBERS) for kind in Kind)))
 def test_printing_and_parsing_undo_each_other(expression: Expression) -> None:
     text = to_text(expression)
     assert parse_expression(text) == expression
     assert to_text(parse_expression(text)) == text
 
 
-@given(x=trees(Kind.NUMBER, 2), limit=st.sampled_from(LONG_NUMBERS), inside=st.booleans())
+@given(x=trees(Kind.NUMBER, 3), limit=st.sampled_from(LONG_NUMBERS), inside=st.booleans())
 def test_named_patterns_print_and_parse_too(x: Expression, limit: float, inside: bool) -> None:
     text = f"doubt(x={x}, limit={limit!r})"
     expression = parse(f"not {text} or count({text}) > 1" if inside else text, patterns=PATTERNS)

@@ -128,7 +128,7 @@ def test_unknown_ids_are_named_with_what_is_near(store: Store, make_sequence: Ma
     store.add_sequences([make_sequence("attack_01"), make_sequence("attack_02")])
     with pytest.raises(UnknownNameError, match="unknown sequence 'atack_01'; did you mean 'attack_01'"):
         store.sequence("atack_01")
-    for read in (store.sequences, store.heads):
+    for read in (store.sequences, store.heads, store.groups):
         with pytest.raises(UnknownNameError, match="unknown sequence 'nobody'"):
             list(read(ids=["attack_01", "nobody"]))
 
@@ -155,6 +155,36 @@ def test_a_head_is_a_sequence_without_its_texts(store: Store, make_sequence: Mak
     assert list(store.heads()) == [SequenceHead("a", Label.BENIGN, "s", 2)]
 
 
+def test_groups_are_what_the_metadata_say_sequences_share(store: Store, make_sequence: MakeSequence) -> None:
+    store.add_sequences(
+        [
+            make_sequence("z", goal="open the lock", intent="other"),
+            make_sequence("a", group=7, goal="open the lock"),
+            make_sequence("b", pair="p", label=Label.BENIGN),
+            make_sequence("c", group="", intent="told"),
+            make_sequence("d", group=True, goal=None, pair=["no", "name"]),
+            make_sequence("e", theme="no key of a group"),
+        ]
+    )
+    groups = store.groups()
+    assert groups == {"z": "open the lock", "a": "7", "b": "p", "c": "told", "d": "d", "e": "e"}
+    assert list(groups) == ["z", "a", "b", "c", "d", "e"]
+    assert store.groups(label=Label.BENIGN) == {"b": "p"}
+    assert store.groups(ids=["e", "z"]) == {"z": "open the lock", "e": "e"}
+    assert store.groups(ids=[]) == {}
+
+
+def test_groups_are_read_without_any_text(
+    store: Store, make_sequence: MakeSequence, raw: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    store.add_sequences([make_sequence("a", goal="open the lock")])
+    raw("UPDATE turns SET metadata = 'no JSON'")
+    raw("UPDATE sequences SET conversation = 'no JSON'")
+    with pytest.raises(ValueError, match="Expecting value"):
+        store.sequence("a")
+    assert store.groups() == {"a": "open the lock"}
+
+
 def test_more_sequences_than_a_page_holds(path: Path, make_sequence: MakeSequence) -> None:
     names = [f"s{number:04}" for number in range(MANY)]
     with Store(path, create=True) as store:
@@ -168,6 +198,7 @@ def test_more_sequences_than_a_page_holds(path: Path, make_sequence: MakeSequenc
         # Ids in any order come back in that of the import, over the edges of pages as well.
         backwards = names[:0:-1]
         assert [head.sequence_id for head in store.heads(ids=backwards)] == names[1:]
+        assert list(store.groups(ids=backwards)) == names[1:]
         assert [sequence.sequence_id for sequence in store.sequences(ids=backwards)] == names[1:]
         assert [head.sequence_id for head in store.heads(label=Label.BENIGN)] == [names[700]]
         assert sum(head.turns for head in store.heads(label=Label.ATTACK)) == MANY - 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 from turnwise.detectors.latch import FIRED_AT, judge, silence
+from turnwise.detectors.limited import Limited
 from turnwise.detectors.protocol import Signal, State
 from turnwise.scoring import Score, TurnScores
 
@@ -13,7 +14,7 @@ MEMORIES = "memories"
 """Key of the state under which the present value and the memory of each principle are kept."""
 
 
-class ByPrinciple:
+class ByPrinciple(Limited, ABC):
     """A detector that keeps a memory for each principle and fires once the highest value reaches its limit.
 
     A subclass is a frozen dataclass with a field ``limit``; it says in `follow` what one more score does. A
@@ -25,22 +26,6 @@ class ByPrinciple:
     name: ClassVar[str]
     label: ClassVar[str]
     """What the value is called in reasons."""
-
-    threshold_parameter: ClassVar[str] = "limit"
-
-    if TYPE_CHECKING:
-        limit: float
-
-    @property
-    def threshold(self) -> float:
-        """The limit: score from which it fires."""
-        return self.limit
-
-    def with_threshold(self, value: float) -> Self:
-        """Return the same detector with another limit."""
-        detector: Any = self
-        moved: Self = replace(detector, limit=value)
-        return moved
 
     def start(self) -> State:
         """Return the state before the first turn."""
@@ -58,6 +43,7 @@ class ByPrinciple:
             return silence(state, scores.turn)
         return judge(state, scores.turn, values, self.label, self.limit)
 
+    @abstractmethod
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more score of a principle.
 
@@ -69,4 +55,3 @@ class ByPrinciple:
         Returns:
             The memory from now on, and the principle's value.
         """
-        raise NotImplementedError

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from turnwise.detectors.latch import FIRED_AT, latch
+from turnwise.detectors.limited import Limited
 from turnwise.detectors.parameters import number
 from turnwise.detectors.protocol import Detector, Signal, State
 from turnwise.errors import DetectorError
@@ -30,32 +30,22 @@ class Margins(NamedTuple):
     contributions: dict[str, float]
 
 
-class Combination:
-    """A detector of detectors. A subclass is a frozen dataclass with the fields ``members`` and ``limit``."""
+class Combination(Limited):
+    """A detector of detectors. A subclass is a frozen dataclass with the fields ``members`` and ``limit``.
+
+    Another limit leaves the members theirs.
+    """
 
     __slots__ = ()
 
     name: ClassVar[str]
-    threshold_parameter: ClassVar[str] = "limit"
 
     if TYPE_CHECKING:
         members: tuple[Detector, ...]
-        limit: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", checked_members(self.name, self.members))
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
-
-    @property
-    def threshold(self) -> float:
-        """The limit: score from which it fires."""
-        return self.limit
-
-    def with_threshold(self, value: float) -> Self:
-        """Return the same detector with another limit; the members keep theirs."""
-        detector: Any = self
-        moved: Self = replace(detector, limit=value)
-        return moved
 
     def start(self) -> State:
         """Return the state before the first turn."""

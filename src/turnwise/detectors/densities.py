@@ -1,12 +1,11 @@
-"""How likely an F is on a harmless turn and on a bad one: what likelihood-ratio detectors share."""
+"""How likely an F is on a harmless turn and on a bad one: beta densities, their ratio, and how they are fitted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from turnwise.detectors.parameters import number
 from turnwise.errors import DetectorError
 
 EDGE = 1e-3
@@ -56,23 +55,6 @@ class Densities(NamedTuple):
         on_log, on_rest, constant = self
         ratio = on_log * _log(inside) + on_rest * _log1p(-inside) + constant
         return -LARGEST if ratio < -LARGEST else LARGEST if ratio > LARGEST else ratio
-
-
-def checked_densities(detector: Any) -> Densities:
-    """Check the four parameters of a detector's densities, and return the terms.
-
-    Args:
-        detector: a frozen dataclass with the fields ``benign_a``, ``benign_b``, ``attack_a`` and ``attack_b``;
-            they become floats.
-
-    Raises:
-        DetectorError: one is no finite number above 0.
-    """
-    names = ("benign_a", "benign_b", "attack_a", "attack_b")
-    values = [number(detector.name, name, getattr(detector, name), 0.0, above=True) for name in names]
-    for name, value in zip(names, values, strict=True):
-        object.__setattr__(detector, name, value)
-    return Densities.of(*values)
 
 
 def _log_beta(a: float, b: float) -> float:

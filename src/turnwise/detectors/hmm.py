@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.densities import Densities, checked_densities
+from turnwise.detectors.likelihood_ratio import LikelihoodRatio
 from turnwise.detectors.parameters import number
 from turnwise.scoring import Score, TurnScores
 
@@ -16,7 +15,7 @@ _LARGEST = 700.0
 
 
 @dataclass(frozen=True, slots=True)
-class Hmm(ByPrinciple):
+class Hmm(LikelihoodRatio):
     """Fires when the conversation is probably in its bad state now, given all scores so far.
 
     A hidden Markov model of two states, harmless and bad, with beta densities f0 and f1 of F. p_0 = start_bad;
@@ -55,18 +54,12 @@ class Hmm(ByPrinciple):
     enter: float = 0.05
     leave: float = 0.1
     start_bad: float = 0.02
-    benign_a: float = 1.0
-    benign_b: float = 4.0
-    attack_a: float = 1.0
-    attack_b: float = 1.0
-    _densities: Densities = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
+        LikelihoodRatio.__post_init__(self)
         for name in ("enter", "leave", "start_bad"):
             checked = number(self.name, name, getattr(self, name), 1e-9, 1.0 - 1e-9)
             object.__setattr__(self, name, checked)
-        object.__setattr__(self, "_densities", checked_densities(self))
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the log odds of a principle."""

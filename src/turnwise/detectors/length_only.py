@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 from turnwise.detectors.latch import FIRED_AT, latch, silence
+from turnwise.detectors.limited import Limited
 from turnwise.detectors.parameters import count, number
 from turnwise.detectors.protocol import Signal, State
 from turnwise.errors import DetectorError
@@ -16,7 +17,7 @@ _SEEN = "seen"
 
 
 @dataclass(frozen=True, slots=True)
-class LengthOnly:
+class LengthOnly(Limited):
     """Fires on how long a conversation is, whatever is said in it.
 
     score = number of evaluated turns so far, or the characters of their prompts. Where it does well, attacks of a
@@ -39,7 +40,6 @@ class LengthOnly:
     """
 
     name: ClassVar[str] = "length_only"
-    threshold_parameter: ClassVar[str] = "limit"
 
     limit: float = 10.0
     chars: int = 0
@@ -51,15 +51,6 @@ class LengthOnly:
             raise DetectorError(
                 f"{self.name}: chars must be 0 (count turns) or 1 (count characters), not {self.chars}"
             )
-
-    @property
-    def threshold(self) -> float:
-        """The limit: score from which it fires."""
-        return self.limit
-
-    def with_threshold(self, value: float) -> Self:
-        """Return the same detector with another limit."""
-        return replace(self, limit=value)
 
     def start(self) -> State:
         """Return the state before the first turn."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from turnwise.detectors.latch import FIRED_AT, latch, silence
+from turnwise.detectors.limited import Limited
 from turnwise.detectors.parameters import number
 from turnwise.detectors.protocol import Signal, State
 from turnwise.errors import DetectorError
@@ -20,7 +21,7 @@ CERTAIN = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Limited):
     """Fires where a pattern holds: the line that found something in stored data, live.
 
     Of a condition, score = its margin, by how much it holds (see `turnwise.patterns.PatternValue`), and at a limit
@@ -47,7 +48,6 @@ class Pattern:
     """
 
     name: ClassVar[str] = "pattern"
-    threshold_parameter: ClassVar[str] = "limit"
     whole_argument: ClassVar[str] = "expression"
 
     expression: str
@@ -65,15 +65,6 @@ class Pattern:
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
         object.__setattr__(self, "_evaluator", Evaluator(tree))
         object.__setattr__(self, "_principles", () if everywhere else tuple(sorted(named)))
-
-    @property
-    def threshold(self) -> float:
-        """The limit: margin or value from which it fires."""
-        return self.limit
-
-    def with_threshold(self, value: float) -> Self:
-        """Return the same pattern with another limit."""
-        return replace(self, limit=value)
 
     def start(self) -> State:
         """Return the state before the first turn."""

@@ -180,9 +180,11 @@ def _given(detector: Detector) -> dict[str, Any]:
     """Return the parameters that are not at their default, by name."""
     if not dataclasses.is_dataclass(detector):
         return {}
+    # In the order in which the constructor takes them: those that are given by name alone come last.
+    fields = sorted(dataclasses.fields(detector), key=lambda field: field.kw_only)
     return {
         field.name: value
-        for field in dataclasses.fields(detector)
+        for field in fields
         if field.init and (value := getattr(detector, field.name)) != field.default
     }
 

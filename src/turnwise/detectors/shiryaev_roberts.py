@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.densities import Densities, checked_densities
-from turnwise.detectors.parameters import number
+from turnwise.detectors.likelihood_ratio import LikelihoodRatio
 from turnwise.scoring import Score, TurnScores
 
 
 @dataclass(frozen=True, slots=True)
-class ShiryaevRoberts(ByPrinciple):
+class ShiryaevRoberts(LikelihoodRatio):
     """Fires when it is likely that the conversation turned bad at some turn so far, whichever it was.
 
     R_k = (1 + R_{k-1}) · f1(F_k) / f0(F_k) with R_0 = 0, where f1 and f0 are beta densities of F on bad and on
@@ -43,17 +41,6 @@ class ShiryaevRoberts(ByPrinciple):
 
     name: ClassVar[str] = "shiryaev_roberts"
     label: ClassVar[str] = "log of Shiryaev-Roberts odds"
-
-    limit: float = 4.6
-    benign_a: float = 1.0
-    benign_b: float = 4.0
-    attack_a: float = 1.0
-    attack_b: float = 1.0
-    _densities: Densities = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
-        object.__setattr__(self, "_densities", checked_densities(self))
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the log odds of a principle."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 from turnwise.detectors.latch import FIRED_AT, judge, silence
+from turnwise.detectors.limited import Limited
 from turnwise.detectors.parameters import count, number
 from turnwise.detectors.protocol import Signal, State
 from turnwise.detectors.welford import NO_POINTS, added, extended
@@ -21,7 +22,7 @@ _DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Slope:
+class Slope(Limited):
     """Fires when F rises fast enough over the turns.
 
     slope = Σ(t - mean t)(F - mean F) / Σ(t - mean t)², the least-squares slope of F over turn numbers t, for
@@ -49,7 +50,6 @@ class Slope:
     """
 
     name: ClassVar[str] = "slope"
-    threshold_parameter: ClassVar[str] = "limit"
 
     limit: float = 0.1
     window: int | None = None
@@ -66,15 +66,6 @@ class Slope:
                 f"{self.name}: window={self.window} never holds min_turns={self.min_turns} turns; "
                 "widen the window or lower min_turns"
             )
-
-    @property
-    def threshold(self) -> float:
-        """The limit: score from which it fires."""
-        return self.limit
-
-    def with_threshold(self, value: float) -> Self:
-        """Return the same detector with another limit."""
-        return replace(self, limit=value)
 
     def start(self) -> State:
         """Return the state before the first turn."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.densities import Densities, checked_densities
+from turnwise.detectors.likelihood_ratio import LikelihoodRatio
 from turnwise.detectors.parameters import number
 from turnwise.scoring import Score, TurnScores
 
 
 @dataclass(frozen=True, slots=True)
-class Sprt(ByPrinciple):
+class Sprt(LikelihoodRatio):
     """Fires when the scores so far are much likelier for an attack than for a harmless conversation.
 
     L_k = L_{k-1} + log(f1(F_k) / f0(F_k)), where f1 and f0 are beta densities of F on bad and on harmless turns,
@@ -21,9 +20,6 @@ class Sprt(ByPrinciple):
     can't outweigh what comes later. Source: A. Wald, "Sequential tests of statistical hypotheses", Annals of
     Mathematical Statistics 16 (1945); his limits are log((1 - miss) / false alarm) and log(miss / (1 - false
     alarm)), 4.6 and -2.3 for 1 % and 10 %. Turns are not independent: calibrate `limit` on conversations.
-
-    ``turnwise tune`` learns the densities from a run; the defaults take a harmless F as falling off steeply and a
-    bad one as equally likely everywhere.
 
     Args:
         limit: L from which it fires; infinity never fires.
@@ -48,18 +44,11 @@ class Sprt(ByPrinciple):
     name: ClassVar[str] = "sprt"
     label: ClassVar[str] = "log-likelihood ratio"
 
-    limit: float = 4.6
     lower: float = -2.3
-    benign_a: float = 1.0
-    benign_b: float = 4.0
-    attack_a: float = 1.0
-    attack_b: float = 1.0
-    _densities: Densities = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
+        LikelihoodRatio.__post_init__(self)
         object.__setattr__(self, "lower", number(self.name, "lower", self.lower, -1e6, -1e-6))
-        object.__setattr__(self, "_densities", checked_densities(self))
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the log-likelihood ratio of a principle."""

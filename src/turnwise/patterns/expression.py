@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ MAX_DEPTH = 60
 """Levels of a tree, at most; below what Python's recursion allows by far."""
 
 
-class Expression:
+class Expression(ABC):
     """A number or a condition over the turns so far: the base of all nodes of the tree.
 
     Python's operators build trees: ``+ - * /`` and ``< <= > >=`` on numbers, ``& | ~`` on conditions. ``==``
@@ -40,9 +41,9 @@ class Expression:
     """Levels of the tree, from 1."""
 
     @property
+    @abstractmethod
     def kind(self) -> Kind:
         """Whether it is a number or a condition."""
-        raise NotImplementedError
 
     def children(self) -> tuple[Expression, ...]:
         """Return the expressions that it is made of, left to right."""

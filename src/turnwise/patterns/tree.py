@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from turnwise.conversation import Side
 from turnwise.errors import PatternError
@@ -124,22 +124,20 @@ class Negative(NumberExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic(NumberExpression):
-    """Two numbers, reckoned together.
+class _OfTwoNumbers(Expression):
+    """Two numbers with an operator between them."""
 
-    Args:
-        operator: ``+``, ``-``, ``*`` or ``/``.
-        left: a number.
-        right: a number.
-    """
+    operators: ClassVar[tuple[str, ...]]
+    noun: ClassVar[str]
+    """What an operator of the node is called in messages."""
 
-    operator: ArithmeticOperator
+    operator: str
     left: Expression
     right: Expression
 
     def __post_init__(self) -> None:
-        if self.operator not in ARITHMETIC:
-            raise PatternError(f"unknown operator {self.operator!r}: use {' '.join(ARITHMETIC)}")
+        if self.operator not in self.operators:
+            raise PatternError(f"unknown {self.noun} {self.operator!r}: use {' '.join(self.operators)}")
         require(Kind.NUMBER, self.left, self.operator)
         require(Kind.NUMBER, self.right, self.operator)
         self._measure()
@@ -150,7 +148,23 @@ class Arithmetic(NumberExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(ConditionExpression):
+class Arithmetic(_OfTwoNumbers, NumberExpression):
+    """Two numbers, reckoned together.
+
+    Args:
+        operator: ``+``, ``-``, ``*`` or ``/``.
+        left: a number.
+        right: a number.
+    """
+
+    operators: ClassVar = ARITHMETIC
+    noun: ClassVar = "operator"
+
+    operator: ArithmeticOperator
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_OfTwoNumbers, ConditionExpression):
     """Two numbers, compared.
 
     Args:
@@ -159,20 +173,10 @@ class Comparison(ConditionExpression):
         right: a number.
     """
 
+    operators: ClassVar = COMPARISONS
+    noun: ClassVar = "comparison"
+
     operator: ComparisonOperator
-    left: Expression
-    right: Expression
-
-    def __post_init__(self) -> None:
-        if self.operator not in COMPARISONS:
-            raise PatternError(f"unknown comparison {self.operator!r}: use {' '.join(COMPARISONS)}")
-        require(Kind.NUMBER, self.left, self.operator)
-        require(Kind.NUMBER, self.right, self.operator)
-        self._measure()
-
-    def children(self) -> tuple[Expression, ...]:
-        """Return both sides."""
-        return self.left, self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,17 +199,15 @@ class Not(ConditionExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class And(ConditionExpression):
-    """Conditions that hold together.
+class _Joint(ConditionExpression):
+    """Conditions with the same word between them."""
 
-    Args:
-        operands: at least two conditions.
-    """
+    word: ClassVar[str]
 
     operands: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
-        _require_conditions("and", self.operands, 2)
+        _require_conditions(self.word, self.operands, 2)
         self._measure()
 
     def children(self) -> tuple[Expression, ...]:
@@ -214,22 +216,25 @@ class And(ConditionExpression):
 
 
 @dataclass(frozen=True, slots=True)
-class Or(ConditionExpression):
+class And(_Joint):
+    """Conditions that hold together.
+
+    Args:
+        operands: at least two conditions.
+    """
+
+    word: ClassVar = "and"
+
+
+@dataclass(frozen=True, slots=True)
+class Or(_Joint):
     """Conditions of which at least one holds.
 
     Args:
         operands: at least two conditions.
     """
 
-    operands: tuple[Expression, ...]
-
-    def __post_init__(self) -> None:
-        _require_conditions("or", self.operands, 2)
-        self._measure()
-
-    def children(self) -> tuple[Expression, ...]:
-        """Return the conditions."""
-        return self.operands
+    word: ClassVar = "or"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, RowMapping, Select, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 
@@ -16,6 +17,12 @@ from turnwise.store import schema
 
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process before it says that the store is locked."""
+
+PAGE = 500
+"""Rows, or keys in a condition, that one statement deals with."""
+
+Read = Callable[[Select[Any]], list[RowMapping]]
+"""Answers a query with all its rows."""
 
 _MEMORY = ":memory:"
 

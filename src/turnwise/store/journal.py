@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, RowMapping, Select, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, or_, select, update
 
 from turnwise.errors import StoreError
 from turnwise.scoring import Reply
 from turnwise.store import schema
 from turnwise.store.call_records import read_reply, reply_row
-from turnwise.store.database import translated
+from turnwise.store.database import Read, translated
 from turnwise.store.writer import Writer
 
 _NEWEST = (  # made once: it is asked before every call, by many threads
@@ -29,10 +28,6 @@ _NEWEST = (  # made once: it is asked before every call, by many threads
     .order_by(schema.replies.c.id.desc())
     .limit(1)
 )
-
-
-Read = Callable[[Select[Any]], list[RowMapping]]
-"""Answers a query with all its rows."""
 
 
 @dataclass(frozen=True, slots=True)

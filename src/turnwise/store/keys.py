@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Table, insert, select
 from turnwise.batches import batched
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.store import schema
+from turnwise.store.database import PAGE
 
-_PAGE = 500
 _MOST = 20_000
 """Keys that are remembered at most; then remembering begins anew."""
 
@@ -54,7 +54,7 @@ class KeyLookup:
             UnknownNameError: there is no row of one of the names.
         """
         found = {name: key for name in names if (key := self._known.get((table.name, name))) is not None}
-        for some in batched(names - found.keys(), _PAGE):
+        for some in batched(names - found.keys(), PAGE):
             rows = self._connection.execute(select(table.c[column], table.c.id).where(table.c[column].in_(some)))
             found.update((row[0], row[1]) for row in rows)
         for name in names:

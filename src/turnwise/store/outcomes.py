@@ -14,10 +14,9 @@ from turnwise.errors import UsageError
 from turnwise.scoring import Call, Evaluation, Failure, Reply
 from turnwise.store import schema
 from turnwise.store.call_records import OF_REPLY, call_row, reply_row
+from turnwise.store.database import PAGE
 from turnwise.store.keys import KeyLookup, inserted
 from turnwise.store.records import outcome_row, storable
-
-_PAGE = 500
 
 Outcome = Evaluation | Failure
 
@@ -78,7 +77,7 @@ def calls_of(table: Table, keys: Collection[int]) -> Iterator[Select[Any]]:
     column = calls.c.failure if table is schema.failures else calls.c.evaluation
     of_reply = [replies.c[name].label(OF_REPLY + name) for name in Reply.__slots__]
     query = select(calls, column.label("outcome"), *of_reply).outerjoin(replies, replies.c.id == calls.c.reply)
-    for some in batched(keys, _PAGE):
+    for some in batched(keys, PAGE):
         yield query.where(column.in_(some)).order_by(calls.c.repeat, calls.c.id)
 
 
@@ -109,7 +108,7 @@ def _reply_keys(connection: Connection, given: Sequence[Reply]) -> dict[_Identit
     table = schema.replies
     columns = [table.c[name] for name in ("id", "request_key", "repeat", "nonce", "received_at")]
     found: dict[_Identity, int] = {}
-    for some in batched(dict.fromkeys(storable(reply.request_key) for reply in given), _PAGE):
+    for some in batched(dict.fromkeys(storable(reply.request_key) for reply in given), PAGE):
         for row in connection.execute(select(*columns).where(table.c.request_key.in_(some))):
             found[_Identity(*row[1:])] = row[0]
     for reply in given:

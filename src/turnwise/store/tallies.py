@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, RowMapping, Select, Table, exists, func, literal, null, select, union_all
+from sqlalchemy import Column, Select, Table, exists, func, literal, null, select, union_all
 
 from turnwise.store import schema
-
-Read = Callable[[Select[Any]], list[RowMapping]]
-"""Answers a query with all its rows."""
+from turnwise.store.database import Read
 
 
 @dataclass(frozen=True, slots=True)

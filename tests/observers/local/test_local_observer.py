@@ -85,9 +85,8 @@ def test_an_override_violates_context_integrity(observer: LocalObserver) -> None
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4))
-def test_any_text_gives_scores_in_range(texts: list[str]) -> None:
-    observer = LocalObserver()
+@given(texts=st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=4))
+def test_any_text_gives_scores_in_range(observer: LocalObserver, texts: list[str]) -> None:
     state = start(observer)
     for number, text in enumerate(texts, start=1):
         for answer in observer.observe(state, Turn(number, text), WANTED):
@@ -293,6 +292,11 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.from_str(load_weights().tokenizer)
 
 
+@pytest.fixture(scope="module")
+def encoder(tokenizer: Tokenizer) -> Encoder:
+    return Encoder(tokenizer)
+
+
 MANY = (
     CHAT,
     CHAT[:1],
@@ -328,14 +332,14 @@ def test_an_empty_prompt_among_many_is_a_gap(observer: LocalObserver) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(text=st.text(st.characters(codec="utf-8"), max_size=80))
-def test_words_are_looked_up_as_the_tokeniser_would_split_them(tokenizer: Tokenizer, text: str) -> None:
-    encoder = Encoder(tokenizer)
+def test_words_are_looked_up_as_the_tokeniser_would_split_them(
+    tokenizer: Tokenizer, encoder: Encoder, text: str
+) -> None:
     plain = normalise(text, encoder.known).text
     assert encoder.encode(text).ids == tokenizer.encode(plain, add_special_tokens=False).ids
 
 
-def test_a_long_turn_keeps_the_tokens_of_its_start_and_end(tokenizer: Tokenizer) -> None:
-    encoder = Encoder(tokenizer)
+def test_a_long_turn_keeps_the_tokens_of_its_start_and_end(encoder: Encoder) -> None:
     words = ["first", *["middle"] * 2_000, "last"]
     ids = encoder.encode(" ".join(words)).ids
     assert len(ids) == HEAD_TOKENS + TAIL_TOKENS
