@@ -3,21 +3,22 @@
     python benchmarks/study.py --data PATH_TO_DATA [--write docs] [--limit N]
 
 Commands run as processes, as a user runs them: import, evaluate in both context modes, tune, calibrate, compare.
-What `tune` and `calibrate` write is not used by `compare`, which fits and calibrates on splits of its own: else it
-would test on what it was fitted on. With --write, results.md and its figures are written to that folder. --limit
-takes the first conversations of each file alone, to try the script.
+`tune` searches inside the conversations that `compare` trains on, so that what it writes may be compared on the
+others. With --write, results.md and its figures are written to that folder. --limit takes the first conversations
+of each file alone, to try the script.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,28 +33,40 @@ SETS = (
     "mtrag_un_human",
     "mt_bench",
 )
-DETECTORS = (
-    "cusum",
-    "page_hinkley",
-    "slope",
-    "trust_ema",
-    "f_ema",
-    "peak_accumulation",
-    "learned",
-    "sprt",
-    "shiryaev_roberts",
-    "hmm",
-)
-"""Beside the five baselines, which are there anyway; the last four are fitted on the train part."""
+TUNED = ("cusum", "trust_ema", "f_ema", "slope", "page_hinkley", "peak_accumulation", "hmm")
+"""Searched for on the run with the history, inside the train part."""
+
+AS_THEY_ARE = ("cusum", "learned", "sprt", "shiryaev_roberts")
+"""Beside the five baselines, which are there anyway; all but the first are fitted on the train part."""
 
 MOST_SECONDS = 300.0
 LEAST_CONVERSATIONS = 2400
 LEAST_DETECTORS = 12
 TARGET_FPR = "0.01"
-EXPECTED = {"stateless": "under 30 %", "temporal": "over 80 %"}
+STATELESS_BELOW, TEMPORAL_ABOVE = 0.3, 0.8
+"""Recalls that the specification expects."""
+
+LEVEL = 0.05
 SHOWN = {"safemt_attack600": "Attack_600", "auto_mt_transcripts": "automated transcripts"}
+BESIDE = ("any_turn", "last_turn", "first_turn")
+"""Baselines that stand beside the headline, on the run of the detector that is followed."""
+
 FIGURES = ("recall", "roc", "survival", "gain", "courses", "shuffle", "calibration")
-TABLES = ("detectors", "by_source", "tests", "delay", "shuffle", "left_out", "splits")
+TABLES = (
+    "detectors",
+    "tests",
+    "final",
+    "by_source",
+    "by_category",
+    "by_length",
+    "delay",
+    "further",
+    "shuffle",
+    "lengths",
+    "left_out",
+    "label_noise",
+    "splits",
+)
 
 Steps = dict[str, float]
 
@@ -64,20 +77,23 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with dev/*.jsonl")
     parser.add_argument("--limit", type=int, default=0, help="conversations of each file; 0 for all")
     parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate")
-    parser.add_argument("--folds", type=int, default=0, help="folds of compare; 0 for one split")
+    parser.add_argument("--budget", type=int, default=100, help="trials of each search")
     parser.add_argument("--write", type=Path, help="folder for results.md and its figures")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         steps = study(arguments, folder)
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = children.ru_utime + children.ru_stime
         report = folder / "report"
         found = json.loads((report / "results.json").read_text(encoding="utf-8"))
         rows = requirements(found, steps)
         show(rows)
+        print(f"{cpu:.0f} s of CPU")
         for line in headline(found):
             print(line)
         if arguments.write is not None:
-            write(arguments.write, report, found, steps, rows)
+            write(arguments.write, report, found, steps, rows, cpu)
             print(f"wrote {arguments.write / 'results.md'}")
     raise SystemExit(not all(holds for *_, holds in rows))
 
@@ -93,11 +109,14 @@ def study(arguments: argparse.Namespace, folder: Path) -> Steps:
     for context in ("turn", "history"):
         given = ["evaluate", *store, "--run", context, "--context", context, "-j", str(arguments.jobs)]
         timed(steps, f"evaluate, context {context}", given)
-    timed(steps, "tune", ["tune", *history, "learned", "--out", str(folder / "tuned.yaml")])
+    files = [folder / f"{name}.yaml" for name in TUNED]
+    for name, file in zip(TUNED, files, strict=True):
+        searched = ["--budget", str(arguments.budget), "--target-fpr", TARGET_FPR, "--out", str(file)]
+        timed(steps, "tune", ["tune", *history, name, *searched])
     timed(steps, "calibrate", ["calibrate", *history, "cusum", "--out", str(folder / "calibrated.yaml")])
-    detectors = [part for name in DETECTORS for part in ("--detector", name)]
+    detectors = [part for name in (*map(str, files), *AS_THEY_ARE) for part in ("--detector", name)]
     asked = ["compare", *store, "--run", "turn", "--run", "history", *detectors, "--target-fpr", TARGET_FPR]
-    timed(steps, "compare", [*asked, "--folds", str(arguments.folds), "--report", str(folder / "report")])
+    timed(steps, "compare", [*asked, "--report", str(folder / "report")])
     return steps
 
 
@@ -112,10 +131,8 @@ def shortened(file: Path, folder: Path, limit: int) -> Path:
 
 def timed(steps: Steps, step: str, command: list[str]) -> None:
     """Run a command and add its seconds to a step; where it fails, say why and stop."""
-    # Small matrices on several threads wait for each other: fitting takes ten times as long.
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     began = time.perf_counter()
-    done = subprocess.run([*TURNWISE, *command], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run([*TURNWISE, *command], capture_output=True, text=True, check=False)
     steps[step] = steps.get(step, 0.0) + time.perf_counter() - began
     if done.returncode:
         raise SystemExit(f"turnwise {' '.join(command[:1])} failed: {done.stderr.strip()[-500:]}")
@@ -125,7 +142,7 @@ def requirements(found: dict[str, Any], steps: Steps) -> list[tuple[str, str, st
     """Return what must hold: name, measured, required, whether it holds."""
     seconds = sum(steps.values())
     conversations = found["data"]["conversations"]
-    detectors = len({row["name"].partition("@")[0] for row in found["detectors"]})
+    detectors = len({row["built"][0]["detector"] for row in found["detectors"]})
     return [
         ("seconds in all", f"{seconds:.0f}", f"at most {MOST_SECONDS:.0f}", seconds <= MOST_SECONDS),
         (
@@ -144,23 +161,48 @@ def show(rows: list[tuple[str, str, str, bool]]) -> None:
         print(f"{name:18} {measured:>8}  {required:18} {'' if holds else 'MISSED'}")
 
 
-def headline(found: dict[str, Any]) -> list[str]:
-    """Return stateless against temporal on each set of attacks, with what the specification expects."""
+def headline(found: dict[str, Any]) -> Iterator[str]:
+    """Yield stateless against temporal on each set of attacks, with what the specification expects."""
     names = [row["name"] for row in found["detectors"]]
-    reference, chosen = names.index(found["reference"]), names.index(found["chosen"])
-    lines = []
-    for cell in found["cells"]:
-        if cell["division"] != "source" or cell["value"] not in SHOWN or cell["gain"] is None:
-            continue
-        stateless, temporal = (percent(cell["recall"][place]) for place in (reference, chosen))
+    for cell in shown_cells(found):
+        stateless, temporal = (cell["recall"][names.index(found[which])] for which in ("reference", "chosen"))
+        below = "met" if stateless["value"] < STATELESS_BELOW else "not met"
+        above = "met" if temporal["value"] > TEMPORAL_ABOVE else "not met"
         gain = cell["gain"]
-        lines.append(
-            f"{SHOWN[cell['value']]}: stateless ({found['reference']}) {stateless}, expected "
-            f"{EXPECTED['stateless']}; temporal ({found['chosen']}) {temporal}, expected {EXPECTED['temporal']}; "
-            f"alone {gain['b_count']} to {gain['c_count']} of {gain['pairs']} attacks in {gain['groups']} groups, "
-            f"exact p = {gain['p']:.2g}"
+        if gain["p_holm"] >= LEVEL:
+            result = "A difference is not shown"
+        else:
+            result = f"Looking over time catches {'more' if gain['gain'] > 0 else 'less'}"
+        yield (
+            f"**{SHOWN[cell['value']]}.** Stateless ({found['reference']}): {percent(stateless)}; expected "
+            f"under {100 * STATELESS_BELOW:g} %, {below}. Temporal ({found['chosen']}): {percent(temporal)}; "
+            f"expected over {100 * TEMPORAL_ABOVE:g} %, {above}. {result}: {gain['c_count']} attacks caught by "
+            f"the second alone, {gain['b_count']} by the first alone, of {gain['pairs']} in {gain['groups']} "
+            f"groups; exact p = {gain['p']:.2g}, after Holm's correction over the sources {gain['p_holm']:.2g}."
         )
-    return lines
+
+
+def beside(found: dict[str, Any]) -> Iterator[str]:
+    """Yield a table of the baselines that say how much of the gain is the context's, or the style's."""
+    run = found["chosen"].rpartition("@")[2]
+    arms = [found["reference"], *(f"{name}@{run}" for name in BESIDE), found["chosen"]]
+    names = [row["name"] for row in found["detectors"]]
+    cells = list(shown_cells(found))
+    yield "| arm | " + " | ".join(f"recall on {SHOWN[cell['value']]}" for cell in cells) + " | false positives |"
+    yield "|---|" + "---:|" * (len(cells) + 1)
+    for arm in dict.fromkeys(arms):
+        place = names.index(arm)
+        row = found["detectors"][place]
+        recalls = " | ".join(percent(cell["recall"][place]) for cell in cells)
+        low, high = row["fpr_ci"]
+        yield f"| {arm} | {recalls} | {100 * row['fpr']:.1f} % [{100 * low:.1f}, {100 * high:.1f}] |"
+
+
+def shown_cells(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the cells of the sets of attacks that the headline is about."""
+    return [
+        cell for cell in found["cells"] if cell["division"] == "source" and cell["value"] in SHOWN and cell["gain"]
+    ]
 
 
 def percent(rate: dict[str, Any]) -> str:
@@ -170,7 +212,12 @@ def percent(rate: dict[str, Any]) -> str:
 
 
 def write(
-    target: Path, report: Path, found: dict[str, Any], steps: Steps, rows: list[tuple[str, str, str, bool]]
+    target: Path,
+    report: Path,
+    found: dict[str, Any],
+    steps: Steps,
+    rows: list[tuple[str, str, str, bool]],
+    cpu: float,
 ) -> None:
     """Write results.md and the figures that it shows."""
     figures = target / "results"
@@ -187,14 +234,22 @@ def write(
     lines = [
         "# Results",
         "",
-        "What `benchmarks/study.py` measured: the embedded observer on conversations by other people, none of "
-        "which it was trained on. `docs/study.md` says how such a study is made and read.",
+        "What `python benchmarks/study.py --data DATA --write docs` measured: the embedded observer on "
+        "conversations by other people, none of which it was trained on. [study.md](study.md) says how such a "
+        "study is made and read, [statistics.md](statistics.md) what the numbers rest on.",
         "",
         "## Stateless against temporal",
         "",
+        f"Every arm at a threshold that other conversations set for {100 * float(TARGET_FPR):g} % false "
+        "positives. The temporal one is the detector on the run with the history that caught most attacks inside "
+        f"the train part, cross-fitted; {len(TUNED)} were searched for there by `turnwise tune`. Expected is what "
+        "the specification hopes for. p is the larger of the exact McNemar test by conversation and by group.",
+        "",
         *(f"- {line}" for line in headline(found)),
         "",
-        "Expected is what the specification hopes for; what is measured stands beside it.",
+        "How much of that is the context's doing, and how much the first turn gives away:",
+        "",
+        *beside(found),
         "",
         opening,
         "",
@@ -207,7 +262,9 @@ def write(
             for name, measured, required, ok in rows
         ),
         "",
-        "Seconds by step: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in steps.items()) + ".",
+        "Seconds by step: "
+        + ", ".join(f"{name} {seconds:.0f}" for name, seconds in steps.items())
+        + f"; {cpu:.0f} of CPU.",
         "",
         "## Tables",
         "",

@@ -31,6 +31,7 @@ GROUPED = World()
 
 SIMULATED = (
     ("150 + 150 conversations", ALONE, "rate, Clopper-Pearson", 0.95),
+    ("150 + 150 conversations", ALONE, "F1, Clopper-Pearson", 0.95),
     ("150 + 150 conversations", ALONE, "AUC, DeLong", NEAR),
     ("150 + 150 conversations", ALONE, "AUC, DeLong plain", None),
     ("150 + 150 conversations", ALONE, "AUC difference, DeLong", NEAR),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 
@@ -11,11 +12,13 @@ import yaml
 from turnwise.patterns import load_patterns, parse
 
 
-@pytest.fixture
-def make_store(tmp_path, cli):
-    """Return a function that makes a store with a run in which F of attacks rises, as far as it is told to."""
+@pytest.fixture(scope="module")
+def make_store(tmp_path_factory, succeed):
+    """Return a function to a store with a run in which F of attacks rises, as far as told; no test changes it."""
 
+    @functools.cache
     def make(rise=0.15, attacks=50):
+        tmp_path = tmp_path_factory.mktemp("discover")
         generator = random.Random(2)
         lines, scores = [], []
         for number in range(attacks + 120):
@@ -34,10 +37,10 @@ def make_store(tmp_path, cli):
         for file, rows in (("chats.jsonl", lines), ("scores.jsonl", scores)):
             (tmp_path / file).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         path = str(tmp_path / "work.db")
-        assert cli("import", tmp_path / "chats.jsonl", "--store", path).code == 0
+        succeed("import", tmp_path / "chats.jsonl", "--store", path)
         observer = f"replay:{tmp_path / 'scores.jsonl'}"
         about = ("--store", path, "--run", "first", "--observer", observer, "--principle", "reciprocity")
-        assert cli("evaluate", *about).code == 0
+        succeed("evaluate", *about)
         return path
 
     return make

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import yaml
 
 
-@pytest.fixture
-def store(tmp_path, cli):
-    """Return a store with a run of recorded scores: attacks rise, benign conversations stay low."""
+@pytest.fixture(scope="module")
+def store(tmp_path_factory, succeed):
+    """Return a store, which no test changes, with recorded scores: attacks rise, benign conversations stay low."""
+    tmp_path = tmp_path_factory.mktemp("tune")
     lines, scores = [], []
     for number in range(160):
         attack = number < 60
@@ -32,10 +34,10 @@ def store(tmp_path, cli):
     (tmp_path / "chats.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "scores.jsonl").write_text("\n".join(scores[:-5]), encoding="utf-8")
     path = str(tmp_path / "work.db")
-    assert cli("import", tmp_path / "chats.jsonl", "--store", path).code == 0
+    succeed("import", tmp_path / "chats.jsonl", "--store", path)
     observer = f"replay:{tmp_path / 'scores.jsonl'}"
     arguments = ["--store", path, "--run", "r", "--observer", observer, "--principle", "reciprocity"]
-    assert cli("evaluate", *arguments).code == 0
+    succeed("evaluate", *arguments)
     return path
 
 
@@ -52,6 +54,41 @@ def test_a_tuned_detector_detects_from_its_file(detector, store, tmp_path, cli):
     verdicts = cli("detect", "--store", store, "--detector", out, "--json").json
     assert sum(row["fired"] for row in verdicts if row["label"] == "attack") > 50
     assert {row["detector"] for row in verdicts} == {str(out)}
+
+
+def test_parameters_are_searched_and_the_file_detects(store, tmp_path, cli):
+    out, again = tmp_path / "cusum.yaml", tmp_path / "again.yaml"
+    arguments = ["--store", store, "--detector", "cusum", "--target-fpr", "0.1", "--budget", "5"]
+    told = cli("tune", *arguments, "--out", out, "--json").json
+    assert told["detector"]["detector"] == "cusum"
+    assert told["after"]["recall"][0] >= told["before"]["recall"][0]
+    assert (told["trials"], told["seed"], told["run"]["name"]) == (5, 0, "r")
+    assert told["split"]["attacks"] + told["split"]["benign"] < 60
+    assert yaml.safe_load(out.read_text(encoding="utf-8")) == told["detector"]
+    shown = cli("tune", *arguments, "--out", again)
+    assert "5, of which number" in shown.out
+    assert "no test result" in shown.err
+    assert again.read_bytes() == out.read_bytes()
+    verdicts = cli("detect", "--store", store, "--detector", out, "--json").json
+    assert {row["detector"] for row in verdicts} == {str(out)}
+    compared = cli(
+        "compare", "--store", store, "--detector", out, "--target-fpr", "0.1", "--replicates", "10", "--json"
+    )
+    assert "cusum.yaml@r" in {row["name"] for row in compared.json["detectors"]}
+    assert not any("comes from a file" in warning for warning in compared.json["warnings"])
+
+
+def test_a_search_that_can_not_be_is_told(store, tmp_path, cli, monkeypatch):
+    learned = cli("tune", "--store", store, "--budget", "5")
+    assert learned.code == 2
+    assert "unknown detector with parameters to search 'learned'" in learned.err
+    folder = cli("tune", "--store", store, "--detector", "cusum", "--budget", "5", "--out", tmp_path)
+    assert folder.code == 2
+    assert "it is a folder" in folder.err
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    lacking = cli("tune", "--store", store, "--detector", "cusum", "--budget", "5")
+    assert lacking.code == 2
+    assert 'a study needs optuna: python -m pip install "turnwise[study]"' in lacking.err
 
 
 def test_it_says_that_this_is_no_test_result(store, cli):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,20 +30,26 @@ def turns(F: list[float]) -> tuple[TurnScores, ...]:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def material() -> Make:
     """Return a function that makes conversations; attacks smoulder: many turns a little raised, none that stands
     out."""
 
     def make(
-        effect: float = 0.25, attacks: int = 90, benign: int = 180, seed: int = 1, *, missing: int = 0
+        effect: float = 0.25,
+        attacks: int = 90,
+        benign: int = 180,
+        seed: int = 1,
+        *,
+        missing: int = 0,
+        longest: int = 7,
     ) -> Material:
         generator = random.Random(seed)
         known, both = [], {"t": [], "h": []}
         for number in range(attacks + benign):
             attack = number < attacks
             name = f"{'a' if attack else 'b'}{number}"
-            length = generator.randint(4, 7)
+            length = generator.randint(min(4, longest), longest)
             source = f"{'attacks' if attack else 'chats'} {number % 2}"
             strata = strata_of(source, {"category": f"kind {number % 3}"}, length)
             known.append(Known(name, f"g{number // 2}", attack, length, strata))
@@ -68,16 +75,21 @@ def study(material: Material, *detectors: str, **settings: object) -> Study:
     return compare_material(material, Settings(detectors=detectors, **given))  # type: ignore[arg-type]
 
 
-def test_the_baselines_are_there_unasked(material):
-    found = study(material(), "cusum:drift=0.3")
-    names = [arm.name for arm in found.arms]
+@pytest.fixture(scope="module")
+def usual(material) -> Study:
+    """Return a study that several tests look at."""
+    return study(material(), "cusum:drift=0.3")
+
+
+def test_the_baselines_are_there_unasked(usual):
+    names = [arm.name for arm in usual.arms]
     assert names == [
         *(f"{name}@t" for name in BASELINES),
         *(f"{name}@h" for name in BASELINES if name != "length_only"),
         "cusum:drift=0.3@t",
         "cusum:drift=0.3@h",
     ]
-    assert found.arms[found.reference].name == "any_turn@t"
+    assert usual.arms[usual.reference].name == "any_turn@t"
 
 
 def test_a_baseline_that_is_asked_for_is_not_there_twice(material):
@@ -87,8 +99,8 @@ def test_a_baseline_that_is_asked_for_is_not_there_twice(material):
 
 
 @pytest.mark.parametrize("folds", [0, 4])
-def test_no_group_crosses_and_every_threshold_comes_from_others(folds, material):
-    found = study(material(), "cusum", folds=folds)
+def test_no_group_crosses_and_every_threshold_comes_from_others(folds, material, usual):
+    found = study(material(), "cusum", folds=folds) if folds else usual
     group = {one.sequence_id: one.group for one in found.material.known}
     for fold in found.folds:
         parts = [{group[name] for name in part} for part in (fold.train, fold.calibrate, fold.test)]
@@ -114,6 +126,7 @@ def test_a_planted_effect_is_found(material):
     assert test.detail.recall.low > 0
     assert test.c_count - test.b_count == pytest.approx(test.detail.recall.value * test.pairs)
     assert name.endswith("@h")
+    assert found.if_missing is None
     assert "any_turn@t" not in found.unbeaten(name)
     assert "length_only@t" not in found.unbeaten(name)
 
@@ -122,11 +135,11 @@ def test_shuffled_labels_find_nothing(material):
     below = 0
     for seed in range(20):
         found = study(
-            material(effect=0.0, attacks=70, benign=140, seed=seed),
+            material(effect=0.0, attacks=45, benign=75, seed=seed, longest=3),
             "cusum:drift=0.3",
             "slope",
-            "f_ema",
             runs=("h",),
+            replicates=10,
         )
         below += sum(test.p_holm < 0.05 for test in found.tests)
     assert below <= 1
@@ -141,6 +154,57 @@ def test_what_does_not_beat_a_baseline_is_said_not_to(material):
     )
 
 
+def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(material):
+    """Whatever the calibrate and test conversations say: there, the other detector would be the better one."""
+    given = material(effect=0.3)
+    found = study(given, "cusum:drift=0.3", "slope", runs=("h",))
+    assert found.arms[found.chosen].name == "cusum:drift=0.3@h"
+    train = found.folds[0].train
+    assert {rate.of for rate in found.ranks.values()} == {
+        sum(o.attack for o in given.known if o.sequence_id in train)
+    }
+    flat, steep = turns([0.5] * 6), turns([0.0, 0.1, 0.3, 0.5, 0.7])
+    examples = tuple(
+        one
+        if one.sequence_id in train
+        else Example(one.sequence_id, one.group, one.attack, steep if one.attack else flat)
+        for one in given.runs[1].examples
+    )
+    moved = Material(given.known, (RunData(make_run("h", "history"), examples),), 0, 0, "")
+    other = study(moved, "cusum:drift=0.3", "slope", runs=("h",))
+    assert other.arms[other.chosen].name == "cusum:drift=0.3@h"
+    assert other.ranks == found.ranks
+    caught = {one.arm.name: one.on_calibrate.count for one in other.judgements}
+    assert caught["slope@h"] > caught["cusum:drift=0.3@h"]
+
+
+def test_verdicts_at_the_last_turn_are_tested_apart(material):
+    """Attacks that calm down: caught while they went on, forgotten at the end."""
+    given = material(effect=0.0)
+    calm = tuple(
+        Example(one.sequence_id, one.group, one.attack, turns([0.1, 0.8, 0.8, 0.8, 0.8, *[0.0] * 9]))
+        if one.attack
+        else one
+        for one in given.runs[1].examples
+    )
+    changed = Material(given.known, (given.runs[0], RunData(make_run("h", "history"), calm)), 0, 0, "")
+    found = study(changed, "cusum:drift=0.4", target_fpr=0.1)
+    assert found.test_of("cusum:drift=0.4@h").won
+    at_the_end = {test.b: test for test in found.final_tests}
+    assert set(at_the_end) == {test.b for test in found.tests if test.family == "reference"}
+    test = at_the_end["cusum:drift=0.4@h"]
+    assert not test.won
+    assert (test.family, test.a, test.pairs) == ("final", "any_turn@t", found.test_of(test.b).pairs)
+    result = found.results[found.chosen]
+    assert result.final.recall.count < result.ever.recall.count
+    first = found.judgements[found.reference]
+    if not test.tightened:
+        finals = [one.final for one in first.judged if one.attack]
+        assert test.b_count - test.c_count == sum(finals) - result.final.recall.count
+    assert test.benign.pairs == sum(not one.attack for one in first.judged)
+    assert sorted(t.p_holm for t in found.final_tests) >= sorted(max(t.p, t.p_group) for t in found.final_tests)
+
+
 def test_missing_conversations_are_counted_and_open_the_warnings(material):
     found = study(material(missing=60), "cusum")
     assert "were not evaluated" in found.warnings[0]
@@ -151,6 +215,14 @@ def test_missing_conversations_are_counted_and_open_the_warnings(material):
     assert bounds.all_flagged.count - bounds.none_flagged.count == result.missing.attacks.count
     test = found.test_of(found.arms[found.chosen].name)
     assert test.pairs == bounds.evaluated.of
+    turned = found.if_missing
+    assert turned.complete.pairs == test.pairs
+    assert turned.for_second.pairs == bounds.all_flagged.of
+    assert turned.against_second.b_count == turned.complete.b_count + sum(
+        not other.fired
+        for one, other in zip(found.judgements[0].judged, found.judgements[found.chosen].judged, strict=True)
+        if one.attack and not one.evaluated
+    )
 
 
 def test_too_few_conversations_are_told_with_the_number_needed(material):
@@ -190,6 +262,18 @@ def test_one_run_and_no_detector_leaves_nothing_to_choose(material):
     assert all(cell.gain is None for cell in found.cells)
 
 
+def test_runs_that_saw_a_window_or_the_whole_come_in_as_baselines(material):
+    given = material()
+    whole = tuple(dataclasses.replace(one, turns=one.turns[-1:]) for one in given.runs[1].examples)
+    runs = (*given.runs, RunData(make_run("last 2", "window:2"), given.runs[1].examples))
+    runs = (*runs, RunData(make_run("all", "transcript"), whole))
+    asked = Settings(("t", "h"), ("cusum:drift=0.3",), target_fpr=0.05, replicates=10)
+    found = compare_material(Material(given.known, runs, 0, 0, ""), asked, further=("last 2", "all"))
+    assert {arm.name for arm in found.arms if arm.baseline} >= {"any_turn@last 2", "any_turn@all"}
+    against = {test.a for test in found.tests if test.b == "cusum:drift=0.3@h"}
+    assert against >= {"any_turn@t", "any_turn@h", "any_turn@last 2", "any_turn@all", "length_only@t"}
+
+
 def test_a_coarse_baseline_is_not_beaten_by_being_stricter(material):
     """``length_only`` can't stand at exactly the asked rate, so the other arm is tightened to its rate."""
     found = study(material(effect=0.0, seed=4), "cusum:drift=0.3", target_fpr=0.15)
@@ -201,8 +285,8 @@ def test_a_coarse_baseline_is_not_beaten_by_being_stricter(material):
     assert flagged != {0}
 
 
-def test_cells_add_up_and_small_ones_are_marked(material):
-    found = study(material(), "cusum:drift=0.3", small_cell=12)
+def test_cells_add_up_and_small_ones_are_marked(usual):
+    found = usual
     total = found.results[found.chosen].ever.recall
     for division in ("source", "category", "length"):
         cells = [cell for cell in found.cells if cell.division == division]
@@ -212,8 +296,8 @@ def test_cells_add_up_and_small_ones_are_marked(material):
     assert not any(cell.division == "tactic" for cell in found.cells)  # nothing to divide by
 
 
-def test_the_checks_are_there(material):
-    found = study(material(), "cusum:drift=0.3")
+def test_the_checks_are_there(usual):
+    found = usual
     checks = found.checks
     assert checks.shuffles["any_turn@t"].attacks.value == 0
     assert set(checks.lengths) == {"any_turn@t", found.arms[found.chosen].name}
@@ -231,8 +315,8 @@ def test_two_observers_in_one_context_are_a_panel(material):
     assert panel[2].alpha.value == pytest.approx(1.0)
 
 
-def test_what_sources_tell_apart_is_warned_of(material):
-    found = study(material(), "cusum")
+def test_what_sources_tell_apart_is_warned_of(usual):
+    found = usual
     assert any(
         "90 of 90 attacks come from data sets without a benign conversation (attacks 0, attacks 1)" in w
         for w in found.warnings

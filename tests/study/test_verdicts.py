@@ -6,7 +6,6 @@ from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import Example
-from turnwise.study.cells import by_length, cells
 from turnwise.study.verdicts import Judged, confusion, evaluated, judge_all, matched
 
 
@@ -105,23 +104,3 @@ def test_only_what_both_evaluated_is_paired():
         matched(first, [*second, second[0]])
     with pytest.raises(UsageError, match="disagree on the label or the group of sequence 'a'"):
         matched(first, [Judged("a", "g", False, 3, 0.5)])
-
-
-def test_small_cells_say_so():
-    judged = [
-        Judged(f"a{n}", "g", True, 3 + n, 0.9, fired=True, turn=1, strata={"tactic": "praise"}) for n in range(12)
-    ]
-    judged += [Judged(f"b{n}", "g", False, 2, 0.1, strata={"tactic": "none"}) for n in range(4)]
-    judged += [Judged("gone", "g", True, 5, None, strata={"tactic": "praise"}), Judged("no", "g", True, 5, 0.1)]
-    none, praise = cells(judged, "tactic")
-    assert (praise.name, praise.recall.count, praise.recall.of, praise.small) == ("praise", 12, 12, "")
-    assert none.small == "4 benign conversations are too few for a percentage"
-    lengths = cells(judged, by_length)
-    assert [cell.name for cell in lengths] == [
-        "01 to 02 turns",
-        "03 to 05 turns",
-        "06 to 10 turns",
-        "11 to 20 turns",
-    ]
-    assert [cell.recall.of for cell in lengths] == [0, 4, 5, 4]
-    assert by_length(Judged("long", "g", True, 40, 0.1)) == "21 turns and more"

@@ -29,16 +29,14 @@ def calibrate(
     """Set a threshold whose false-positive rate is kept with confidence, or say how many chats that needs."""
     from turnwise.cli.arguments import read_run
     from turnwise.cli.output import note, print_json
-    from turnwise.cli.study import require_study
+    from turnwise.cli.study import check_file, require_study
     from turnwise.detectors import to_mapping
-    from turnwise.errors import UsageError
     from turnwise.store import Store
     from turnwise.study import load_examples
     from turnwise.study.compare.deploy import guaranteed
 
     require_study()
-    if out is not None and not out.parent.is_dir():
-        raise UsageError(f"can't write {out}: there is no folder {out.parent}")
+    check_file(out)
     with Store(store) as opened:
         known = opened.run(read_run(opened, run))
         loaded = load_examples(opened, known.name)
@@ -70,8 +68,8 @@ def calibrate(
     if found.groups < found.flagged_benign.of:
         note(
             f"the {found.flagged_benign.of} benign conversations fall into {found.groups} groups: the "
-            "guarantee takes "
-            "conversations for independent, and holds the less the more those of a group are alike"
+            "guarantee takes conversations for independent, and holds the less the more those of a group are "
+            "alike"
         )
     if out is not None:
         note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,8 +27,9 @@ def demo(
     store: Annotated[str, typer.Option(help="File that keeps the conversations and scores.")] = "turnwise-demo.db",
     json: options.Json = False,
 ) -> None:
-    """Evaluate the conversations that ship, and compare single turns with trajectories."""
-    from turnwise.cli.output import print_json
+    """Evaluate the conversations that ship, compare single turns with trajectories, and write a report."""
+    from turnwise.cli.output import note, print_json
+    from turnwise.cli.study import EXTRA, FOR_A_REPORT, is_installed
     from turnwise.datasets import examples
     from turnwise.errors import UsageError
     from turnwise.observers import build_observer
@@ -46,11 +48,36 @@ def demo(
                 f"{store} holds a demo of another version ({error}); remove the file, or name another with --store"
             ) from error
         graphs = _graphs(opened, ids)
-    seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        if not json:
+            _print(store, single, temporal, graphs, seconds)
+        able = is_installed(*FOR_A_REPORT)
+        report = _write_report(opened) if able else None
     if json:
-        print_json(_as_json(store, single, temporal, graphs, seconds))
+        print_json(_as_json(store, single, temporal, graphs, seconds, report))
+    told = (
+        f"\nA study of these examples, with tables and figures: {report}"
+        if report
+        else f"\nThe demo ends with the report of a study once this is installed:\n  {EXTRA}"
+    )
+    if json:
+        note(told.strip())
     else:
-        _print(store, single, temporal, graphs, seconds)
+        typer.echo(told)
+
+
+def _write_report(store: Store) -> Path:
+    """Write the report of a study on the examples into a folder beside the store, and return its page."""
+    from turnwise.cli.output import note
+    from turnwise.cli.study import rescorer
+    from turnwise.study.compare import Settings, compare
+    from turnwise.study.report import write_report
+
+    runs, detector = (SINGLE[0], TRAJECTORY[0]), TRAJECTORY[2]
+    note("writing the report of a study on these examples")
+    study = compare(store, Settings(runs=runs, detectors=(detector,), thresholds="given"), rescore=rescorer())
+    place = Path(store.path)
+    return write_report(study, place.with_name(f"{place.stem}-report"))[0]
 
 
 def _arm(
@@ -76,12 +103,14 @@ def _as_json(
     temporal: Sequence[Detection],
     graphs: dict[str, list[float | None]],
     seconds: float,
+    report: Path | None,
 ) -> dict[str, Any]:
     from turnwise.cli.detect import shares
     from turnwise.cli.trajectories import verdict_as_json
 
     return {
         "store": store,
+        "report": None if report is None else str(report),
         "conversations": [
             {
                 "sequence_id": one.head.sequence_id,

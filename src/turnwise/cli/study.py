@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
@@ -11,14 +12,44 @@ if TYPE_CHECKING:
     from turnwise.study.compare.reorder import Rescore
 
 
-def require_study() -> None:
-    """Check that the statistics library is there, before any work is done.
+EXTRA = 'python -m pip install "turnwise[study]"'
+"""What installs the libraries that a study needs."""
+
+FOR_A_REPORT = ("scipy", "altair", "vl_convert")
+"""Packages that a report rests on."""
+
+
+def require_study(*packages: str) -> None:
+    """Check that the statistics library is there, and what else is needed, before any work is done.
+
+    Args:
+        packages: further packages that are needed.
 
     Raises:
-        UsageError: it is not installed; the message says the command that does.
+        UsageError: one is not installed; the message says the command that does.
     """
-    if find_spec("scipy") is None:
-        raise UsageError('a study needs scipy: python -m pip install "turnwise[study]"')
+    lacking = [package for package in ("scipy", *packages) if not is_installed(package)]
+    if lacking:
+        raise UsageError(f"a study needs {', '.join(lacking)}: {EXTRA}")
+
+
+def is_installed(*packages: str) -> bool:
+    """Return whether packages can be imported, without importing them."""
+    return all(find_spec(package) is not None for package in packages)
+
+
+def check_file(file: Path | None) -> None:
+    """Check that a file can be written, before any work is done for it.
+
+    Raises:
+        UsageError: it is a folder, or the folder that it would stand in does not exist.
+    """
+    if file is None:
+        return
+    if not file.parent.is_dir():
+        raise UsageError(f"can't write {file}: there is no folder {file.parent}")
+    if file.is_dir():
+        raise UsageError(f"can't write {file}: it is a folder")
 
 
 def rescorer() -> Rescore:

@@ -10,8 +10,9 @@ import typer
 from turnwise.cli import options
 
 if TYPE_CHECKING:
-    from turnwise.store import Run
+    from turnwise.store import Run, Store
     from turnwise.study import Loaded, Tuned
+    from turnwise.study.compare.tuning import Tuning
 
 
 def tune(
@@ -19,34 +20,93 @@ def tune(
         str, typer.Option(help="A detector that is fitted (learned, sprt, shiryaev_roberts, hmm), or any other.")
     ] = "learned",
     run: options.Run = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            help="Search the parameters with that many trials, on the conversations alone that compare trains on "
+            "with the same seed. [default: no search]"
+        ),
+    ] = None,
     target_fpr: Annotated[float, typer.Option(help="Share of benign conversations that may be flagged.")] = 0.01,
-    seed: Annotated[int, typer.Option(help="Seed of the split.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="YAML file to write, for --detector of other commands.")] = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Fit a detector on a run's labelled conversations and set its threshold on benign ones kept apart."""
+    """Fit a detector, or search its parameters, on a run's labelled conversations, and set its threshold."""
     from turnwise.cli.arguments import read_run
-    from turnwise.cli.output import note, print_json
-    from turnwise.detectors import to_mapping
-    from turnwise.errors import UsageError
+    from turnwise.cli.output import note
+    from turnwise.cli.study import check_file
     from turnwise.store import Store
+
+    check_file(out)
+    with Store(store) as opened:
+        known = opened.run(read_run(opened, run))
+        if budget is None:
+            written = _fit(opened, known, detector, target_fpr, seed, json)
+        else:
+            written = _search(opened, known, detector, target_fpr, budget, seed, json)
+    if out is not None:
+        out.write_text(written, encoding="utf-8")
+        note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")
+
+
+def _search(store: Store, run: Run, detector: str, target_fpr: float, budget: int, seed: int, json: bool) -> str:
+    """Search, tell what was found, and return the file."""
+    from turnwise.cli.output import note, print_json
+    from turnwise.cli.study import require_study
+    from turnwise.detectors import to_mapping
+    from turnwise.study.compare import load_material
+    from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
+    from turnwise.study.search import check_search
+
+    require_study("optuna")
+    check_search(detector, budget)
+    material = load_material(store, [run.name])
+    note(f"{budget} trials on the training part of {len(material.known)} conversations")
+    found = tune_inside_training(material, detector, target_fpr, budget, seed)
+    if json:
+        print_json({"detector": to_mapping(found.searched.detector), **origin(found)})
+    else:
+        _print_search(found)
+    return as_file(found)
+
+
+def _print_search(found: Tuning) -> None:
+    from turnwise.cli.output import new_table, note, print_table
+    from turnwise.detectors import format_spec
+
+    searched = found.searched
+    table = new_table("", "")
+    table.add_row("detector", format_spec(searched.detector))
+    table.add_row(
+        "searched on", f"the training part: {found.attacks} attacks, {found.benign} benign conversations"
+    )
+    table.add_row("trials", f"{searched.trials}, of which number {searched.best} was best")
+    table.add_row("recall there, tuned", str(searched.after.recall))
+    table.add_row("recall there, as given", str(searched.before.recall))
+    table.add_row("false positives there, tuned", str(searched.after.false_positives))
+    print_table(table)
+    note(
+        "cross-fitted by group inside the training part, and the best of many: no test result. turnwise compare "
+        f"with --seed {found.settings.seed} on the same conversations tests it on others"
+    )
+
+
+def _fit(store: Store, run: Run, detector: str, target_fpr: float, seed: int, json: bool) -> str:
+    """Fit, set the threshold, tell what was found, and return the file."""
+    from turnwise.cli.output import print_json
+    from turnwise.detectors import to_mapping
     from turnwise.study import load_examples
     from turnwise.study import tune as tune_detector
 
-    if out is not None and not out.parent.is_dir():
-        raise UsageError(f"can't write {out}: there is no folder {out.parent}")
-    with Store(store) as opened:
-        known = opened.run(read_run(opened, run))
-        loaded = load_examples(opened, known.name)
+    loaded = load_examples(store, run.name)
     tuned = tune_detector(detector, loaded.examples, target_fpr, seed)
-    if out is not None:
-        out.write_text(_as_yaml(tuned, known, target_fpr, seed), encoding="utf-8")
     if json:
         print_json(
             {
                 "detector": to_mapping(tuned.detector),
-                "run": known.name,
+                "run": run.name,
                 "target_fpr": target_fpr,
                 "seed": seed,
                 "fitted": tuned.fitted,
@@ -58,10 +118,9 @@ def tune(
                 "not_evaluated": loaded.not_evaluated,
             }
         )
-        return
-    _print(tuned, loaded)
-    if out is not None:
-        note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")
+    else:
+        _print_fit(tuned, loaded)
+    return _as_yaml(tuned, run, target_fpr, seed)
 
 
 def _as_yaml(tuned: Tuned, run: Run, target_fpr: float, seed: int) -> str:
@@ -78,7 +137,7 @@ def _as_yaml(tuned: Tuned, run: Run, target_fpr: float, seed: int) -> str:
     return heading + yaml.safe_dump(to_mapping(tuned.detector), sort_keys=False, allow_unicode=True)
 
 
-def _print(tuned: Tuned, loaded: Loaded) -> None:
+def _print_fit(tuned: Tuned, loaded: Loaded) -> None:
     from turnwise.cli.output import new_table, note, print_table
     from turnwise.detectors import format_spec
 

@@ -89,6 +89,19 @@ def needed_benign(alpha: float, confidence: float = 0.95) -> int:
     return math.ceil(math.log(1 - confidence) / math.log(1 - alpha))
 
 
+def strictest_threshold(scores: Sequence[float]) -> float:
+    """Return a threshold just above all scores: what ranks detectors where there are too few for a rate.
+
+    Args:
+        scores: highest score of each benign conversation; none at all gives a threshold just above 0.
+
+    >>> strictest_threshold([0.25, 0.5]) > 0.5
+    True
+    """
+    highest = max(scores, default=0.0)
+    return highest + max(abs(highest), 1.0) * 1e-6
+
+
 def _check_rate(name: str, value: float) -> None:
     if not 0 < value < 1:
         raise UsageError(f"{name} must lie in (0, 1), not {value:g}")
@@ -101,4 +114,4 @@ def _above_all_but(scores: Sequence[float], count: int) -> float:
     above = [score for score in ordered if score > highest_below]
     if above:
         return (above[-1] + highest_below) / 2
-    return highest_below + max(abs(highest_below), 1.0) * 1e-6
+    return strictest_threshold(ordered)

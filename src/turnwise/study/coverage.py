@@ -14,7 +14,7 @@ from turnwise.study.auc import Scale, auc_with_interval, delong_test
 from turnwise.study.bootstrap import Method, difference, interval, resamples
 from turnwise.study.operating import false_alarms
 from turnwise.study.survival import kaplan_meier
-from turnwise.study.verdicts import Judged
+from turnwise.study.verdicts import Judged, confusion
 from turnwise.study.weighted import (
     auc_of,
     delay_of,
@@ -274,6 +274,11 @@ def _clopper_pearson(world: World, rng: np.random.Generator, replicates: int) ->
     return low, high, world.recall
 
 
+def _f1(world: World, rng: np.random.Generator, replicates: int) -> _Ends:
+    low, high = confusion(world.draw(rng)[0], final=True).f1_interval or (0.0, 1.0)
+    return low, high, world.f1
+
+
 def _kaplan_meier(world: World, rng: np.random.Generator, replicates: int) -> _Ends:
     attacks = [one for one in world.draw(rng)[0] if one.attack]
     middle = world.turns // 2
@@ -334,6 +339,7 @@ INTERVALS: Mapping[str, Callable[[World, np.random.Generator, int], _Ends]] = {
         _final(false_positive_rate_of), lambda world: world.false_positive_rate
     ),
     "precision, bootstrap": _bootstrap(_final(precision_of), lambda world: world.precision),
+    "F1, Clopper-Pearson": _f1,
     "F1, bootstrap": _bootstrap(_final(f1_of), lambda world: world.f1),
     "F1, bootstrap BCa": _bootstrap(_final(f1_of), lambda world: world.f1, "bca"),
     "recall at 5 % false positives, bootstrap": _bootstrap(_recall_at, lambda world: world.recall_at(_RATE)),

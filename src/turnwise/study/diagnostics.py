@@ -100,7 +100,11 @@ class LabelNoise:
 
 
 def order_shuffle(
-    detector: Detector, examples: Sequence[Example], rng: np.random.Generator, repeats: int = 20
+    detector: Detector,
+    examples: Sequence[Example],
+    rng: np.random.Generator,
+    repeats: int = 20,
+    replicates: int = REPLICATES,
 ) -> OrderShuffle:
     """Return the share of verdicts that change when a conversation's scores are permuted.
 
@@ -113,6 +117,7 @@ def order_shuffle(
         examples: the conversations.
         rng: the source of chance.
         repeats: permutations of each conversation, at least 1.
+        replicates: resamples of the bootstrap.
 
     Raises:
         UsageError: no permutation asked for.
@@ -142,7 +147,7 @@ def order_shuffle(
         rows = [(one.group, count) for one, count in zip(able, changed, strict=True) if one.attack is label]
         if not rows:
             return None
-        drawn = resamples([group for group, _ in rows], [label] * len(rows), rng, REPLICATES)
+        drawn = resamples([group for group, _ in rows], [label] * len(rows), rng, replicates)
         return interval(_mean_of([count / repeats for _, count in rows]), drawn)
 
     return OrderShuffle(share(True), share(False), len(able), len(examples) - len(able), repeats)
@@ -260,22 +265,28 @@ def label_noise(
         raise UsageError("label noise needs shares in [0, 1] and at least 1 draw of each")
     if len({one.attack for one in known}) != 2:
         raise UsageError("label noise needs evaluated conversations of both labels")
+    attack = np.array([one.attack for one in known])
+    fired = np.array([one.fired for one in known], dtype=float)
+    # The area from ranks, ties sharing theirs, so that all draws are one product.
+    _, place, counts = np.unique([one.score for one in known], return_inverse=True, return_counts=True)
+    ranks = (counts.cumsum() - (counts - 1) / 2)[place]
     found = []
     for share in shares:
-        rows = []
-        for _ in range(repeats):
-            wrong = rng.random(len(known)) < share
-            turned = [
-                replace(one, attack=not one.attack) if flip else one
-                for one, flip in zip(known, wrong, strict=True)
-            ]
-            counts, area = confusion(turned), _area(turned)
-            rows.append(
-                (_share(counts.recall), _share(counts.false_positive_rate), np.nan if area is None else area)
+        turned = attack ^ (rng.random((repeats, len(known))) < share)
+        attacks = turned.sum(axis=1)
+        benign = len(known) - attacks
+        flagged = turned @ fired
+        with np.errstate(invalid="ignore", divide="ignore"):  # a draw without a label has no rate
+            rows = np.column_stack(
+                [
+                    flagged / attacks,
+                    (fired.sum() - flagged) / benign,
+                    (turned @ ranks - attacks * (attacks + 1) / 2) / (attacks * benign),
+                ]
             )
         recall, fpr, auc = (
             (float(low), float(middle), float(high))
-            for low, middle, high in np.nanquantile(np.array(rows), [0.025, 0.5, 0.975], axis=0).T
+            for low, middle, high in np.nanquantile(rows, [0.025, 0.5, 0.975], axis=0).T
         )
         found.append(LabelNoise(share, recall, fpr, auc))
     return tuple(found)
@@ -321,10 +332,6 @@ def _by_stratum(judged: Sequence[Judged], key: str) -> dict[str, list[Judged]]:
 def _above(judged: Sequence[Judged], label: bool, limit: float) -> Rate:
     scores = [one.score for one in judged if one.attack is label and one.score is not None]
     return Rate(sum(score >= limit for score in scores), len(scores))
-
-
-def _share(rate: Rate) -> float:
-    return rate.count / rate.of if rate.of else float("nan")
 
 
 def _id(one: Judged) -> str:

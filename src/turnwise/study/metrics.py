@@ -124,6 +124,7 @@ def measure(
     context: str = "",
     replicates: int = REPLICATES,
     rates: Sequence[float] = RATES,
+    drawn: Resamples | None = None,
 ) -> DetectorResult:
     """Return everything a study says of one detector.
 
@@ -136,6 +137,7 @@ def measure(
         context: what the observer of that run saw.
         replicates: resamples of the bootstrap.
         rates: false-positive rates at which to give the recall, each in (0, 1).
+        drawn: resamples of the evaluated conversations, in their order, where they are there already.
 
     Raises:
         UsageError: no conversation was evaluated, or an argument out of range.
@@ -151,7 +153,8 @@ at least 99 are needed
     known = evaluated(judged)
     if not known:
         raise UsageError(f"{name}: no conversation was evaluated, so there is nothing to measure")
-    drawn = resamples([one.group for one in known], [one.attack for one in known], rng, replicates)
+    if drawn is None:
+        drawn = resamples([one.group for one in known], [one.attack for one in known], rng, replicates)
     attacks, benign = ([one.score for one in known if one.attack is label] for label in (True, False))
     areas = len(attacks) > 1 and len(benign) > 1
     ever = confusion(judged)

@@ -110,6 +110,23 @@ class Confusion:
         total = 2 * self.caught + self.missed + self.false_alarms
         return 2 * self.caught / total if total else None
 
+    @property
+    def f1_interval(self) -> tuple[float, float] | None:
+        """The exact interval of F1; None where there is no F1.
+
+        F1 = 2 J / (1 + J) rises with J, the share of caught attacks among all attacks and all flags, so that the
+        Clopper-Pearson interval of J gives it.
+
+        >>> low, high = Confusion(caught=8, missed=2, false_alarms=1, cleared=99).f1_interval
+        >>> round(low, 4), round(high, 4)
+        (0.5609, 0.9885)
+        """
+        either = self.caught + self.missed + self.false_alarms
+        if not either:
+            return None
+        low, high = Rate(self.caught, either).interval
+        return 2 * low / (1 + low), 2 * high / (1 + high)
+
 
 def judge_all(
     detector: Detector,

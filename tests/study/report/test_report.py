@@ -135,8 +135,12 @@ def test_the_record_has_configuration_hashes_seeds_versions_and_splits(study):
         one.sequence_id for one in study.material.known
     )
     assert found["chosen"] == study.arms[study.chosen].name
+    assert found["in_training"][found["chosen"]]["count"] == max(r["count"] for r in found["in_training"].values())
+    assert {test["family"] for test in found["final_tests"]} == {"final"}
+    assert found["if_missing"] is None
     row = next(row for row in found["detectors"] if row["name"] == found["chosen"])
     assert row["counts"]["caught"] + row["counts"]["missed"] == row["final"]["recall"]["of"]
+    assert row["f1"]["ci"][0] <= row["f1"]["value"] <= row["f1"]["ci"][1]
     assert row["recall_at"][1]["reason"].endswith("at least 999 are needed")
     assert row["built"][0]["detector"] in ("cusum", "f_ema")
 
@@ -192,6 +196,9 @@ def test_the_verdict_says_what_gained_how_much_and_with_which_p(study):
     )
     assert "That is a gain of +" in text
     assert "by groups" in text
+    assert "because it caught most attacks among the training conversations" in text
+    assert "Judged at the last turn alone, any_turn@t flags" in text
+    assert "The context that the observer sees does this alone: any_turn@h differs by +" in text
     assert "after Holm's correction" in text
 
 
@@ -227,8 +234,29 @@ def test_every_table_has_three_forms(report, study):
             len(table.columns) - 1
         }
     names = {table.name for table in all_tables(study)}
-    assert {"detectors", "tests", "further", "delay", "by_source", "by_category", "by_length", "shuffle"} <= names
+    assert {
+        "detectors",
+        "tests",
+        "final",
+        "further",
+        "delay",
+        "by_source",
+        "by_category",
+        "by_length",
+        "shuffle",
+    } <= names
     assert "missing" not in names
+
+
+def test_verdicts_at_the_last_turn_have_a_table_of_their_own(study):
+    table = next(table for table in all_tables(study) if table.name == "final")
+    rows = {row[0]: row for row in table.rows}
+    assert list(rows) == [arm.name for arm in study.arms]
+    test = next(test for test in study.final_tests if test.b == study.arms[study.chosen].name)
+    assert rows[test.b][3] == f"{test.b_count} : {test.c_count}"
+    assert set(rows["first_turn@t"][3:]) == {"–"}
+    counts = study.results[study.chosen].final.recall
+    assert rows[test.b][1].startswith(f"{100 * counts.count / counts.of:.1f} [")
 
 
 def test_small_cells_say_so(study):
@@ -244,6 +272,10 @@ def test_missing_conversations_have_bounds():
     table = next(table for table in all_tables(found) if table.name == "missing")
     assert {row[0].partition("@")[2] for row in table.rows} == {"h"}
     assert "not evaluated" in found.warnings[0]
+    text = " ".join(verdict(found))
+    gone = found.results[found.chosen].missing.attacks.count
+    assert f"Verdicts on {gone} attacks are missing. Had all of them gone against" in text
+    assert record(found)["if_missing"]["for_second"]["c_count"] >= gone
 
 
 def test_every_figure_of_the_study_is_there(study):

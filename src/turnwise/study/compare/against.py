@@ -15,13 +15,13 @@ from turnwise.study.compare.judging import Judgement, at_equal_rate
 from turnwise.study.compare.load import RunData
 from turnwise.study.holm import holm
 from turnwise.study.metrics import DetectorResult, PairTest
-from turnwise.study.paired import mcnemar
+from turnwise.study.paired import McNemar, mcnemar
 from turnwise.study.verdicts import Judged, matched
 
 LEVEL = 0.05
 """Level of all tests."""
 
-Family = Literal["reference", "baseline"]
+Family = Literal["reference", "baseline", "final"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Test:
     Args:
         a: name of the first arm, the one to beat.
         b: name of the second.
-        family: tests that Holm's correction takes together: against the reference, or against the other baselines.
+        family: tests that Holm's correction takes together: against the reference, against the other baselines, or
+            against the reference by the verdicts at the last turn.
         b_count: attacks that the first alone caught.
         c_count: attacks that the second alone caught.
         p: exact McNemar p-value.
@@ -40,6 +41,7 @@ class Test:
         pairs: attacks that both judged.
         tightened: whether thresholds were moved so that both flag equally many benign calibration conversations.
         detail: differences with intervals; of the first family only.
+        benign: the same test on the benign conversations; of the last family, the first has it in its detail.
     """
 
     __test__ = False  # no test case of pytest
@@ -55,6 +57,7 @@ class Test:
     pairs: int
     tightened: bool
     detail: PairTest | None = None
+    benign: McNemar | None = None
 
     @property
     def won(self) -> bool:
@@ -101,6 +104,50 @@ def run_tests(
             if baseline.arm.baseline and baseline is not first and _concerns(baseline.arm, judgements[place].arm):
                 others.append(_baseline_test(baseline, judgements[place], data, folds))
     return (*_corrected(found), *_corrected(others))
+
+
+def run_final_tests(
+    judgements: Sequence[Judgement], reference: int, data: Mapping[str, RunData], folds: Sequence[Fold]
+) -> tuple[Test, ...]:
+    """Test the verdicts at the last turn of every detector over time against those of the reference.
+
+    Thresholds are those of the tests on verdicts at any turn: set for the rate at which a live guard would flag.
+    At the last turn both flag less, each in its own measure, so benign conversations are tested as well.
+
+    Args:
+        judgements: what each arm said.
+        reference: place of the arm to beat.
+        data: runs by name.
+        folds: who was tested where.
+    """
+    found = []
+    for place, other in enumerate(judgements):
+        if place == reference or not _challenges(other.arm):
+            continue
+        first, second = at_equal_rate(judgements[reference], other, data, folds)
+        moved = first != judgements[reference].judged or second != other.judged
+        attacks, benign = (_at_the_end(first, second, label) for label in (True, False))
+        found.append(
+            Test(
+                judgements[reference].arm.name,
+                other.arm.name,
+                "final",
+                attacks.b_count,
+                attacks.c_count,
+                attacks.p,
+                attacks.p_group,
+                attacks.p,
+                attacks.pairs,
+                moved,
+                benign=benign,
+            )
+        )
+    return tuple(_corrected(found))
+
+
+def _at_the_end(first: Sequence[Judged], second: Sequence[Judged], label: bool) -> McNemar:
+    pairs = [(a, b) for a, b in matched(first, second) if a.attack is label]
+    return mcnemar([a.final for a, _ in pairs], [b.final for _, b in pairs], [a.group for a, _ in pairs])
 
 
 def _challenges(arm: Arm) -> bool:

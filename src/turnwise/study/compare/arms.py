@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from turnwise.detectors import Detector, build_detector, format_spec
 from turnwise.errors import UsageError
 from turnwise.observers.context import Context, ContextMode
+from turnwise.study.compare.origin import read_origin
 from turnwise.study.compare.settings import Settings
 from turnwise.study.fit import FITTED
 
@@ -83,6 +84,9 @@ def compared_runs(all_runs: Sequence[Run], asked: Sequence[str]) -> tuple[list[s
 def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence[str]) -> tuple[Arm, ...]:
     """Return the arms of a study, baselines first.
 
+    A detector that was asked for stands on every run that was scored turn by turn; one whose file says on which of
+    these runs it was tuned, on that run alone.
+
     Args:
         settings: what was asked.
         contexts: context by name of the run.
@@ -112,7 +116,7 @@ def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence
     for spec in dict.fromkeys(settings.detectors):
         if _is_baseline(spec):
             continue
-        for run in turnwise:
+        for run in _runs_of(spec, turnwise):
             name = _free_name(f"{short_name(spec)}@{run}", taken)
             taken.add(name)
             arms.append(Arm(name, spec, run, contexts[run], False))
@@ -155,6 +159,14 @@ def short_name(spec: str) -> str:
     """
     name = Path(spec).name if spec.endswith((".yaml", ".yml")) else spec
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def _runs_of(spec: str, runs: Sequence[str]) -> Sequence[str]:
+    """Return the runs that a detector stands on: all, or the one alone that its file says it was tuned on."""
+    if not spec.endswith((".yaml", ".yml")):
+        return runs
+    origin = read_origin(spec)
+    return [origin.run] if origin and origin.run in runs else runs
 
 
 def _is_baseline(spec: str) -> bool:

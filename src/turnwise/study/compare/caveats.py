@@ -10,8 +10,10 @@ from turnwise.study.bootstrap import FEW_GROUPS
 from turnwise.study.compare.against import Test
 from turnwise.study.compare.arms import short_name
 from turnwise.study.compare.checks import Checks
+from turnwise.study.compare.folds import Fold
 from turnwise.study.compare.judging import Judgement
 from turnwise.study.compare.load import Known, Material
+from turnwise.study.compare.origin import digest_of, read_origin
 from turnwise.study.compare.settings import Settings
 from turnwise.study.metrics import DetectorResult
 
@@ -38,6 +40,7 @@ def find_warnings(
     chosen: int | None,
     reference: int,
     checks: Checks,
+    folds: Sequence[Fold],
 ) -> tuple[str, ...]:
     """Return the warnings of a study.
 
@@ -50,6 +53,7 @@ def find_warnings(
         chosen: place of the arm that the report follows.
         reference: place of the arm to beat.
         checks: diagnostics.
+        folds: who trained where.
     """
     found = [
         *_missing(results),
@@ -57,7 +61,7 @@ def find_warnings(
         *_confounded(material.known),
         *_blind(results, judgements),
         *_own_rule(judgements, material.known),
-        *_files(judgements),
+        *_files(judgements, folds),
         *_unbeaten(tests, judgements, chosen),
         *_rates(settings, results, judgements),
         *_order(checks, judgements, chosen),
@@ -122,8 +126,11 @@ def _own_rule(judgements: Sequence[Judgement], known: Sequence[Known]) -> Iterat
             yield f"{judgement.arm.name} {OWN_LENGTH}"
 
 
-def _files(judgements: Sequence[Judgement]) -> Iterator[str]:
+def _files(judgements: Sequence[Judgement], folds: Sequence[Fold]) -> Iterator[str]:
     for detector in sorted({one.arm.detector for one in judgements if one.arm.from_file}):
+        origin = read_origin(detector)
+        if origin and [origin.digest] == [digest_of(fold.train) for fold in folds]:
+            continue  # tuned on just what the study trains on
         yield (
             f"{short_name(detector)} comes from a file: if it was tuned on conversations of this study, its "
             "figures flatter it"
@@ -149,7 +156,8 @@ def _rates(
         if rate.of and rate.interval[0] > settings.target_fpr:
             yield (
                 f"{judgement.arm.name} flags {percent(rate)} of the benign test conversations, beyond the "
-                f"{100 * settings.target_fpr:g} % it was set for: test and calibration conversations differ"
+                f"{100 * settings.target_fpr:g} % it was set for: by the chance of the calibration set, or "
+                "because the test conversations differ from it"
             )
 
 

@@ -109,7 +109,11 @@ def run_checks(
     return Checks(
         shuffles={
             one.arm.name: order_shuffle(
-                one.folds[0].detector, _tested(data[one.arm.run], folds[0]), rng, repeats=SHUFFLES
+                one.folds[0].detector,
+                _tested(data[one.arm.run], folds[0]),
+                rng,
+                repeats=SHUFFLES,
+                replicates=settings.replicates,
             )
             for one in shown
         },

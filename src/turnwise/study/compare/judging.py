@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from turnwise.detectors import Detector, build_detector, run_detector
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study.calibrate import threshold_for, threshold_with_confidence
+from turnwise.study.calibrate import strictest_threshold, threshold_for, threshold_with_confidence
 from turnwise.study.compare.arms import Arm, build
 from turnwise.study.compare.folds import Fold
 from turnwise.study.compare.load import RunData
@@ -60,7 +60,7 @@ class Judgement:
 
     @property
     def on_calibrate(self) -> Rate:
-        """Attacks caught in the calibrate parts: by this the study chooses, never by the test."""
+        """Attacks caught in the calibrate parts."""
         rates = [fold.attacks_caught for fold in self.folds]
         return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
 
@@ -173,7 +173,7 @@ def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings) -> Cali
         return Calibrated(detector, detector.threshold, (), Rate(0, 0))
     train = [example for example in data.examples if example.sequence_id in fold.train and _evaluated(example)]
     calibrate = [e for e in data.examples if e.sequence_id in fold.calibrate and _evaluated(e)]
-    detector = _made(arm, train, settings)
+    detector = make_detector(arm, train, settings)
     scores = [(example.attack, run_detector(detector, example.turns).score) for example in calibrate]
     benign = sorted(score for attack, score in scores if not attack)
     attacks = [score for attack, score in scores if attack]
@@ -193,7 +193,17 @@ def _limit(benign: Sequence[float], settings: Settings) -> float:
     return threshold_for(benign, settings.target_fpr)
 
 
-def _made(arm: Arm, train: Sequence[Example], settings: Settings) -> Detector:
+def make_detector(arm: Arm, train: Sequence[Example], settings: Settings) -> Detector:
+    """Return the detector of an arm before its threshold is set: fitted, with its flag chosen, or built.
+
+    Args:
+        arm: the arm.
+        train: conversations to fit on.
+        settings: of the study.
+
+    Raises:
+        UsageError: too few conversations to fit; the message says how many are needed.
+    """
     if arm.fitted:
         return fit_detector(arm.detector, train, settings.seed)
     if arm.chosen_flag:
@@ -225,7 +235,7 @@ def _caught(detector: Detector, train: Sequence[Example], rate: float) -> int:
     try:
         limit = threshold_for([score for attack, score in scores if not attack], rate)
     except UsageError:  # too few to tell: the strictest threshold ranks the flags then
-        limit = max((score for attack, score in scores if not attack), default=0.0) + 1e-6
+        limit = strictest_threshold([score for attack, score in scores if not attack])
     return sum(score >= limit for attack, score in scores if attack)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from turnwise.conversation import Label
 from turnwise.scoring import Evaluation, Trajectory
 from turnwise.study.example import Example
-from turnwise.study.load import group_of
 
 if TYPE_CHECKING:
     from turnwise.store import Run, Store
@@ -99,6 +98,7 @@ def load_material(store: Store, runs: Iterable[str]) -> Material:
     Raises:
         UnknownNameError: the store has no such run.
     """
+    from turnwise.store.groups import group_of
     from turnwise.store.records import content_hash
 
     names = list(dict.fromkeys(runs))

@@ -7,19 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
-from turnwise.observers.context import ContextMode
+from turnwise.rates import Rate
 from turnwise.study import metrics
-from turnwise.study.compare.against import Test, run_tests
+from turnwise.study.bootstrap import Resamples, resamples
+from turnwise.study.compare.against import Test, run_final_tests, run_tests
 from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
 from turnwise.study.compare.caveats import find_warnings
 from turnwise.study.compare.cells import Cell, make_cells
 from turnwise.study.compare.checks import Checks, run_checks
+from turnwise.study.compare.choice import candidates, choose, in_training
 from turnwise.study.compare.folds import Fold, make_folds
 from turnwise.study.compare.judging import Judgement, at_equal_rate, judge_arm
 from turnwise.study.compare.load import Material, RunData, load_material
 from turnwise.study.compare.reorder import Rescore
 from turnwise.study.compare.settings import Settings
 from turnwise.study.metrics import DetectorResult
+from turnwise.study.missing import PairedBounds, paired_bounds
+from turnwise.study.verdicts import evaluated
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -39,9 +43,12 @@ class Study:
         judgements: what each arm said.
         results: what was measured of each, in the same order.
         reference: place of the arm to beat.
-        chosen: place of the arm that the report follows, chosen on the calibrate parts; None where nothing was
-            asked but baselines.
-        tests: all tests.
+        ranks: attacks that each arm caught which the report might follow, cross-fitted inside the train parts.
+        chosen: place of the arm that the report follows, the best of these; None where there is none.
+        tests: all tests of verdicts at any turn.
+        final_tests: tests of verdicts at the last turn, against the reference.
+        if_missing: the test of the chosen arm had all missing verdicts on attacks gone one way or the other; None
+            where none is missing.
         cells: by source, category, tactic and length.
         checks: diagnostics of the chosen arm.
         warnings: what a reader must know, the gravest first.
@@ -53,8 +60,11 @@ class Study:
     judgements: tuple[Judgement, ...]
     results: tuple[DetectorResult, ...]
     reference: int
+    ranks: Mapping[int, Rate]
     chosen: int | None
     tests: tuple[Test, ...]
+    final_tests: tuple[Test, ...]
+    if_missing: PairedBounds | None
     cells: tuple[Cell, ...]
     checks: Checks
     warnings: tuple[str, ...]
@@ -116,8 +126,6 @@ def compare_material(
         rescore: as for `compare`.
         tell: as for `compare`.
     """
-    import numpy as np
-
     say = tell or _silent
     data = {one.run.name: one for one in material.runs}
     arms = plan_arms(settings, {name: one.run.context for name, one in data.items()}, further)
@@ -130,26 +138,21 @@ def compare_material(
         say(f"judging: {arm.name}")
         judgements.append(judge_arm(arm, data[arm.run], folds, settings, strata))
     say("measuring")
-    results = [
-        metrics.measure(
-            one.judged,
-            np.random.default_rng(settings.seed),
-            name=one.arm.name,
-            threshold=one.threshold,
-            run=one.arm.run,
-            context=one.arm.context,
-            replicates=settings.replicates,
-        )
-        for one in judgements
-    ]
+    results = _measured(judgements, settings)
     reference = arms.index(reference_arm)
-    chosen = _choose(judgements, reference)
+    say("choosing inside the training conversations")
+    ranks = {
+        place: in_training(arms[place], data[arms[place].run], folds, settings)
+        for place in candidates(arms, reference_arm)
+    }
+    chosen = choose(ranks)
     say("testing")
     tests = run_tests(judgements, results, reference, data, folds, settings.seed, settings.replicates)
+    final_tests = run_final_tests(judgements, reference, data, folds)
     cells = _cells(judgements, reference, chosen, data, folds)
     say("checking")
     checks = run_checks(judgements, reference, chosen, material, folds, settings, store=store, rescore=rescore)
-    warnings = find_warnings(settings, material, judgements, results, tests, chosen, reference, checks)
+    warnings = find_warnings(settings, material, judgements, results, tests, chosen, reference, checks, folds)
     return Study(
         settings,
         material,
@@ -157,30 +160,58 @@ def compare_material(
         tuple(judgements),
         tuple(results),
         reference,
+        ranks,
         chosen,
         tests,
+        final_tests,
+        _if_missing(judgements, reference, chosen, data, folds),
         cells,
         checks,
         warnings,
     )
 
 
-def _choose(judgements: Sequence[Judgement], reference: int) -> int | None:
-    """Return the detector that catches most attacks of the calibrate parts; of equal ones the first.
+def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[DetectorResult]:
+    """Measure every arm; those that evaluated the same conversations share their resamples."""
+    import numpy as np
 
-    Where some run saw the history, one of that run: what is asked is whether looking over time helps.
-    """
-    candidates = [place for place, one in enumerate(judgements) if not one.arm.baseline]
-    over_time = [place for place in candidates if judgements[place].arm.context == ContextMode.HISTORY]
-    candidates = over_time or candidates
-    if not candidates:  # then what context alone gives is the question
-        candidates = [
-            place
-            for place, one in enumerate(judgements)
-            if place != reference and one.arm.detector == judgements[reference].arm.detector
-        ]
-    shares = [(judgements[place].on_calibrate.count, -place) for place in candidates]
-    return -max(shares)[1] if shares else None
+    drawn: dict[tuple[str, ...], Resamples] = {}
+    results = []
+    for one in judgements:
+        known = evaluated(one.judged)
+        ids = tuple(item.sequence_id for item in known)
+        rng = np.random.default_rng(settings.seed)
+        if known and ids not in drawn:
+            groups, labels = [item.group for item in known], [item.attack for item in known]
+            drawn[ids] = resamples(groups, labels, rng, settings.replicates)
+        results.append(
+            metrics.measure(
+                one.judged,
+                rng,
+                name=one.arm.name,
+                threshold=one.threshold,
+                run=one.arm.run,
+                context=one.arm.context,
+                replicates=settings.replicates,
+                drawn=drawn.get(ids),
+            )
+        )
+    return results
+
+
+def _if_missing(
+    judgements: Sequence[Judgement],
+    reference: int,
+    chosen: int | None,
+    data: Mapping[str, RunData],
+    folds: Sequence[Fold],
+) -> PairedBounds | None:
+    if chosen is None:
+        return None
+    first, second = at_equal_rate(judgements[reference], judgements[chosen], data, folds)
+    if all(one.evaluated for arm in (first, second) for one in arm if one.attack):
+        return None
+    return paired_bounds(first, second)
 
 
 def _cells(

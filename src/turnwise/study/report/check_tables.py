@@ -45,8 +45,7 @@ def _shuffles(study: Study) -> Table:
         tuple(rows),
         2,
         "A detector that only looks for the worst turn changes none. With an observer that saw earlier turns, "
-        "permuted "
-        "scores still carry the first order; turns permuted and scored again don't.",
+        "permuted scores still carry the first order; turns permuted and scored again don't.",
     )
 
 

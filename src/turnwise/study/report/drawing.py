@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +35,18 @@ def to_pdf(svg: str) -> bytes:
     import vl_convert
 
     return canonical(vl_convert.svg_to_pdf(svg))
+
+
+@functools.cache
+def library_of(version: str) -> str:
+    """Return the JavaScript that draws charts, which takes two seconds to put together.
+
+    Args:
+        version: of Vega-Lite, as `vl_version` gives it.
+    """
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle(vl_version=version))  # type: ignore[call-arg]  # it has a default
 
 
 def numbered_anew(svg: str) -> str:

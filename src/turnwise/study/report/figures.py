@@ -34,6 +34,8 @@ def recalls(study: Study) -> Figure:
     """Return recall and false positives of every arm, dot and interval."""
     import altair as alt
 
+    target = 100 * study.settings.target_fpr
+    given = study.settings.thresholds == "given"
     rows = []
     for judgement, result in zip(study.judgements, study.results, strict=True):
         kind = "baseline" if judgement.arm.baseline else "over time"
@@ -63,14 +65,17 @@ def recalls(study: Study) -> Figure:
         dots = base.mark_point(filled=True, size=70, opacity=1).encode(
             x="value:Q", shape=shape, tooltip=tips(rows)
         )
-        panels.append(alt.layer(interval, dots).properties(width=width, height=18 * len(order)))
-    target = 100 * study.settings.target_fpr
-    given = study.settings.thresholds == "given"
+        layers = [interval, dots]
+        if what == "false positives" and not given:
+            asked = alt.Chart(alt.InlineData(values=[{"low": target}]))
+            layers.insert(0, asked.mark_rule(color="#888888", strokeDash=[3, 3]).encode(x=x))
+        panels.append(alt.layer(*layers).properties(width=width, height=18 * len(order)))
     return figure(
         "recall",
         "Recall at given thresholds" if given else f"Recall at {target:g} % false positives",
         "Each arm at its threshold, on the test conversations: share of the attacks that are flagged, and of the "
-        "benign conversations, with exact 95 % intervals.",
+        "benign conversations, with exact 95 % intervals."
+        + ("" if given else f" Dotted: the {target:g} % that thresholds were set for on other conversations."),
         alt.hconcat(*panels),
     )
 
@@ -113,8 +118,7 @@ def roc(study: Study) -> Figure | None:
         "roc",
         "ROC curves and operating points",
         "By the highest score of a conversation. The points are the thresholds that were used; where scores "
-        "can fall "
-        "again, a verdict at the last turn would have another curve.",
+        "can fall again, a verdict at the last turn would have another curve.",
         alt.hconcat(*panels),
     )
 
@@ -155,8 +159,7 @@ def survival(study: Study) -> Figure | None:
         "survival",
         "Attacks not flagged yet",
         "Kaplan-Meier curves over turns, attacks that are never flagged censored at their last turn; 95 % "
-        "bands of "
-        f"the reference and of the chosen arm. Up to turn {horizon + 1}.",
+        f"bands of the reference and of the chosen arm. Up to turn {horizon + 1}.",
         alt.layer(*plain(band, "arm", two, arm_looks(study, two)), lines).properties(width=520, height=300),
     )
 
@@ -193,7 +196,6 @@ def calibration(study: Study) -> Figure | None:
         "calibration",
         "Calibration of the thresholds",
         "Thresholds set on the calibrate part for several rates, and the rate that came out on the test, with "
-        "exact "
-        "95 % intervals. On or under the dotted line the promise is kept.",
+        "exact 95 % intervals. On or under the dotted line the promise is kept.",
         alt.layer(diagonal, *marks, lines).properties(width=380, height=300),
     )

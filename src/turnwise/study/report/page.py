@@ -34,7 +34,7 @@ for (const [name, spec] of Object.entries(JSON.parse(document.getElementById("ch
 """
 
 SECTIONS = (
-    ("Detection", ("recall", "roc"), ("detectors", "tests", "differences")),
+    ("Detection", ("recall", "roc"), ("detectors", "tests", "differences", "final")),
     ("When attacks are flagged", ("survival",), ("delay",)),
     (
         "Where the gain comes from",
@@ -47,7 +47,7 @@ SECTIONS = (
         ("shuffle", "calibration"),
         ("missing", "shuffle", "lengths", "left_out", "transfer", "label_noise", "agreement"),
     ),
-    ("Further figures", (), ("further", "splits")),
+    ("Further figures", (), ("further", "baselines", "splits")),
 )
 """Heading, figures and tables of each part, in order."""
 
@@ -141,8 +141,7 @@ def _provenance(study: Study) -> str:
         "conversations, SHA-256": found["data"]["sha256"],
         **{
             f"run {run['name']}": f"observer {run['observer']} {run['observer_version']}, context "
-            f"{run['context']}, "
-            f"scores SHA-256 {run['scores_sha256']}"
+            f"{run['context']}, scores SHA-256 {run['scores_sha256']}"
             for run in found["data"]["runs"]
         },
     }

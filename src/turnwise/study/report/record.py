@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-import platform
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from turnwise._version import __version__
 from turnwise.rates import Rate
-from turnwise.revision import code_version
 from turnwise.study.auc import Auc
 from turnwise.study.bootstrap import Interval
-from turnwise.study.compare import Judgement, Study
+from turnwise.study.compare import Judgement, Study, Test
 from turnwise.study.compare.checks import Checks
 from turnwise.study.diagnostics import LengthMatched, Transfer
 from turnwise.study.metrics import DetectorResult
 from turnwise.study.operating import RecallAt
+from turnwise.study.paired import McNemar
+from turnwise.study.verdicts import Confusion
+from turnwise.study.versions import versions
 
 LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")
 """Packages whose versions a result depends on."""
@@ -49,7 +48,7 @@ def record(study: Study) -> dict[str, Any]:
     reference = study.arms[study.reference].name
     return {
         "configuration": asdict(study.settings),
-        "versions": _versions(),
+        "versions": versions(LIBRARIES),
         "data": {
             "conversations": len(study.material.known),
             "attacks": sum(one.attack for one in study.material.known),
@@ -74,22 +73,14 @@ def record(study: Study) -> dict[str, Any]:
         ],
         "reference": reference,
         "chosen": None if study.chosen is None else study.arms[study.chosen].name,
+        "in_training": {study.arms[place].name: rate_as_json(rate) for place, rate in study.ranks.items()},
         "detectors": [
             _row(judgement, result) | _further(judgement, result)
             for judgement, result in zip(study.judgements, study.results, strict=True)
         ],
         "tests": [
-            {
-                "a": test.a,
-                "b": test.b,
-                "family": test.family,
-                "b_count": test.b_count,
-                "c_count": test.c_count,
-                "p": test.p,
-                "p_group": test.p_group,
-                "p_holm": test.p_holm,
-                "pairs": test.pairs,
-                "tightened": test.tightened,
+            _test(test)
+            | {
                 "differences": None
                 if test.detail is None
                 else {
@@ -97,11 +88,17 @@ def record(study: Study) -> dict[str, Any]:
                     "auc": interval_as_json(test.detail.auc),
                     "auc_p_delong": None if test.detail.delong is None else test.detail.delong.p,
                     "delay_turns": interval_as_json(test.detail.delay),
-                    "benign": [test.detail.benign.b_count, test.detail.benign.c_count, test.detail.benign.p],
+                    "benign": _counts(test.detail.benign),
                 },
             }
             for test in study.tests
         ],
+        "final_tests": [_test(test) | {"benign": _counts(test.benign)} for test in study.final_tests],
+        "if_missing": None
+        if study.if_missing is None
+        else {
+            name: asdict(getattr(study.if_missing, name)) for name in ("complete", "against_second", "for_second")
+        },
         "cells": [
             {
                 "division": cell.division,
@@ -115,6 +112,15 @@ def record(study: Study) -> dict[str, Any]:
         "checks": _checks(study.checks),
         "warnings": list(study.warnings),
     }
+
+
+def _test(test: Test) -> dict[str, Any]:
+    names = ("a", "b", "family", "b_count", "c_count", "p", "p_group", "p_holm", "pairs", "tightened")
+    return {name: getattr(test, name) for name in names}
+
+
+def _counts(test: McNemar | None) -> list[float] | None:
+    return None if test is None else [test.b_count, test.c_count, test.p]
 
 
 def share(rate: Rate) -> float | None:
@@ -182,7 +188,8 @@ def _further(judgement: Judgement, result: DetectorResult) -> dict[str, Any]:
         },
         "counts": asdict(result.ever),
         "precision": rate_as_json(result.ever.precision),
-        "f1": interval_as_json(result.f1),
+        "f1": _f1(result.ever),
+        "f1_by_group": interval_as_json(result.f1),
         "recall_by_group": interval_as_json(result.recall),
         "fpr_by_group": interval_as_json(result.false_positive_rate),
         "auc_by_group": interval_as_json(result.auc_clustered),
@@ -226,6 +233,11 @@ def _further(judgement: Judgement, result: DetectorResult) -> dict[str, Any]:
         },
         "latency_ms": result.latency_ms,
     }
+
+
+def _f1(counts: Confusion) -> dict[str, Any]:
+    around = counts.f1_interval
+    return {"value": counts.f1, "ci": None if around is None else list(around)}
 
 
 def _error(auc: Auc | None) -> float | None:
@@ -309,13 +321,3 @@ def _transfer(one: Transfer) -> dict[str, Any]:
         "fpr": None if one.false_positive_rate is None else rate_as_json(one.false_positive_rate),
         "reason": one.reason,
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {"turnwise": __version__, "code": code_version(), "python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -46,8 +46,8 @@ def courses(study: Study) -> Figure | None:
         "courses",
         "Mean T, I and F over the turns",
         f"Run {run}, all labelled conversations; bands are 95 % intervals of the mean. A turn is shown where "
-        "at least "
-        "ten conversations of the label reach it, so that long conversations alone make up the right end.",
+        "at least ten conversations of the label reach it, so that long conversations alone make up the right "
+        "end.",
         chart,
     )
 
@@ -96,8 +96,7 @@ def single_courses(study: Study) -> Figure | None:
         "single",
         "Single conversations",
         f"F by principle in run {arm.run}; the grey bar is the turn at which {arm.name} first fired. The first "
-        "of each "
-        "kind by a hash of their id, not the most telling ones.",
+        "of each kind by a hash of their id, not the most telling ones.",
         chart,
     )
 
@@ -142,8 +141,7 @@ def gains(study: Study) -> Figure | None:
         "gain",
         "Where the gain comes from",
         f"Recall of {second} less that of {first}, in percentage points, with the number of attacks. Cells of "
-        "fewer "
-        f"than {study.settings.small_cell} attacks show no figure. Tables have intervals and p-values.",
+        f"fewer than {study.settings.small_cell} attacks show no figure. Tables have intervals and p-values.",
         chart,
     )
 

@@ -6,20 +6,31 @@ from collections.abc import Iterator
 
 from turnwise.study.compare import Cell, Study
 from turnwise.study.compare.cells import DIVISIONS
+from turnwise.study.operating import RecallAt
 from turnwise.study.report.check_tables import check_tables
+from turnwise.study.report.detection_tables import (
+    baselines_table,
+    detectors_table,
+    differences_table,
+    final_table,
+    tests_table,
+)
 from turnwise.study.report.numbers import NONE, interval_cell, p_cell, rate_cell, small_cell
 from turnwise.study.report.table import Table
+from turnwise.study.verdicts import Confusion
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:
     """Return every table of a study that has a row, the main one first."""
     tables = (
-        _detectors(study),
-        _tests(study),
-        _differences(study),
+        detectors_table(study),
+        tests_table(study),
+        differences_table(study),
+        final_table(study),
         _further(study),
         _delays(study),
         *_cells(study),
+        baselines_table(study),
         _missing(study),
         *check_tables(study),
         _splits(study),
@@ -27,125 +38,16 @@ def all_tables(study: Study) -> tuple[Table, ...]:
     return tuple(table for table in tables if table.rows)
 
 
-def _detectors(study: Study) -> Table:
-    columns = "arm", "context", "threshold", "recall, %", "false positives, %", "AUC", "median turn"
-    rows = []
-    for judgement, result in zip(study.judgements, study.results, strict=True):
-        auc, flag = result.auc, result.first_flag
-        rows.append(
-            (
-                judgement.arm.name + (" *" if judgement.arm.baseline else ""),
-                judgement.arm.context,
-                f"{judgement.threshold:.4g}",
-                rate_cell(result.ever.recall),
-                rate_cell(result.ever.false_positive_rate),
-                NONE if auc is None else f"{auc.value:.3f} [{auc.low:.3f}, {auc.high:.3f}]",
-                NONE if flag is None or flag.median is None else str(flag.median),
-            )
-        )
-    target = 100 * study.settings.target_fpr
-    given = study.settings.thresholds == "given"
-    set_for = "as given" if given else f"set for {target:g} % false positives on conversations kept apart"
-    return Table(
-        "detectors",
-        "Detectors on the test conversations",
-        columns,
-        tuple(rows),
-        2,
-        f"Thresholds {set_for}. * baseline. Recall and false positives by conversation, fired at any turn, "
-        "with exact "
-        "(Clopper-Pearson) intervals; AUC with DeLong's. Median turn of the first flag, misses censored; – where "
-        "fewer than half of the attacks are ever flagged.",
-    )
-
-
-def _tests(study: Study) -> Table:
-    rows = []
-    for test in study.tests:
-        detail = test.detail
-        rows.append(
-            (
-                test.a,
-                test.b,
-                str(test.b_count),
-                str(test.c_count),
-                f"{100 * (test.c_count - test.b_count) / test.pairs:+.1f}"
-                if detail is None
-                else interval_cell(detail.recall, 100, 1, sign=True),
-                p_cell(test.p),
-                p_cell(test.p_group),
-                p_cell(test.p_holm),
-                "beats it" if test.won else "is beaten" if test.lost else "not shown",
-            )
-        )
-    return Table(
-        "tests",
-        "Paired tests on the attacks",
-        ("a", "b", "a alone", "b alone", "gain of b, points", "p", "p, groups", "p, Holm", "b against a"),
-        tuple(rows),
-        2,
-        "Exact McNemar tests on paired verdicts; p, groups: the same with whole groups as the unit; Holm's "
-        "correction "
-        "of the larger of the two, over all tests against the reference and over all tests against other "
-        "baselines. "
-        "Intervals of the gain are those of a bootstrap over groups. Where equal scores kept an arm under the "
-        "asked "
-        "rate, the other was tightened to the same rate for the test.",
-    )
-
-
-def _differences(study: Study) -> Table:
-    rows = []
-    for test in study.tests:
-        detail = test.detail
-        if detail is None:
-            continue
-        rows.append(
-            (
-                test.b,
-                interval_cell(detail.recall, 100, 1, sign=True),
-                interval_cell(detail.auc, 1, 3, sign=True),
-                NONE if detail.delong is None else p_cell(detail.delong.p),
-                interval_cell(detail.delay, 1, 2, sign=True),
-                f"{detail.benign.b_count} : {detail.benign.c_count}",
-                p_cell(detail.benign.p),
-            )
-        )
-    return Table(
-        "differences",
-        f"Differences to {study.arms[study.reference].name}",
-        (
-            "arm",
-            "recall, points",
-            "AUC",
-            "p, DeLong",
-            "mean turn of the first flag",
-            "benign flagged, alone",
-            "p, McNemar",
-        ),
-        tuple(rows),
-        1,
-        "Intervals of a bootstrap over groups. Below 0 turns: earlier. Benign flagged, alone: by the reference "
-        "and by "
-        "the arm. These p-values are not corrected for the number of arms.",
-    )
-
-
 def _further(study: Study) -> Table:
     rows = []
     for judgement, result in zip(study.judgements, study.results, strict=True):
         alarms = result.alarms
-        at = [
-            f"needs {_needed(one.reason)}" if one.recall is None else rate_cell(one.recall)
-            for one in result.recall_at
-        ]
+        at = [f"needs {_needed(one.reason)}" if one.recall is None else _at_rate(one) for one in result.recall_at]
         rows.append(
             (
                 judgement.arm.name,
-                rate_cell(result.final.recall),
-                rate_cell(result.final.false_positive_rate),
                 rate_cell(result.ever.precision),
-                interval_cell(result.f1),
+                _f1(result.ever),
                 *at,
                 NONE
                 if alarms.per_thousand is None
@@ -159,8 +61,6 @@ def _further(study: Study) -> Table:
         "Further figures",
         (
             "arm",
-            "final recall, %",
-            "final false positives, %",
             "precision, %",
             "F1",
             *(f"recall at {100 * one.rate:g} %" for one in study.results[0].recall_at),
@@ -170,12 +70,22 @@ def _further(study: Study) -> Table:
         ),
         tuple(rows),
         1,
-        "Final: judged at the last turn alone, where all others judge whether it fired at any. Precision and "
-        "F1 hold "
-        "for this mix of attacks and benign conversations only. Recall at a rate: the threshold set on the "
-        "test's own "
-        "benign conversations.",
+        "Precision and F1, with exact intervals, hold for this mix of attacks and benign conversations only. "
+        "Recall at a rate: the threshold set on the test's own benign conversations, with the interval of a "
+        "bootstrap over groups that sets it anew each time.",
     )
+
+
+def _f1(counts: Confusion) -> str:
+    around = counts.f1_interval
+    return NONE if counts.f1 is None or around is None else f"{counts.f1:.2f} [{around[0]:.2f}, {around[1]:.2f}]"
+
+
+def _at_rate(one: RecallAt) -> str:
+    """Return a recall at a rate with the interval that holds for the choice of the threshold too."""
+    if one.recall is None or one.interval is None:
+        return NONE
+    return interval_cell(one.interval, 100, 1)
 
 
 def _needed(reason: str) -> str:
@@ -209,8 +119,8 @@ def _delays(study: Study) -> Table:
         tuple(rows),
         1,
         "Misses are censored at their last turn. Turns left: from the first flag to the end, median and "
-        "quartiles. "
-        f"Mean turn: up to turn {study.results[0].horizon}, with the interval of a bootstrap over groups.",
+        f"quartiles. Mean turn: up to turn {study.results[0].horizon}, with the interval of a bootstrap over "
+        "groups.",
     )
 
 
@@ -293,8 +203,7 @@ def _missing(study: Study) -> Table:
         tuple(rows),
         1,
         "A conversation without any score is missing: it is neither caught nor clean. The bounds hold whatever "
-        "the "
-        "reason for which it is missing.",
+        "the reason for which it is missing.",
     )
 
 

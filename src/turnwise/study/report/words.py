@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from turnwise.study.compare import Study, Test
+from turnwise.study.compare.against import LEVEL
 from turnwise.study.compare.caveats import percent
 from turnwise.study.report.numbers import interval_cell, p_cell
 
 
 def verdict(study: Study) -> tuple[str, ...]:
     """Return the paragraphs at the top of a report: what was compared, what gained, what that does not show."""
-    return (_compared(study), _gained(study), *_by_source(study), _not_shown(study))
+    return (
+        _compared(study),
+        _gained(study),
+        *_by_source(study),
+        *_at_the_end(study),
+        *_if_missing(study),
+        _not_shown(study),
+    )
 
 
 def _compared(study: Study) -> str:
@@ -55,14 +63,20 @@ def _gained(study: Study) -> str:
     why = (
         "the first that was asked for"
         if study.settings.thresholds == "given"
-        else "chosen because it caught most attacks among the calibration conversations"
+        else "chosen because it caught most attacks among the training conversations, cross-fitted"
     )
     own = (
         f"{arm.name} ({why}) catches {percent(result.ever.recall)} "
         f"and flags {percent(result.ever.false_positive_rate)}."
     )
-    test = study.test_of(arm.name)
-    return f"{base} {own} {_tested(test, first, arm.name)} {_baselines(study, arm.name)}".strip()
+    parts = [
+        base,
+        own,
+        _tested(study.test_of(arm.name), first, arm.name),
+        _context_alone(study),
+        _baselines(study),
+    ]
+    return " ".join(part for part in parts if part)
 
 
 def _tested(test: Test | None, first: str, second: str) -> str:
@@ -71,8 +85,8 @@ def _tested(test: Test | None, first: str, second: str) -> str:
     gain = interval_cell(test.detail.recall, 100, 1, sign=True)
     counts = (
         f"{second} alone caught {test.c_count} and {first} alone {test.b_count} of {test.pairs} attacks; exact "
-        "McNemar "
-        f"p = {p_cell(test.p)}, by groups {p_cell(test.p_group)}, after Holm's correction {p_cell(test.p_holm)}"
+        f"McNemar p = {p_cell(test.p)}, by groups {p_cell(test.p_group)}, after Holm's correction "
+        f"{p_cell(test.p_holm)}"
     )
     rate = " (both at the same number of flagged calibration conversations)" if test.tightened else ""
     if test.won:
@@ -82,7 +96,24 @@ def _tested(test: Test | None, first: str, second: str) -> str:
     return f"A difference is not shown, {gain} percentage points{rate}: {counts}."
 
 
-def _baselines(study: Study, name: str) -> str:
+def _context_alone(study: Study) -> str:
+    """Return what the reference's own detector gains where the observer saw more: no merit of the chosen one."""
+    if study.chosen is None:
+        return ""
+    name = f"{study.arms[study.reference].detector}@{study.arms[study.chosen].run}"
+    test = study.test_of(name)
+    if test is None or test.detail is None or name == study.arms[study.chosen].name:
+        return ""
+    gain = interval_cell(test.detail.recall, 100, 1, sign=True)
+    shown = "" if test.won or test.lost else ", which is not shown to be a difference"
+    return (
+        f"The context that the observer sees does this alone: {name} differs by {gain} points "
+        f"(p = {p_cell(test.p_holm)} after Holm){shown}."
+    )
+
+
+def _baselines(study: Study) -> str:
+    name = study.arms[study.chosen if study.chosen is not None else study.reference].name
     tested = [test.a for test in study.tests if test.b == name]
     left = study.unbeaten(name)
     if not tested:
@@ -101,15 +132,49 @@ def _by_source(study: Study) -> tuple[str, ...]:
         if cell.division != "source" or gain is None or gain.pairs < study.settings.small_cell:
             continue
         before, after = cell.recall[study.reference], cell.recall[study.chosen]
+        shown = gain.p_holm < LEVEL
+        what = "a difference is not shown" if not shown else "a gain" if gain.gain > 0 else "a loss"
         parts.append(
-            f"{cell.value}: {percent(before)} against {percent(after)}, {gain.b_count} to {gain.c_count} of "
-            f"{gain.pairs} attacks in {gain.groups} groups, p = {p_cell(gain.p)} ({p_cell(gain.p_holm)} after "
-            "Holm)"
+            f"{cell.value}: {percent(before)} against {percent(after)}, {what} (alone {gain.b_count} to "
+            f"{gain.c_count} of {gain.pairs} attacks in {gain.groups} groups, p = {p_cell(gain.p)}, "
+            f"{p_cell(gain.p_holm)} after Holm)"
         )
     if not parts:
         return ()
     names = f"{study.arms[study.reference].name} against {study.arms[study.chosen].name}"
     return (f"By source, {names}. {'. '.join(parts)}.",)
+
+
+def _at_the_end(study: Study) -> tuple[str, ...]:
+    if study.chosen is None:
+        return ()
+    name = study.arms[study.chosen].name
+    test = next((test for test in study.final_tests if test.b == name), None)
+    first, second = study.results[study.reference].final, study.results[study.chosen].final
+    if test is None or test.benign is None or not (first.recall.of and first.false_positive_rate.of):
+        return ()
+    shown = "is more" if test.won else "is less" if test.lost else "is not shown to differ"
+    return (
+        f"Judged at the last turn alone, {study.arms[study.reference].name} flags {percent(first.recall)} of the "
+        f"attacks and {percent(first.false_positive_rate)} of the benign conversations, {name} "
+        f"{percent(second.recall)} and {percent(second.false_positive_rate)}; what {name} catches {shown}: alone "
+        f"{test.b_count} to {test.c_count} of {test.pairs} attacks, p = {p_cell(max(test.p, test.p_group))}, "
+        f"{p_cell(test.p_holm)} after Holm.",
+    )
+
+
+def _if_missing(study: Study) -> tuple[str, ...]:
+    found = study.if_missing
+    if found is None or study.chosen is None:
+        return ()
+    name = study.arms[study.chosen].name
+    worst, best = found.against_second, found.for_second
+    return (
+        f"Verdicts on {best.pairs - found.complete.pairs} attacks are missing. Had all of them gone against "
+        f"{name}, it alone would have caught {worst.c_count} attacks and the reference alone {worst.b_count} "
+        f"(p = {p_cell(max(worst.p, worst.p_group))}); had all gone its way, {best.c_count} and {best.b_count} "
+        f"(p = {p_cell(max(best.p, best.p_group))}).",
+    )
 
 
 def _not_shown(study: Study) -> str:
@@ -136,8 +201,7 @@ def methods(study: Study) -> tuple[str, ...]:
     elif settings.folds:
         split = (
             f"The conversations were divided into {settings.folds} folds by group. Each fold was tested with "
-            "what was "
-            "fitted on one half of the others and calibrated on the other half."
+            "what was fitted on one half of the others and calibrated on the other half."
         )
     else:
         train, calibrate, test = (f"{100 * share:g} %" for share in settings.shares)
@@ -151,14 +215,20 @@ def methods(study: Study) -> tuple[str, ...]:
         else "(scores at or above it + 1) / (n + 1) <= alpha over the benign calibration conversations"
     )
     level = "" if settings.thresholds == "given" else f" The threshold of an arm is the lowest with {promise}."
+    flag = "at its default flag" if settings.thresholds == "given" else "its flag chosen on the train part"
+    material = study.material
+    failed = sum(len(one.failed) for one in material.runs)
     return (
         f"The unit is the conversation; it counts as flagged if the detector fired at any turn. {split}{level} "
-        f"alpha = {settings.target_fpr:g}, seed {settings.seed}.",
-        "Baselines are in every comparison: any_turn (the worst single turn), count_flags (its flag chosen on the "
-        "train part), first_turn, last_turn, length_only, and any_turn on runs that saw a window or the whole "
-        "transcript, where the store has them.",
+        f"alpha = {settings.target_fpr:g}, seed {settings.seed}. Left out: {material.unlabelled} conversations "
+        f"without a label, {material.untried} that no run has tried. Conversations with an evaluation that "
+        f"failed, over all runs: {failed}; they are judged by what was evaluated, and are missing where nothing "
+        "was.",
+        f"Baselines are in every comparison: any_turn (the worst single turn), count_flags ({flag}), first_turn, "
+        "last_turn, length_only, and any_turn on runs that saw a window or the whole transcript, where the store "
+        "has them.",
         "Differences in recall are tested by the exact McNemar test on paired verdicts, and again with whole "
-        "groups "
-        "as the unit; Holm's correction takes the larger p. Rates have Clopper-Pearson intervals, areas DeLong's; "
-        f"differences have percentile intervals of a bootstrap over groups ({settings.replicates} resamples).",
+        "groups as the unit; Holm's correction takes the larger p. Rates have Clopper-Pearson intervals, areas "
+        f"DeLong's; differences have percentile intervals of a bootstrap over groups ({settings.replicates} "
+        "resamples).",
     )

@@ -49,17 +49,14 @@ def write_report(study: Study, folder: Path) -> tuple[Path, ...]:
         UsageError: it can't be written.
     """
     check_folder(folder)
-    import vl_convert
-
-    from turnwise.study.report.drawing import to_pdf, to_svg
+    from turnwise.study.report.drawing import library_of, to_pdf, to_svg
     from turnwise.study.report.figures import all_figures
     from turnwise.study.report.page import charts_version, page
 
     figures, tables = all_figures(study), all_tables(study)
     drawings = {figure.name: to_svg(figure.spec) for figure in figures}
-    library = vl_convert.javascript_bundle(vl_version=charts_version(figures))  # type: ignore[call-arg]  # has a default
     files: dict[str, str | bytes] = {
-        PAGE: page(study, figures, tables, drawings, library),
+        PAGE: page(study, figures, tables, drawings, library_of(charts_version(figures))),
         TEXT: as_text(study),
         NUMBERS: json.dumps(record(study), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
     }

@@ -1,0 +1,136 @@
+"""A detector tuned for a study: on the part that the study trains on, and written with where it comes from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from turnwise.detectors import to_mapping
+from turnwise.study.compare.folds import make_folds
+from turnwise.study.compare.load import Material
+from turnwise.study.compare.origin import MARK, digest_of
+from turnwise.study.compare.settings import Settings
+from turnwise.study.cross_fit import CrossFitted
+from turnwise.study.search import Searched, search
+from turnwise.study.versions import versions
+
+if TYPE_CHECKING:
+    from turnwise.store import Run
+
+LIBRARIES = ("numpy", "optuna", "scipy")
+"""Packages whose versions a search depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """A detector tuned inside the training part, and which part that was.
+
+    Args:
+        searched: the detector, and what it does inside the training part.
+        run: the run whose scores it read.
+        settings: whose seed and shares split the conversations.
+        target_fpr: false-positive rate at which recall was sought.
+        budget: trials that were asked for.
+        attacks: attacks of the training part.
+        benign: benign conversations of it.
+        digest: SHA-256 of the ids of the training part.
+    """
+
+    searched: Searched
+    run: Run
+    settings: Settings
+    target_fpr: float
+    budget: int
+    attacks: int
+    benign: int
+    digest: str
+
+
+def tune_inside_training(
+    material: Material, spec: str, target_fpr: float = 0.01, budget: int = 200, seed: int = 0
+) -> Tuning:
+    """Search a detector's parameters on what a study of the same seed trains on, and on nothing else.
+
+    Args:
+        material: one run, as `load_material` reads it.
+        spec: specification of the detector.
+        target_fpr: share of benign conversations that may be flagged, in (0, 1).
+        budget: trials, at least 1.
+        seed: of the split, the folds inside it and the sampler.
+
+    Raises:
+        UnknownNameError: no such detector, or none whose parameters are searched.
+        UsageError: too few conversations; the message says how many are needed.
+        DetectorError: the specification does not fit.
+    """
+    [data] = material.runs
+    settings = Settings(runs=(data.run.name,), target_fpr=target_fpr, seed=seed)
+    [fold] = make_folds(data.examples, settings)
+    train = [example for example in data.examples if example.sequence_id in fold.train]
+    known = [example for example in train if any(turn.scores for turn in example.turns)]
+    found = search(spec, known, target_fpr, budget, seed)
+    attacks = sum(example.attack for example in known)
+    digest = digest_of(fold.train)
+    return Tuning(found, data.run, settings, target_fpr, budget, attacks, len(known) - attacks, digest)
+
+
+def as_file(tuning: Tuning) -> str:
+    """Return the detector as a YAML file for ``--detector``, with where it comes from in its heading.
+
+    Args:
+        tuning: what was found.
+    """
+    import yaml
+
+    found = tuning.searched
+    detector = to_mapping(found.detector)
+    heading = (
+        f"# {found.detector.name}, tuned inside the training part: trial {found.best} of {found.trials}.\n"
+        f"# Recall there, cross-fitted by group at {100 * tuning.target_fpr:g} % false positives: "
+        f"{found.after.recall}; as given {found.before.recall}.\n"
+        "# That is no test result: the best of many trials flatters itself.\n"
+        f"{MARK}{json.dumps(origin(tuning), ensure_ascii=False, sort_keys=True)}\n"
+    )
+    return heading + yaml.safe_dump(detector, sort_keys=False, allow_unicode=True)
+
+
+def origin(tuning: Tuning) -> dict[str, Any]:
+    """Return where a tuned detector comes from, as JSON values.
+
+    Args:
+        tuning: what was found.
+    """
+    run, found = tuning.run, tuning.searched
+    return {
+        "budget": tuning.budget,
+        "seed": tuning.settings.seed,
+        "target_fpr": tuning.target_fpr,
+        "run": {
+            "name": run.name,
+            "observer": run.observer,
+            "observer_version": run.observer_version,
+            "context": run.context,
+        },
+        "split": {
+            "part": "train",
+            "shares": list(tuning.settings.shares),
+            "attacks": tuning.attacks,
+            "benign": tuning.benign,
+            "sha256_of_ids": tuning.digest,
+        },
+        "sampler": "TPE",
+        "trials": found.trials,
+        "best_trial": found.best,
+        "before": rates_as_json(found.before),
+        "after": rates_as_json(found.after),
+        "versions": versions(LIBRARIES),
+    }
+
+
+def rates_as_json(found: CrossFitted) -> dict[str, list[int]]:
+    """Return counts of a cross-fitted detector: how many of how many."""
+    return {
+        "recall": [found.recall.count, found.recall.of],
+        "false_positives": [found.false_positives.count, found.false_positives.of],
+    }

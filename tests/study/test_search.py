@@ -1,0 +1,105 @@
+"""The search for parameters: inside the training conversations, the same each time, and worth its trials."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from turnwise.detectors import build_detector, check_detector, run_detector
+from turnwise.detectors.registry import DETECTORS, parameters_of
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.study import Example
+from turnwise.study.calibrate import threshold_for
+from turnwise.study.search import search
+from turnwise.study.space import SPACES, OneOf, space_of
+
+
+def test_it_finds_what_suits_the_data(make_examples):
+    """Benign turns have F up to 0.4: the drift given lets them add up, a higher one does not."""
+    train = make_examples(attacks=80, benign=150)
+    found = search("cusum:drift=0.05", train, 0.05, budget=15)
+    assert found.after.recall.count > found.before.recall.count
+    assert found.detector.drift > 0.1
+    assert (found.trials, found.after.recall.of) == (15, 80)
+    assert 1 <= found.best <= 15
+
+
+def test_the_threshold_is_set_on_the_training_conversations(make_examples):
+    train = make_examples(attacks=60, benign=150)
+    found = search("count_flags", train, 0.05, budget=4).detector
+    scores = [run_detector(found, example.turns).score for example in train if not example.attack]
+    assert found.threshold == threshold_for(scores, 0.05)
+
+
+def test_the_same_seed_finds_the_same_whatever_the_order(make_examples):
+    train = make_examples(attacks=60, benign=120)
+    found = search("trust_ema", train, 0.05, budget=12, seed=3)
+    assert search("trust_ema", train[::-1], 0.05, budget=12, seed=3).detector == found.detector
+    assert search("trust_ema", train, 0.05, budget=12, seed=4).detector != found.detector
+
+
+@pytest.mark.parametrize("spec", ["hmm", "sprt"])
+def test_what_is_fitted_is_fitted_beside(spec, make_examples):
+    found = search(spec, make_examples(attacks=60, benign=120), 0.05, budget=3)
+    default = build_detector(spec)
+    assert found.detector.attack_a != default.attack_a
+    check_detector(lambda: found.detector)
+
+
+def test_one_trial_is_the_detector_as_given(make_examples):
+    found = search("cusum:drift=0.3", make_examples(attacks=60, benign=120), 0.05, budget=1)
+    assert found.detector.drift == 0.3
+    assert found.before == found.after
+
+
+def test_it_is_quiet_and_leaves_the_library_as_it_was(make_examples, capsys):
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    search("cusum", make_examples(attacks=60, benign=120), 0.05, budget=2)
+    assert optuna.logging.get_verbosity() == before
+    assert capsys.readouterr() == ("", "")
+    assert logging.getLogger("optuna").level == before
+
+
+@pytest.mark.parametrize("name", sorted(SPACES))
+def test_every_range_fits_the_detector_up_to_its_corners(name):
+    factory = DETECTORS.get(name)
+    known = parameters_of(factory)
+    threshold = getattr(factory, "threshold_parameter", "limit")
+    space = space_of(name)
+    assert space.keys() <= known.keys()
+    assert threshold not in space
+    for parameter, values in space.items():
+        assert values.holds(known[parameter])
+    corners = [
+        {parameter: values.values[end] if isinstance(values, OneOf) else (values.low, values.high)[end]}
+        for parameter, values in space.items()
+        for end in (0, -1)
+    ]
+    every = [{k: v for corner in corners[end::2] for k, v in corner.items()} for end in (0, 1)]
+    for parameters in (*corners, *every):
+        whole = {k: int(v) if isinstance(known[k], int) and v is not None else v for k, v in parameters.items()}
+        build_detector({"detector": name, **whole})
+
+
+def test_what_can_not_be_searched_is_told(make_examples):
+    train = make_examples(attacks=60, benign=120)
+    with pytest.raises(UnknownNameError, match="unknown detector with parameters to search 'learned'"):
+        search("learned", train)
+    with pytest.raises(UnknownNameError, match="did you mean 'cusum'"):
+        search("cusun", train)
+    with pytest.raises(UsageError, match="at least 1 trial, not 0"):
+        search("cusum", train, budget=0)
+    with pytest.raises(UsageError, match="at least 99 are needed"):
+        search("cusum", train, 0.01)
+
+
+def test_labels_without_attacks_leave_nothing_to_gain():
+    from turnwise.scoring import Score, TurnScores
+
+    turns = (TurnScores(1, {"p": Score(0.5, 0.2, 0.1)}),)
+    examples = [Example(f"b{n}", f"b{n}", False, turns) for n in range(60)]
+    found = search("cusum", examples, 0.05, budget=2)
+    assert (found.after.recall.of, found.best) == (0, 1)
