@@ -26,12 +26,22 @@ HEAVY = (
     "vl_convert",
     "optuna",
     "yaml",
+    "re2",
+    "phonenumbers",
+    "publicsuffixlist",
+    "ahocorasick_rs",
+    "idna",
 )
 
 
 @pytest.mark.parametrize(
     "statement",
-    ["import turnwise", "import turnwise.cli.app", "import turnwise.conversation, turnwise.detectors"],
+    [
+        "import turnwise",
+        "import turnwise.cli.app",
+        "import turnwise.conversation, turnwise.detectors",
+        "import turnwise.guard",
+    ],
 )
 def test_nothing_heavy_is_loaded(statement: str) -> None:
     code = f"{statement}\nimport sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
@@ -44,7 +54,9 @@ def test_public_names() -> None:
         "Conversation",
         "Evaluation",
         "Failure",
+        "GuardrailPipeline",
         "Label",
+        "PipelineResult",
         "Score",
         "Sequence",
         "Side",

@@ -4,6 +4,7 @@
     ├── UsageError                the request itself was wrong (exit code 2)
     │   ├── UnknownNameError      no principle, detector, observer, run ... of that name
     │   ├── DetectorError         a detector that can't be built
+    │   ├── GuardError            a guardrail or pipeline that can't be built, or is used wrongly
     │   └── PatternError          a pattern that can't be read, or does not fit together
     ├── ScoreError                T, I or F is not a finite number in [0, 1]
     ├── ConversationError         a conversation or turn that can't be
@@ -85,6 +86,10 @@ class ObserverError(TurnwiseError):
 
 class DetectorError(UsageError):
     """A detector that can't be built from what was given."""
+
+
+class GuardError(UsageError, ValueError):
+    """A guardrail or pipeline that can't be built from what was given, or that was given what it can't check."""
 
 
 class PatternError(UsageError):

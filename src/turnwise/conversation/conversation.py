@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Self
 from uuid import uuid4
 
 from turnwise.clock import Clock, utc_now
-from turnwise.conversation.history import History
 from turnwise.conversation.json_values import check_keys, json_object
+from turnwise.conversation.limited import LimitedHistory
 from turnwise.conversation.participants import Participants, ParticipantType
-from turnwise.conversation.rate_limit import RateLimit
-from turnwise.conversation.timestamps import as_utc
 from turnwise.conversation.turn import Turn
 from turnwise.errors import ConversationError
 
@@ -30,7 +28,7 @@ KEYS = (
 )
 
 
-class Conversation(History):
+class Conversation(LimitedHistory):
     """Participants and an ordered list of turns, numbered from 1.
 
     Turns are added, and completed by their response, but never removed or moved. Adding, completing, counting
@@ -79,7 +77,7 @@ class Conversation(History):
         rate_limit: Mapping[str, int] | None = None,
         clock: Clock = utc_now,
     ) -> None:
-        super().__init__()
+        super().__init__(rate_limit, clock)
         given = {
             "initiator": initiator,
             "responder": responder,
@@ -92,10 +90,6 @@ class Conversation(History):
         self._conversation_id = conversation_id or uuid4().hex
         self.model_info = json_object(model_info, "model_info")
         self.metadata = json_object(metadata, "metadata")
-        self._clock = clock
-        self._rate_limit: RateLimit | None = None
-        self._counts_after = 0
-        self.set_rate_limit(rate_limit)
 
     # Ways to build one
 
@@ -287,69 +281,45 @@ class Conversation(History):
         with self._lock:
             return self._log.complete(turn_number, response, self._time(timestamp), extra)
 
-    def _time(self, given: datetime | None) -> datetime:
-        return as_utc(self._clock() if given is None else given, "the time")
-
-    def _append(self, turn: Turn) -> Turn:
-        self._log.append(turn)
-        if self._rate_limit is not None and turn.timestamp is not None:
-            self._rate_limit.record(turn.timestamp)
-        return turn
-
-    # Rate limit
-
-    @property
-    def rate_limit(self) -> dict[str, int] | None:
-        """The limits that are set; None without any."""
-        with self._lock:
-            return None if self._rate_limit is None else self._rate_limit.limits
-
-    def set_rate_limit(self, limits: Mapping[str, int] | None) -> None:
-        """Set the rate limit, in place of the one before.
-
-        Prompts that arrived before count as well, save those that `reset_rate_limit` forgot.
+    def answer(
+        self, response: str, metadata: Mapping[str, Any] | None = None, *, turn_number: int | None = None
+    ) -> Turn:
+        """Complete the turn that a response belongs to, or add one with an empty prompt where none waits.
 
         Args:
-            limits: any of ``turns_per_minute``, ``turns_per_hour``, ``turns_per_day``, each at least 1; None
-                for no limit.
+            response: what the responder said.
+            metadata: joins the metadata of the turn; JSON values.
+            turn_number: the turn that it answers; by default the oldest open one.
 
         Raises:
-            ConversationError: an unknown key, or a value that is no positive whole number.
+            ConversationError: the turn does not exist or has its response, or as for `add_turn`.
         """
-        rate_limit = None if limits is None else RateLimit(limits)
         with self._lock:
-            self._rate_limit = rate_limit
-            self._recount()
+            if turn_number is None and not self._log.waiting:
+                return self.add_turn("", response, metadata)
+            return self.add_response(response, metadata, turn_number=turn_number)
 
-    def check_rate_limit(self) -> bool:
-        """Return True when the limit is exceeded: a prompt that came now would be one too many."""
+    def note(self, key: str, change: Callable[[Any], Any]) -> None:
+        """Set a key of the conversation's metadata in one step that no other thread can split.
+
+        Args:
+            key: the key.
+            change: is given what stands there, or None, and returns what is to stand there; JSON values.
+        """
         with self._lock:
-            return self._rate_limit is not None and self._rate_limit.exceeded(self._time(None))
-
-    def reset_rate_limit(self) -> None:
-        """Forget the prompts that were counted so far; the limits stay."""
-        with self._lock:
-            self._counts_after = len(self._log)
-            if self._rate_limit is not None:
-                self._rate_limit.reset()
-
-    def _recount(self) -> None:
-        """Count the latest prompts again; older ones than the largest limit can't matter."""
-        if self._rate_limit is None:
-            return
-        self._rate_limit.reset()
-        first = max(self._counts_after, len(self._log) - self._rate_limit.largest)
-        for turn in self.turns[first:]:
-            if turn.timestamp is not None:
-                self._rate_limit.record(turn.timestamp)
+            self.metadata[key] = change(self.metadata.get(key))
 
     # As JSON values
 
-    def to_messages(self) -> list[dict[str, Any]]:
-        """Return the conversation as OpenAI chat messages; see `messages.to_messages`."""
+    def to_messages(self, *, blocked: bool = False) -> list[dict[str, Any]]:
+        """Return the conversation as OpenAI chat messages, without what a guard blocked.
+
+        Args:
+            blocked: whether that is among them as well; see `messages.to_messages`.
+        """
         from turnwise.conversation.messages import to_messages
 
-        return to_messages(self)
+        return to_messages(self, blocked=blocked)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the conversation as JSON values; `from_dict` gives back one with the same values."""

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from turnwise.conversation.conversation import Conversation
-from turnwise.conversation.turn import Turn
+from turnwise.conversation.turn import Side, Turn
 from turnwise.errors import ConversationError
 
 LEAD = "before"
@@ -89,17 +89,21 @@ class Format:
             self._turn(number, entries) for number, entries in enumerate(slices, start=1)
         ]
 
-    def messages(self, conversation: Conversation, others: Items[Format]) -> list[Any]:
+    def messages(self, conversation: Conversation, others: Items[Format], *, blocked: bool = True) -> list[Any]:
         """Return a conversation as messages of this format.
 
         Args:
             conversation: the conversation.
             others: further formats that it may come from; of their messages, the texts are kept.
+            blocked: whether what a guard blocked is among them. Without a prompt its turn is left out whole.
         """
         sources = (self, *others)
         messages = self._lead(conversation.metadata, sources)
         for turn in conversation:
-            messages.extend(self._slice(turn, sources))
+            if blocked or not (turn.blocked(Side.PROMPT) or turn.blocked(Side.RESPONSE)):
+                messages.extend(self._slice(turn, sources))
+            elif not turn.blocked(Side.PROMPT):
+                messages.extend(self._plain(turn.prompt, None))
         return messages
 
     def _turn(self, number: int, entries: Items[Entry]) -> Turn:
@@ -109,7 +113,8 @@ class Format:
         return Turn(number, prompt, response, metadata=metadata)
 
     def _plain(self, prompt: str, response: str | None) -> list[Any]:
-        plain = [self.write(Role.USER, prompt)]
+        # An empty prompt is no message where the other side spoke first.
+        plain = [self.write(Role.USER, prompt)] if prompt or response is None else []
         if response is not None:
             plain.append(self.write(Role.ASSISTANT, response))
         return plain

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import RLock
 from typing import Any
 
 from turnwise.conversation.snapshot import Turns
-from turnwise.conversation.turn import Turn
+from turnwise.conversation.turn import MESSAGE_KEYS, Side, Turn
 from turnwise.conversation.turn_log import TurnLog
 from turnwise.errors import ConversationError
 
@@ -89,6 +89,63 @@ class History:
         """
         with self._lock:
             return self._log.duration
+
+    # What a guard does to turns
+
+    def withdraw(self, number: int) -> Turn:
+        """Let a turn wait for its response no longer, as one whose prompt was blocked, and return it.
+
+        A response that names the turn is still taken.
+
+        Raises:
+            ConversationError: no turn has that number.
+        """
+        with self._lock:
+            return self._log.withdraw(number)
+
+    def replace_text(self, number: int, side: Side, text: str) -> Turn:
+        """Put another text, such as a redacted one, in the place of a prompt or response; return the turn.
+
+        The messages that the turn came from hold the old text, so they are dropped from its metadata.
+
+        Args:
+            number: the turn.
+            side: the half of it; it must have spoken.
+            text: what is to stand there.
+
+        Raises:
+            ConversationError: no turn has that number, that side has not spoken, or a text that is no text.
+        """
+        with self._lock:
+            turn = self._log.turn(number)
+            if turn.text(side) is None:
+                raise ConversationError(f"turn {number} has no {side} to replace")
+            if not isinstance(text, str):
+                raise ConversationError(f"turn {number}: {side} is {type(text).__name__}, not text")
+            for key in MESSAGE_KEYS:
+                turn.metadata.pop(key, None)
+            if side is Side.PROMPT:
+                turn.prompt = text
+            else:
+                turn.response = text
+            return turn
+
+    def annotate(self, number: int, key: str, change: Callable[[Any], Any]) -> Turn:
+        """Set a key of a turn's metadata in one step that no other thread can split, and return the turn.
+
+        Args:
+            number: the turn.
+            key: the key.
+            change: is given what stands there, or None, and returns what is to stand there: a JSON value, or a
+                mapping that reads like one.
+
+        Raises:
+            ConversationError: no turn has that number.
+        """
+        with self._lock:
+            turn = self._log.turn(number)
+            turn.metadata[key] = change(turn.metadata.get(key))
+            return turn
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what pickle keeps: everything but the lock."""

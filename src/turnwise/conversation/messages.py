@@ -50,11 +50,15 @@ def from_messages(messages: object, **kwargs: Any) -> Conversation:
     return Conversation.from_messages(messages, **kwargs)
 
 
-def to_messages(conversation: Conversation) -> list[dict[str, Any]]:
-    """Return a conversation as OpenAI chat messages; see `from_messages`.
+def to_messages(conversation: Conversation, *, blocked: bool = False) -> list[dict[str, Any]]:
+    """Return a conversation as OpenAI chat messages, as a model may be sent them; see `from_messages`.
 
     A response that was added later follows its turn. Of a conversation that came from ShareGPT, the texts of
     system and tool entries are kept.
+
+    Args:
+        conversation: the conversation.
+        blocked: whether prompts and responses that a guard blocked are among them. A model should not see them.
 
     >>> chat = Conversation.from_turns([("Hi", "Hello"), ("Bye", None)])
     >>> [message["role"] for message in to_messages(chat)]
@@ -62,7 +66,7 @@ def to_messages(conversation: Conversation) -> list[dict[str, Any]]:
     """
     from turnwise.conversation.sharegpt import SHAREGPT
 
-    return OPENAI.messages(conversation, (SHAREGPT,))
+    return OPENAI.messages(conversation, (SHAREGPT,), blocked=blocked)
 
 
 def read_messages(messages: object, metadata: object) -> tuple[list[Turn], dict[str, Any]]:

@@ -14,6 +14,12 @@ from turnwise.errors import ConversationError
 
 KEYS = ("turn", "prompt", "response", "timestamp", "response_timestamp", "metadata")
 
+MESSAGE_KEYS = ("messages", "sharegpt")
+"""Keys of metadata under which message formats keep what a turn can't say."""
+
+GUARD_KEY = "guardrail_results"
+"""Key of a turn's metadata under which a guard keeps its checks."""
+
 
 class Side(StrEnum):
     """The half of a turn that is judged."""
@@ -69,6 +75,19 @@ class Turn:
     def text(self, side: Side) -> str | None:
         """Return the text of one side, or None where that side has not spoken."""
         return self.prompt if side is Side.PROMPT else self.response
+
+    def blocked(self, side: Side) -> bool:
+        """Return whether the last check of a guard blocked one side; False where no guard looked at it.
+
+        >>> checks = {"input": {"blocked": True}, "output": None}
+        >>> Turn(1, "hello", metadata={GUARD_KEY: checks}).blocked(Side.PROMPT)
+        True
+        """
+        checks = self.metadata.get(GUARD_KEY)
+        if not isinstance(checks, Mapping):
+            return False
+        check = checks.get("input" if side is Side.PROMPT else "output")
+        return isinstance(check, Mapping) and check.get("blocked") is True
 
     def complete_with(self, response: str, timestamp: datetime | None) -> None:
         """Set the response and its time. A turn of a conversation is completed by `add_response` instead.

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from turnwise.conversation.snapshot import Turns
-from turnwise.conversation.turn import Turn
+from turnwise.conversation.turn import Side, Turn
 from turnwise.errors import ConversationError
 
 
@@ -25,13 +25,14 @@ class TurnLog:
     ('hi', 1)
     """
 
-    __slots__ = ("_earliest", "_latest", "_open", "_turns")
+    __slots__ = ("_complete", "_earliest", "_latest", "_open", "_turns")
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self._turns: list[Turn] = []
         # Open turns by number, oldest first. A plain dict would do but for its first key: finding that slows
         # down with every key that was deleted before it.
         self._open: OrderedDict[int, Turn] = OrderedDict()
+        self._complete = 0
         self._earliest: datetime | None = None
         self._latest: datetime | None = None
         for turn in turns:
@@ -55,9 +56,14 @@ class TurnLog:
         return list(self._open.values())
 
     @property
+    def waiting(self) -> bool:
+        """Whether any turn waits for its response."""
+        return bool(self._open)
+
+    @property
     def complete_count(self) -> int:
         """How many turns have their response."""
-        return len(self._turns) - len(self._open)
+        return self._complete
 
     @property
     def duration(self) -> float:
@@ -86,7 +92,9 @@ class TurnLog:
         if turn.number != expected:
             raise ConversationError(f"turn {turn.number} stands where turn {expected} belongs; count from 1")
         self._turns.append(turn)
-        if not turn.complete:
+        if turn.complete:
+            self._complete += 1
+        elif not turn.blocked(Side.PROMPT):
             self._open[turn.number] = turn
         self._stretch(turn.timestamp)
         self._stretch(turn.response_timestamp)
@@ -95,10 +103,10 @@ class TurnLog:
     def complete(
         self, number: int | None, response: str, timestamp: datetime | None, metadata: Mapping[str, Any]
     ) -> Turn:
-        """Give an open turn its response, and return it.
+        """Give a turn its response, and return it.
 
         Args:
-            number: the turn; None for the oldest open one.
+            number: the turn; None for the oldest that waits for its response.
             response: what the responder answered.
             timestamp: when, aware; None where it is not known.
             metadata: joins the metadata of the turn.
@@ -107,12 +115,23 @@ class TurnLog:
             ConversationError: no such turn, it has its response, or no turn is open.
         """
         turn = self._oldest_open() if number is None else self.turn(number)
-        if turn.number not in self._open:
+        if turn.complete:
             raise ConversationError(f"turn {turn.number} has its response already; name an open turn")
         turn.complete_with(response, timestamp)
         turn.metadata.update(metadata)
-        del self._open[turn.number]
+        self._open.pop(turn.number, None)
+        self._complete += 1
         self._stretch(turn.response_timestamp)
+        return turn
+
+    def withdraw(self, number: int) -> Turn:
+        """Let a turn wait for its response no longer, and return it; it may be given one by its number.
+
+        Raises:
+            ConversationError: no turn has that number.
+        """
+        turn = self.turn(number)
+        self._open.pop(number, None)
         return turn
 
     def _oldest_open(self) -> Turn:

@@ -25,6 +25,6 @@ def to_line(sequence: Sequence) -> dict[str, Any]:
         "id": sequence.sequence_id,
         "label": str(sequence.label),
         "source": sequence.source,
-        "turns": sequence.conversation.to_messages(),
+        "turns": sequence.conversation.to_messages(blocked=True),
         "metadata": dict(sequence.metadata),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from turnwise.clock import Clock
 from turnwise.scoring import TurnScores
 from turnwise.sessions.memory import SessionMemory
@@ -39,6 +41,7 @@ class Sessions:
         *,
         response: str | None = None,
         conversation_id: str | None = None,
+        now: datetime | None = None,
     ) -> Stance:
         """Take a turn into its session, which begins with its first turn, and return the stance after it.
 
@@ -47,15 +50,16 @@ class Sessions:
             scores: scores of the turn, blocked or not.
             response: text of the response, if there is one yet; else see `answered`.
             conversation_id: the conversation that the turn is part of.
+            now: when the turn came, aware; by default what the clock says.
 
         Raises:
             SessionError: an id that is empty or too long, or a store that can't keep it.
         """
-        now = self._clock()
+        at = self._clock() if now is None else now
 
         def change(state: SessionState | None) -> tuple[SessionState, Stance]:
-            before = state or self._memory.start(session_id, now)
-            return self._memory.update(before, scores, now, response=response, conversation_id=conversation_id)
+            before = state or self._memory.start(session_id, at)
+            return self._memory.update(before, scores, at, response=response, conversation_id=conversation_id)
 
         return self._store.change(session_id, change)
 
@@ -78,6 +82,10 @@ class Sessions:
         """Return the stance towards a session as it is, or None for one that is not known."""
         state = self._store.get(session_id)
         return None if state is None else self._memory.assess(state)
+
+    def forget(self, session_id: str) -> bool:
+        """Forget a session, a terminated one as well, and return whether it was known."""
+        return self._store.remove(session_id)
 
     def purge(self) -> int:
         """Let the store go of expired sessions, and return how many; none where sessions don't expire."""

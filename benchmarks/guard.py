@@ -1,0 +1,303 @@
+"""What the guard must hold, measured. Run with ``python benchmarks/guard.py --data PATH``.
+
+One thread, warm, preset customer_service unless a row says otherwise. Prints what was measured beside what is
+required:
+
+- milliseconds of `check_input` for a message of 40 tokens, at turns 10, 1,000 and 10,000;
+- bytes a turn of a conversation of 1,000 turns, beyond its text;
+- milliseconds for 100,000 characters of hostile input, preset by preset;
+- checks a second of 16 concurrent async conversations, beside those of one;
+- verdicts on their own turn and limits that hold, under 8 threads;
+- blocks by `drift` in conversations of 1,000 harmless turns, chained from benign chats (``--data``);
+- what becomes of harmless turns after an attack was blocked, and how many attacks are blocked (``--data``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import random
+import statistics
+import time
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from turnwise import Conversation, GuardrailPipeline
+from turnwise.rates import clopper_pearson
+
+PRESET = "customer_service"
+MESSAGE = (
+    "Could you tell me how long the parcel usually takes to Lisbon, and whether I can still change the address "
+    "before it leaves your warehouse on Monday morning, since I move to a new flat on Sunday?"
+)
+"""About forty tokens of the embedded observer."""
+
+BENIGN = ("arena_real_users", "mtbench101", "mtrag_un_human", "mt_bench")
+HOSTILE = {
+    "'a.' repeated": "a." * 50_000,
+    "brackets": "[(" * 25_000 + ")]" * 25_000,
+    "digits": "1234567890" * 10_000,
+    "digit groups": "4111 1111 1111 1111 " * 5_000,
+    "'@' runs": "a@" * 50_000,
+    "one long word": "a" * 100_000,
+    "lines": "\n" * 100_000,
+    "URLs": "http://" * 14_000,
+    "zero-width": "a\u200b" * 50_000,
+    "base64": "QUJD" * 25_000,
+}
+
+
+def row(what: str, measured: str, required: str, holds: bool | None = None) -> None:
+    """Print one row of the table."""
+    mark = "" if holds is None else "yes" if holds else "NO"
+    print(f"{what:66} {measured:>30}   {required:>14} {mark:>4}")
+
+
+def tokens() -> int:
+    """Return how many tokens the message has."""
+    from tokenizers import Tokenizer
+
+    from turnwise.observers.local.weights import load_weights
+
+    tokenizer = Tokenizer.from_str(load_weights(None).tokenizer)
+    return len(tokenizer.encode(MESSAGE, add_special_tokens=False).ids)
+
+
+def timed(pipeline: GuardrailPipeline, conversation: Conversation, checks: int) -> list[float]:
+    """Return the seconds of so many checks."""
+    seconds = []
+    for _ in range(checks):
+        start = time.perf_counter()
+        pipeline.check_input(MESSAGE, conversation=conversation)
+        seconds.append(time.perf_counter() - start)
+        pipeline.check_output("It usually takes four working days.", conversation=conversation)
+    return seconds
+
+
+def at_turn(pipeline: GuardrailPipeline, turn: int, checks: int = 400) -> list[float]:
+    """Return the seconds of checks around a turn; around an early one from many conversations."""
+    if turn < checks:
+        seconds: list[float] = []
+        while len(seconds) < checks:
+            conversation = Conversation.human_ai("user", "model")
+            seconds += timed(pipeline, conversation, turn + 5)[-10:]
+        return seconds
+    conversation = Conversation.human_ai("user", "model")
+    return timed(pipeline, conversation, turn + checks // 2)[-checks:]
+
+
+def speed(turns: tuple[int, ...]) -> None:
+    """Measure checks at several turns."""
+    pipeline = GuardrailPipeline.from_preset(PRESET)
+    timed(pipeline, Conversation.human_ai("user", "model"), 300)
+    medians = {}
+    gc.collect()
+    gc.freeze()
+    for turn in turns:
+        seconds = sorted(at_turn(pipeline, turn))
+        medians[turn] = 1e3 * statistics.median(seconds)
+        late = 1e3 * seconds[int(0.99 * len(seconds))]
+        row(f"check_input at turn {turn:,}, median ms", f"{medians[turn]:.3f}", "<= 0.6", medians[turn] <= 0.6)
+        row(f"check_input at turn {turn:,}, 99th percentile ms", f"{late:.3f}", "<= 2", late <= 2)
+    gc.unfreeze()
+    ratio = max(medians.values()) / min(medians.values())
+    row("slowest of these medians over the fastest", f"{ratio:.2f}", "<= 1.2", ratio <= 1.2)
+
+
+def memory() -> None:
+    """Measure what a long conversation keeps."""
+    pipeline = GuardrailPipeline.from_preset(PRESET)
+    timed(pipeline, Conversation.human_ai("user", "model"), 20)
+    texts = [f"{MESSAGE} ({number})" for number in range(1_000)]
+    answers = [f"It usually takes four working days. ({number})" for number in range(1_000)]
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    conversation = Conversation.human_ai("user", "model")
+    for text, answer in zip(texts, answers, strict=True):
+        pipeline.check_input(text, conversation=conversation)
+        pipeline.check_output(answer, conversation=conversation)
+    gc.collect()
+    kept = (tracemalloc.get_traced_memory()[0] - before) / 1_000
+    tracemalloc.stop()
+    row("bytes a turn beyond its text, both sides checked", f"{kept:,.0f}", "<= 2,048", kept <= 2_048)
+
+
+def hostile(presets: tuple[str, ...]) -> None:
+    """Measure hostile input in every preset."""
+    for name in presets:
+        pipeline = GuardrailPipeline.from_preset(name)
+        pipeline.check_input("hello")
+        worst, which = 0.0, ""
+        for what, text in HOSTILE.items():
+            start = time.perf_counter()
+            pipeline.check_input(text)
+            seconds = time.perf_counter() - start
+            worst, which = max((worst, which), (seconds, what))
+        row(f"100,000 hostile characters, {name}, ms ({which})", f"{1e3 * worst:.1f}", "<= 50", worst <= 0.05)
+
+
+async def _rounds(pipeline: GuardrailPipeline, conversations: int, checks: int) -> float:
+    async def talk() -> None:
+        conversation = Conversation.human_ai("user", "model")
+        for _ in range(checks):
+            await pipeline.acheck_input(MESSAGE, conversation=conversation)
+            await asyncio.sleep(0)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(talk() for _ in range(conversations)))
+    return conversations * checks / (time.perf_counter() - start)
+
+
+def concurrency() -> None:
+    """Measure the throughput of concurrent async conversations."""
+    pipeline = GuardrailPipeline.from_preset(PRESET)
+    asyncio.run(_rounds(pipeline, 1, 200))
+    ratios, rates = [], []
+    for _ in range(7):
+        one = asyncio.run(_rounds(pipeline, 1, 640))
+        many = asyncio.run(_rounds(pipeline, 16, 40))
+        ratios.append(many / one)
+        rates.append(many)
+    ratio = statistics.median(ratios)
+    row("checks/s of 16 async conversations, one thread", f"{statistics.median(rates):,.0f}", "")
+    row("the same over those of one conversation (median of 7)", f"{ratio:.2f}", ">= 0.95", ratio >= 0.95)
+
+
+def threads() -> None:
+    """Count verdicts on the wrong turn and prompts beyond a limit, under 8 threads."""
+    pipeline = GuardrailPipeline.from_preset(PRESET)
+    conversation = Conversation.human_ai("user", "model")
+
+    def work(number: int) -> int:
+        wrong = 0
+        for step in range(20):
+            bad = (number + step) % 3 == 0
+            text = f"{number} {step}: " + ("my card is 4111 1111 1111 1111" if bad else "hello")
+            asked = pipeline.check_input(text, conversation=conversation)
+            kept = conversation.turn(asked.turn_number or 0).metadata["guardrail_results"]["input"]
+            wrong += bool(kept["details"]["pii"]["found"]) != bad
+            wrong += kept["details"]["drift"]["data"]["turn"] != asked.turn_number
+            told = pipeline.check_output("fine", conversation=conversation, turn_number=asked.turn_number)
+            wrong += told.turn_number != asked.turn_number
+        return wrong
+
+    with ThreadPoolExecutor(8) as pool:
+        wrong = sum(pool.map(work, range(8)))
+    row("8 threads, 320 checks: verdicts on a wrong turn", str(wrong), "0", wrong == 0)
+    off = 0
+    for _ in range(100):
+        limited = Conversation.human_ai("user", "model", rate_limit={"turns_per_hour": 20})
+
+        def ask(_: int, limited: Conversation = limited) -> int:
+            return sum(not pipeline.check_input("hello", conversation=limited).rate_limited for _ in range(5))
+
+        with ThreadPoolExecutor(8) as pool:
+            off += sum(pool.map(ask, range(8))) != 20
+    row("8 threads, a limit of 20: tries that admitted other than 20", f"{off} of 100", "0", off == 0)
+
+
+def chats(path: Path, label: str) -> list[list[str]]:
+    """Return the user turns of the conversations of a label."""
+    found = []
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            said = [
+                turn["content"] for turn in record["turns"] if turn["role"] == "user" and turn["content"].strip()
+            ]
+            if record["label"] == label and said:
+                found.append(said)
+    return found
+
+
+def chains(pool: list[list[str]], count: int, turns: int, seed: int) -> Iterator[list[str]]:
+    """Yield conversations of so many turns, each made of benign ones in random order."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        said: list[str] = []
+        while len(said) < turns:
+            said += rng.choice(pool)
+        yield said[:turns]
+
+
+def drift(data: Path, count: int) -> None:
+    """Measure false blocks of drift over long harmless talk, and what becomes of attacks."""
+    pool = [said for name in BENIGN for said in chats(data / "dev" / f"{name}.jsonl", "benign")]
+    pipeline = GuardrailPipeline.from_preset(PRESET)
+    blocks = warned = checked = with_block = 0
+    for place, said in enumerate(chains(pool, count, 1_000, seed=1)):
+        conversation = Conversation.human_ai("user", "model")
+        before = blocks
+        for text in said:
+            detail = pipeline.check_input(text, conversation=conversation).details["drift"]
+            blocks += detail.blocked
+            warned += detail.warned
+            checked += 1
+        with_block += blocks > before
+        if place == 0:
+            row("1,000 turns of benign chat: blocks by drift", str(blocks), "0", blocks == 0)
+    low, high = clopper_pearson(with_block, count)
+    row(f"{count} such conversations: with a block", f"{with_block} [{low:.3f}, {high:.3f}]", "")
+    row("the same: turns blocked, and warned of", f"{blocks} and {warned} of {checked:,}", "")
+    flagged = sum(
+        any(pipeline.check_input(text, conversation=chat).details["drift"].blocked for text in said)
+        for said, chat in ((said, Conversation.human_ai("user", "model")) for said in pool)
+    )
+    low, high = clopper_pearson(flagged, len(pool))
+    row(
+        f"{len(pool):,} benign conversations: with a block",
+        f"{flagged / len(pool):.4f} [{low:.4f}, {high:.4f}]",
+        "",
+    )
+    attacks = {
+        "Attack_600": chats(data / "dev/safemt_attack600.jsonl", "attack"),
+        "automated transcripts": chats(data / "dev/auto_mt_transcripts.jsonl", "attack"),
+    }
+    rng = random.Random(2)
+    after = [0] * 10
+    seen = 0
+    for name, said in attacks.items():
+        caught = 0
+        for texts in said:
+            conversation = Conversation.human_ai("user", "model")
+            hit = any(
+                pipeline.check_input(text, conversation=conversation).details["drift"].blocked for text in texts
+            )
+            caught += hit
+            if hit:
+                seen += 1
+                tail = (text for texts in iter(lambda: rng.choice(pool), None) for text in texts)
+                for place in range(10):
+                    detail = pipeline.check_input(next(tail), conversation=conversation).details["drift"]
+                    after[place] += detail.blocked
+        low, high = clopper_pearson(caught, len(said))
+        row(f"{name}: attacks with a block", f"{caught / len(said):.3f} [{low:.3f}, {high:.3f}]", "")
+    shares = " ".join(f"{count / max(seen, 1):.2f}" for count in after)
+    row("harmless turns 1 to 10 after an attack: share blocked", "", "")
+    row("  " + shares, "", "", None)
+
+
+def main() -> None:
+    """Measure everything that was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", type=Path, help="folder with the benign chats and attacks")
+    parser.add_argument("--chains", type=int, default=20, help="conversations of 1,000 harmless turns")
+    parser.add_argument("--turns", type=int, nargs="+", default=[10, 1_000, 10_000])
+    options = parser.parse_args()
+    print(f"the message has {tokens()} tokens")
+    speed(tuple(options.turns))
+    memory()
+    hostile(GuardrailPipeline.available_presets())
+    concurrency()
+    threads()
+    if options.data:
+        drift(options.data, options.chains)
+
+
+if __name__ == "__main__":
+    main()

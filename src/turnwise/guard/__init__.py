@@ -1,0 +1,29 @@
+"""The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
+
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On, OnError, Redaction
+from turnwise.guard.pipeline import GuardrailPipeline
+from turnwise.guard.records import Detail, Status
+from turnwise.guard.registry import GuardrailInfo, describe_guardrails, guardrail, guardrail_names
+from turnwise.guard.result import PipelineResult
+from turnwise.guard.step import Step
+
+__all__ = [
+    "CLEAN",
+    "Action",
+    "Check",
+    "Cost",
+    "Detail",
+    "Finding",
+    "Guardrail",
+    "GuardrailInfo",
+    "GuardrailPipeline",
+    "On",
+    "OnError",
+    "PipelineResult",
+    "Redaction",
+    "Status",
+    "Step",
+    "describe_guardrails",
+    "guardrail",
+    "guardrail_names",
+]

@@ -1,0 +1,312 @@
+"""Configuration of a pipeline: from YAML or a mapping, checked before anything runs."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from turnwise.clock import Clock
+from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
+from turnwise.guard.audit.settings import AuditSettings
+from turnwise.guard.guardrail import Guardrail
+from turnwise.guard.limits import RateLimits
+from turnwise.guard.registry import GUARDRAILS
+from turnwise.guard.step import Step
+from turnwise.guard.yaml_lines import Lines, Place, read_yaml
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+    from turnwise.guard.audit.events import AuditSink
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """What may be set of every guardrail, beside its own settings; see `Step.of`.
+
+    Args:
+        name: how results name it; the name of the guardrail where it is left out.
+        enabled: whether it runs.
+        on: which texts it looks at.
+        action: the strictest action that it may take.
+        on_error: what becomes of a text that it failed to check.
+        timeout: seconds after which it has failed; null for no limit.
+    """
+
+    name: str | None = None
+    enabled: bool = True
+    on: Literal["input", "output", "both"] | None = None
+    action: Literal["block", "redact", "warn", "log"] | None = None
+    on_error: Literal["block", "warn", "allow"] | None = None
+    timeout: float | Literal["default"] | None = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitSettings:
+    """The rate limits as a file says them; see `RateLimits`."""
+
+    everyone: dict[str, int] = field(default_factory=dict)
+    per_key: dict[str, int] = field(default_factory=dict)
+    roles: dict[str, dict[str, int]] = field(default_factory=dict)
+    exempt_roles: tuple[str, ...] = ()
+    most_keys: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A guardrail of a configuration, not built yet.
+
+    Args:
+        kind: name under which it is registered, or the guardrail itself.
+        place: where it stands in the configuration.
+        settings: everything that is set of it.
+    """
+
+    kind: str | Guardrail
+    place: Place
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A pipeline's configuration.
+
+    Args:
+        name: how the audit names the pipeline.
+        description: what it is for.
+        short_circuit: whether guardrails after one that blocks are skipped.
+        session_by: what a session is where a check names none: one ``conversation``, or everything that one
+            ``initiator`` says.
+        rate_limits: limits per key and over all keys; a conversation has its own beside them.
+        audit: where checks are written; None for nowhere.
+        entries: the guardrails, in order.
+        lines: where everything stands, for errors.
+    """
+
+    name: str = "pipeline"
+    description: str = ""
+    short_circuit: bool = False
+    session_by: Literal["conversation", "initiator"] = "conversation"
+    rate_limits: RateLimits = field(default_factory=RateLimits)
+    audit: AuditSettings | None = None
+    entries: tuple[Entry, ...] = ()
+    lines: Lines = field(default_factory=lambda: Lines(""), repr=False, compare=False)
+
+    @classmethod
+    def read(cls, config: Config | Mapping[str, Any] | str | PathLike[str]) -> Config:
+        """Return a configuration from a mapping or the path of a YAML file; one that is read already as it is.
+
+        Raises:
+            GuardError: it can't be read or does not fit; the message names file, line and key.
+        """
+        if isinstance(config, Config):
+            return config
+        if isinstance(config, Mapping):
+            return cls.of(config, Lines(""))
+        path = Path(fspath(config))
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            known = "; for a preset use GuardrailPipeline.from_preset" if not path.suffix else ""
+            raise GuardError(f"{path}: the configuration can't be read: {error}{known}") from error
+        return cls.of(*read_yaml(text, str(path)))
+
+    @classmethod
+    def preset(cls, name: str) -> Config:
+        """Return the configuration of a preset.
+
+        Raises:
+            UnknownNameError: no preset has that name.
+        """
+        from turnwise.guard.presets import preset_text
+
+        return cls.of(*read_yaml(preset_text(name), f"preset {name}"))
+
+    @classmethod
+    def of(cls, data: object, lines: Lines) -> Config:
+        """Return the configuration that a mapping holds, checked as far as can be without building guardrails.
+
+        Args:
+            data: the mapping.
+            lines: where its values stand, for errors.
+
+        Raises:
+            GuardError: it does not fit.
+        """
+        if not isinstance(data, Mapping):
+            raise lines.error((), f"a configuration is a mapping with guardrails, not {type(data).__name__}")
+        known = ("name", "description", "short_circuit", "session_by", "rate_limits", "audit", "guardrails")
+        _check_keys(data, known, (), lines)
+        hints = typing.get_type_hints(cls)
+        plain = {
+            key: _checked(data[key], hints[key], (key,), lines)
+            for key in ("name", "description", "short_circuit", "session_by")
+            if key in data
+        }
+        items = data.get("guardrails")
+        if not isinstance(items, list | tuple) or not items:
+            raise lines.error(("guardrails",), "give a list of at least one guardrail")
+        limits = _dataclass(RateLimitSettings, data.get("rate_limits") or {}, ("rate_limits",), lines)
+        try:
+            rate_limits = RateLimits(**{name: getattr(limits, name) for name in limits.__dataclass_fields__})
+        except GuardError as error:
+            raise lines.error(("rate_limits",), str(error)) from error
+        audit = data.get("audit")
+        return cls(
+            rate_limits=rate_limits,
+            audit=None if audit is None else _dataclass(AuditSettings, audit, ("audit",), lines),
+            entries=tuple(_entry(item, ("guardrails", at), lines) for at, item in enumerate(items)),
+            lines=lines,
+            **plain,
+        )
+
+    def build(self) -> tuple[Step, ...]:
+        """Return the guardrails, built, in the order of the configuration.
+
+        Raises:
+            GuardError: one can't be built; none is left out.
+        """
+        steps: list[Step] = []
+        for entry in self.entries:
+            step = _build(entry, self.lines)
+            if any(step.name == other.name for other in steps):
+                raise self.lines.error(
+                    entry.place, f"two guardrails are called {step.name!r}; give one of them another name"
+                )
+            steps.append(step)
+        return tuple(steps)
+
+    def open_audit(self, clock: Clock) -> AuditSink | None:
+        """Return the audit that the configuration asks for, open; None where it asks for none."""
+        if self.audit is None:
+            return None
+        try:
+            return self.audit.open(clock)
+        except TurnwiseError as error:
+            raise self.lines.error(("audit",), str(error)) from error
+
+
+def _entry(item: object, place: Place, lines: Lines) -> Entry:
+    """Read ``name``, ``{name: {setting: value}}``, ``{use: name or guardrail, setting: value}`` or a guardrail."""
+    if isinstance(item, str | Guardrail):
+        return Entry(item, place, {})
+    if isinstance(item, Mapping) and "use" in item:
+        kind = item["use"]
+        if isinstance(kind, str | Guardrail):
+            return Entry(kind, place, {key: value for key, value in item.items() if key != "use"})
+    elif isinstance(item, Mapping) and len(item) == 1:
+        ((kind, settings),) = item.items()
+        if isinstance(kind, str) and (settings is None or isinstance(settings, Mapping)):
+            return Entry(kind, (*place, kind), dict(settings or {}))
+    raise lines.error(place, "a guardrail is its name, or its name with settings: `- pii: {action: warn}`")
+
+
+def _build(entry: Entry, lines: Lines) -> Step:
+    common = StepSettings.__dataclass_fields__
+    shared = {key: value for key, value in entry.settings.items() if key in common}
+    own = {key: value for key, value in entry.settings.items() if key not in common}
+    step = _dataclass(StepSettings, shared, entry.place, lines)
+    if isinstance(entry.kind, Guardrail):
+        rail = entry.kind
+        name = step.name or getattr(rail, "name", type(rail).__name__.lower())
+        if own:
+            raise lines.error(entry.place, f"{name} is built already; set {next(iter(own))} when you build it")
+    else:
+        name = step.name or entry.kind
+        rail = _rail(entry, own, lines)
+    try:
+        return Step.of(
+            rail,
+            name,
+            enabled=step.enabled,
+            on=step.on,
+            action=step.action,
+            on_error=step.on_error,
+            timeout=step.timeout,
+        )
+    except GuardError as error:
+        raise lines.error(entry.place, str(error)) from error
+
+
+def _rail(entry: Entry, settings: Mapping[str, Any], lines: Lines) -> Guardrail:
+    kind = str(entry.kind)
+    try:
+        factory = GUARDRAILS.get(kind)
+    except TurnwiseError as error:
+        raise lines.error(entry.place, str(error)) from error
+    signature = inspect.signature(factory)
+    known = [*StepSettings.__dataclass_fields__, *signature.parameters]
+    _check_keys(settings, known, entry.place, lines)
+    hints = _hints(factory)
+    values = {
+        key: _checked(value, hints.get(key, Any), (*entry.place, key), lines) for key, value in settings.items()
+    }
+    try:
+        signature.bind(**values)
+    except TypeError as error:
+        raise lines.error(entry.place, f"{kind}: {error}") from error
+    try:
+        return factory(**values)
+    except TurnwiseError as error:
+        raise lines.error(entry.place, str(error)) from error
+    except Exception as error:
+        raise lines.error(entry.place, f"{kind} can't be built: {type(error).__name__}: {error}") from error
+
+
+def _dataclass(kind: type[Any], data: object, place: Place, lines: Lines) -> Any:
+    """Return a dataclass of settings from a mapping."""
+    if not isinstance(data, Mapping):
+        raise lines.error(place, f"give a mapping of settings, not {type(data).__name__}")
+    _check_keys(data, kind.__dataclass_fields__, place, lines)
+    hints = typing.get_type_hints(kind)
+    values = {key: _checked(value, hints[key], (*place, key), lines) for key, value in data.items()}
+    try:
+        return kind(**values)
+    except GuardError as error:
+        raise lines.error(place, str(error)) from error
+
+
+def _check_keys(data: Mapping[Any, Any], known: typing.Iterable[str], place: Place, lines: Lines) -> None:
+    for key in data:
+        if key not in known:
+            raise lines.error((*place, str(key)), str(UnknownNameError("key", str(key), known)))
+
+
+def _checked(value: object, hint: Any, place: Place, lines: Lines) -> Any:
+    """Return a value as its annotation says it, or raise with the values that are allowed."""
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(hint).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        inner = tuple(part for part in first["loc"] if isinstance(part, int) or part in _keys_of(value))
+        message = first["msg"][0].lower() + first["msg"][1:]
+        raise lines.error((*place, *inner), f"{message}, not {first['input']!r}") from error
+
+
+def _keys_of(value: object) -> typing.Collection[Any]:
+    return value if isinstance(value, Mapping) else ()
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(hint)
+
+
+def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of what a factory takes; a class may have them on itself or on its constructor."""
+    try:
+        if inspect.isclass(factory):
+            return {**typing.get_type_hints(factory), **typing.get_type_hints(factory.__init__)}
+        return typing.get_type_hints(factory)
+    except NameError:
+        return {}

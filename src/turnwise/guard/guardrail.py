@@ -1,0 +1,183 @@
+"""What a guardrail is: one inline check of a text, with the conversation behind it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from typing import Any, ClassVar, TypeVar, cast
+
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.errors import GuardError
+from turnwise.sessions import Stance
+
+Value = TypeVar("Value")
+
+
+class Action(StrEnum):
+    """What becomes of a text in which a guardrail finds something, from mild to strict."""
+
+    LOG = "log"
+    WARN = "warn"
+    REDACT = "redact"
+    BLOCK = "block"
+
+
+class On(StrEnum):
+    """Which texts a guardrail looks at."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    BOTH = "both"
+
+
+class OnError(StrEnum):
+    """What becomes of a text that a guardrail failed to check."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    BLOCK = "block"
+
+
+class Cost(IntEnum):
+    """How dear a guardrail is; the cheaper ones run first."""
+
+    TEXT = 0
+    MODEL = 1
+    REMOTE = 2
+
+
+_STRICTNESS = {action: rank for rank, action in enumerate(Action)}
+
+
+def milder(first: Action, second: Action) -> Action:
+    """Return the milder of two actions.
+
+    >>> milder(Action.BLOCK, Action.WARN).value
+    'warn'
+    """
+    return min(first, second, key=_STRICTNESS.__getitem__)
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """A stretch of the text that should be replaced.
+
+    Args:
+        start: offset of its first character.
+        end: offset behind its last character.
+        kind: what it is, such as ``email``.
+        placeholder: what stands in its place.
+
+    >>> Redaction(0, 3, "ssn").placeholder
+    '[SSN]'
+    """
+
+    start: int
+    end: int
+    kind: str
+    placeholder: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.placeholder:
+            object.__setattr__(self, "placeholder", f"[{self.kind.upper()}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a guardrail says of a text.
+
+    Args:
+        found: whether it found something.
+        reason: what, in words; needed where something was found. It may be stored and shown, so it never holds
+            what should be kept secret.
+        confidence: how sure it is that something is there, in [0, 1].
+        redactions: stretches to replace, apart from each other, by offsets in the text that was checked.
+        action: the strictest action that this finding deserves; None for what is configured.
+        data: what else is to be kept with the turn; JSON values.
+        stance: the stance towards the session, where the guardrail knows it.
+
+    Raises:
+        GuardError: something was found without a reason, or a confidence out of [0, 1].
+    """
+
+    found: bool
+    reason: str = ""
+    confidence: float = 0.0
+    redactions: tuple[Redaction, ...] = ()
+    action: Action | None = None
+    data: Mapping[str, Any] | None = None
+    stance: Stance | None = None
+
+    def __post_init__(self) -> None:
+        if self.found and not self.reason:
+            raise GuardError("a finding needs its reason")
+        if not (math.isfinite(self.confidence) and 0.0 <= self.confidence <= 1.0):
+            raise GuardError(f"the confidence of a finding is in [0, 1], not {self.confidence!r}")
+
+
+CLEAN = Finding(found=False)
+"""Nothing was found."""
+
+
+@dataclass(slots=True)
+class Check:
+    """One text under check, as its guardrails see it.
+
+    Args:
+        text: the text, as redacted by the guardrails before.
+        side: ``prompt`` for an input, ``response`` for an output.
+        turn: the turn that the text belongs to.
+        conversation: the conversation with all its turns.
+        session_id: the session that the turn belongs to.
+        shared: results that several guardrails of this check may use; see `once`.
+        stance: the stance towards the session, as the last guardrail that knows it said.
+    """
+
+    text: str
+    side: Side
+    turn: Turn
+    conversation: Conversation
+    session_id: str
+    shared: dict[object, Any] = field(default_factory=dict)
+    stance: Stance | None = None
+
+    def once(self, key: object, compute: Callable[[], Value]) -> Value:
+        """Return what was computed under a key during this check, and compute it the first time.
+
+        Args:
+            key: names the result; holds everything that it depends on.
+            compute: gives it.
+        """
+        if key not in self.shared:
+            self.shared[key] = compute()
+        return cast(Value, self.shared[key])
+
+
+class Guardrail(ABC):
+    """One inline check. A user's own is a subclass, registered by `guardrail` or an entry point.
+
+    Its settings are its constructor's arguments: their names, annotations and defaults are what a configuration
+    file may say. One guardrail serves many conversations at once, from several threads. It may have a coroutine
+    method ``acheck`` beside `check`, which async pipelines await instead; both must say the same.
+
+    Class attributes, each a default that a configuration may override where it says so:
+
+    - ``cost``: the cheaper ones run first;
+    - ``redacts``: whether findings have redactions, without which ``action: redact`` is refused;
+    - ``default_action``, ``default_on``;
+    - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
+      its own; None is for those that only compute, in bounded time, and runs them where they are.
+    """
+
+    cost: ClassVar[Cost] = Cost.REMOTE
+    redacts: ClassVar[bool] = False
+    default_action: ClassVar[Action] = Action.BLOCK
+    default_on: ClassVar[On] = On.BOTH
+    default_timeout: ClassVar[float | None] = 10.0
+
+    @abstractmethod
+    def check(self, check: Check) -> Finding:
+        """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""

@@ -1,0 +1,1 @@
+"""The guardrails that ship with turnwise, a file each."""

@@ -1,0 +1,282 @@
+"""``drift``: the guardrail that sees where a conversation is heading."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import ClassVar, Literal
+
+from turnwise.clock import utc_now
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.turn import GUARD_KEY
+from turnwise.detectors import Detector, build_detector, format_spec
+from turnwise.errors import GuardError, TurnwiseError
+from turnwise.guard.drift_state import DriftData, Followed, Following, packed, stored_scores
+from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
+from turnwise.guard.observing import Scorer
+from turnwise.guard.session_ids import short_id
+from turnwise.observers.protocol import Workers
+from turnwise.scoring import Score, TurnScores
+from turnwise.scoring.score import HOSTILE_F
+from turnwise.sessions import EngagementMode, MemoryStateStore, SessionMemory, Sessions, Stance, preset
+
+_MODES = tuple(EngagementMode)
+_CATCH_UP = 200
+"""Earlier turns that are read when a conversation is seen for the first time; it bounds the time that takes."""
+
+_WAITING = 1_000
+"""Findings that wait for the check of their turn at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """Built once from what is set."""
+
+    scorer: Scorer
+    detector: Detector
+    detector_name: str
+    warn: float | None
+    point: float | None
+    sessions: Sessions | None
+    followed: Followed = field(default_factory=Followed)
+
+
+@dataclass(frozen=True)
+class Drift(Guardrail):
+    """Blocks a turn where the conversation so far adds up to manipulation; the single turn need not show it.
+
+    Every prompt is scored by an observer that sees the turns before it, and a detector or pattern decides on the
+    trajectory, at the same cost at every turn. It judges the present: a turn that was blocked does not block later
+    ones by itself, and the detector starts afresh after each. What lasts is the session memory: trust, circuit
+    breaker and stance, which goes with every result. A response only tells the memory whether it refused.
+
+    A conversation with earlier turns that is seen for the first time, such as one loaded from a file, is read
+    first: its last 200 turns, with scores that were kept where there are any.
+
+    Args:
+        observer: what scores turns, such as ``local`` or ``llm:openai/gpt-4.1-mini``.
+        context: what it may see of the conversation: ``history``, ``window:k`` or ``turn``.
+        principles: what turns are judged against; all that ship by default.
+        detector: a detector's specification, such as ``cusum:drift=0.5``, or a pattern as
+            ``pattern:slope(reciprocity.F) > 0.1``.
+        block_at: score of the detector at which a turn is blocked. ``calibrated`` is the observer's operating
+            point, where it publishes one, and else the threshold that the specification has.
+        warn_at: score at which a turn is warned of, at most `block_at`; null for no warning.
+        session: preset of the session memory, or null for none; see ``turnwise sessions presets``.
+        block_stance: engagement mode from which a turn is blocked: ``terminated``, ``guarded`` or ``never``.
+        warn_stance: engagement mode from which a turn is warned of.
+        breaker: what becomes of a turn while the session's circuit breaker is open, until trust is earned back:
+            ``block``, ``warn`` or ``ignore``.
+
+    Raises:
+        GuardError: a value that does not fit.
+        TurnwiseError: observer, detector, pattern or session preset can't be built.
+    """
+
+    cost: ClassVar[Cost] = Cost.MODEL
+    default_timeout: ClassVar[float | None] = None
+
+    observer: str = "local"
+    context: str = "history"
+    principles: tuple[str, ...] | None = None
+    detector: str = "any_turn"
+    block_at: float | Literal["calibrated"] = "calibrated"
+    warn_at: float | None = None
+    session: str | None = "default"
+    block_stance: Literal["guarded", "terminated", "never"] = "terminated"
+    warn_stance: Literal["cautious", "guarded", "terminated", "never"] = "guarded"
+    breaker: Literal["block", "warn", "ignore"] = "warn"
+    _built: _Settings = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        scorer = Scorer(self.observer, self.context, self.principles)
+        detector = build_detector(self.detector)
+        point = scorer.operating_point(self.detector)
+        if isinstance(self.block_at, str):
+            detector = detector if point is None else detector.with_threshold(point)
+        else:
+            detector = detector.with_threshold(self.block_at)
+        if self.warn_at is not None and not (math.isfinite(self.warn_at) and self.warn_at <= detector.threshold):
+            most = f"{detector.threshold:g}, where turns are blocked"
+            raise GuardError(f"warn_at is {self.warn_at}; use a number of at most {most}")
+        sessions = None
+        if self.session is not None:
+            sessions = Sessions(MemoryStateStore(), utc_now, SessionMemory(preset(self.session)))
+        built = _Settings(
+            scorer=scorer,
+            detector=detector,
+            detector_name=format_spec(build_detector(self.detector)),
+            warn=self.warn_at,
+            point=scorer.operating_point("any_turn"),
+            sessions=sessions,
+        )
+        object.__setattr__(self, "_built", built)
+
+    def forget_session(self, session_id: str) -> bool:
+        """Forget a session, a terminated one as well, so that it may begin anew; return whether it was known."""
+        return self._built.sessions is not None and self._built.sessions.forget(short_id(session_id))
+
+    def check(self, check: Check) -> Finding:
+        """Take a prompt into the conversation's trajectory and judge it, or a response into the session."""
+        if check.side is Side.RESPONSE:
+            return self._answered(check)
+        following = self._following(check.conversation)
+        with following.lock:
+            self._catch_up(following, check)
+            if check.turn.number > following.turns:
+                return self._take(following, check.turn, check.text, check.conversation, check.session_id)
+            finding = following.ahead.pop(check.turn.number, None)
+        if finding is None:
+            raise GuardError(f"turn {check.turn.number} was checked before; its prompt is checked once")
+        if isinstance(finding, Exception):
+            raise finding
+        return finding
+
+    def _following(self, conversation: Conversation) -> Following:
+        built = self._built
+        known = built.followed.get(conversation)
+        if known is None:
+            fresh = Following(built.scorer.start(conversation.conversation_id), built.detector.start())
+            known = built.followed.add(conversation, fresh)
+        return known
+
+    def _catch_up(self, following: Following, check: Check) -> None:
+        """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
+        number, conversation = check.turn.number, check.conversation
+        if following.turns >= number - 1:
+            return
+        if not following.turns and number - 1 > _CATCH_UP:
+            following.turns = number - 1 - _CATCH_UP
+        known = self._built.sessions is not None and self._built.sessions.stance(check.session_id) is not None
+        for before in range(following.turns + 1, number):
+            turn = conversation.turn(before)
+            if turn.metadata.get(GUARD_KEY) is None and turn.response is None:
+                # It is under check by another thread at this moment, which will ask for what is found here.
+                following.ahead[before] = self._tried(following, turn, check)
+                if len(following.ahead) > _WAITING:
+                    del following.ahead[min(following.ahead)]
+            else:
+                self._recall(following, turn, check, take=not known)
+
+    def _tried(self, following: Following, turn: Turn, check: Check) -> Finding | Exception:
+        try:
+            return self._take(following, turn, turn.prompt, check.conversation, check.session_id)
+        except TurnwiseError as error:
+            return error
+
+    def _recall(self, following: Following, turn: Turn, check: Check, *, take: bool) -> None:
+        """Take in a turn of which the check is long over, with the scores that were kept where there are any."""
+        built = self._built
+        scores = _kept(turn)
+        try:
+            if scores is None and built.scorer.info.workers is Workers.PROCESSES:
+                scores = dict(built.scorer.score(following.scores, turn, Side.PROMPT).scores)
+            else:
+                # An observer that asks a language model is not paid for turns that nobody waits for.
+                built.scorer.skip(following.scores, turn)
+        finally:
+            following.turns = turn.number
+        told = TurnScores(turn.number, scores or {}, len(turn.prompt))
+        signal = built.detector.update(following.detected, told)
+        if signal.active:
+            following.detected = built.detector.start()
+        if take and built.sessions is not None:
+            self._session(built.sessions, check.conversation, check.session_id, told, turn)
+
+    def _take(
+        self, following: Following, turn: Turn, text: str, conversation: Conversation, session_id: str
+    ) -> Finding:
+        built = self._built
+        try:
+            read = Turn(turn.number, text, turn.response) if text != turn.prompt else turn
+            scores = built.scorer.score(following.scores, read, Side.PROMPT).scores
+        finally:
+            # The turn was said, whether it could be scored or not.
+            following.turns = turn.number
+        told = TurnScores(turn.number, scores, len(text))
+        signal = built.detector.update(following.detected, told)
+        if signal.active:
+            following.detected = built.detector.start()
+        stance = None
+        if built.sessions is not None:
+            stance = self._session(built.sessions, conversation, session_id, told, turn)
+        data = DriftData(
+            detector=built.detector_name,
+            score=signal.score,
+            threshold=built.detector.threshold,
+            warn=built.warn,
+            active=signal.active,
+            turn=turn.number,
+            principles=_shared(tuple(scores)),
+            components=packed(scores),
+        )
+        confidence = max((score.F for score in scores.values()), default=0.0)
+        if signal.active:
+            return Finding(True, signal.reason, confidence, data=data, stance=stance)
+        reason, action = self._of_stance(stance)
+        if action is Action.BLOCK:
+            return Finding(True, reason, confidence, data=data, stance=stance)
+        if signal.contributions and built.warn is not None and signal.score >= built.warn:
+            reason, action = f"{signal.reason} (warned from {built.warn:g})", Action.WARN
+        return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
+
+    def _session(
+        self, sessions: Sessions, conversation: Conversation, session_id: str, told: TurnScores, turn: Turn
+    ) -> Stance:
+        scaled = TurnScores(
+            told.turn, {name: self._scaled(score) for name, score in told.scores.items()}, told.length
+        )
+        conversation_id = short_id(conversation.conversation_id)
+        return sessions.take(session_id, scaled, conversation_id=conversation_id, now=turn.timestamp)
+
+    def _scaled(self, score: Score) -> Score:
+        """Return a score on the scale of the session memory: the observer's operating point becomes its limit.
+
+        The memory's rules were written for observers whose F means a breach from 0.65 on.
+        """
+        point = self._built.point
+        if point is None or not 0.0 < point < 1.0:
+            return score
+        if point > score.F:
+            return Score(score.T, score.I, score.F * HOSTILE_F / point)
+        # Just above the limit, which itself is no breach yet.
+        share = (score.F - point) / (1.0 - point)
+        return Score(score.T, score.I, min(1.0, HOSTILE_F + 1e-6 + share * (1.0 - HOSTILE_F)))
+
+    def _of_stance(self, stance: Stance | None) -> tuple[str, Action | None]:
+        """Return what the stance towards the session asks for, and why."""
+        if stance is None:
+            return "", None
+        rank = _MODES.index(stance.mode)
+        if self.block_stance != "never" and rank >= _MODES.index(EngagementMode(self.block_stance)):
+            return f"session {stance.mode}: {stance.rationale}", Action.BLOCK
+        if not stance.processing and self.breaker != "ignore":
+            return f"circuit breaker {stance.phase}: {stance.rationale}", Action(self.breaker)
+        if self.warn_stance != "never" and rank >= _MODES.index(EngagementMode(self.warn_stance)):
+            return f"session {stance.mode}: {stance.rationale}", Action.WARN
+        return "", None
+
+    def _answered(self, check: Check) -> Finding:
+        sessions = self._built.sessions
+        if sessions is None or sessions.stance(check.session_id) is None:
+            return Finding(found=False)
+        return Finding(found=False, stance=sessions.answered(check.session_id, check.text))
+
+
+def _kept(turn: Turn) -> dict[str, Score] | None:
+    """Return the scores that an earlier check kept with a turn."""
+    results = turn.metadata.get(GUARD_KEY)
+    side = results.get("input") if isinstance(results, Mapping) else None
+    details = side.get("details") if isinstance(side, Mapping) else None
+    if not isinstance(details, Mapping):
+        return None
+    found = (stored_scores(detail.get("data")) for detail in details.values() if isinstance(detail, Mapping))
+    return next((scores for scores in found if scores is not None), None)
+
+
+@cache
+def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return one tuple for equal ones, so that a long conversation keeps it once."""
+    return names

@@ -1,0 +1,140 @@
+"""Rate limits per key, such as a user or an API token, with roles; and one over all keys."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from threading import Lock
+from typing import Final
+
+from turnwise.conversation.rate_limit import MAX_LIMIT, RateLimit
+from turnwise.errors import GuardError
+
+WINDOWS: Final = {"minute": "turns_per_minute", "hour": "turns_per_hour", "day": "turns_per_day"}
+"""Name of the window in a configuration, and in a conversation's rate limit."""
+
+Limits = Mapping[str, int]
+"""Prompts by window: any of ``minute``, ``hour`` and ``day``."""
+
+GLOBAL, KEY = "global", "key"
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """What may be set of the limits.
+
+    Args:
+        everyone: prompts of all keys together, exempt ones left out; empty for no limit.
+        per_key: prompts of one key without a role, or with one that has no limits of its own.
+        roles: prompts of one key, by its role.
+        exempt_roles: roles without limits.
+        most_keys: keys that are remembered; the one least recently used is forgotten first. At least 1.
+
+    Raises:
+        GuardError: an unknown window, a limit out of range, or a role that is both limited and exempt.
+    """
+
+    everyone: Limits = field(default_factory=dict)
+    per_key: Limits = field(default_factory=dict)
+    roles: Mapping[str, Limits] = field(default_factory=dict)
+    exempt_roles: tuple[str, ...] = ()
+    most_keys: int = 100_000
+
+    def __post_init__(self) -> None:
+        for what, limits in (("global", self.everyone), ("per_key", self.per_key), *self.roles.items()):
+            for window, most in limits.items():
+                if window not in WINDOWS:
+                    raise GuardError(f"rate limit {what}: unknown window {window!r}; use {', '.join(WINDOWS)}")
+                if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_LIMIT:
+                    raise GuardError(
+                        f"rate limit {what}: {window} is {most!r}; use a whole number from 1 to {MAX_LIMIT}"
+                    )
+        both = sorted(set(self.roles) & set(self.exempt_roles))
+        if both:
+            raise GuardError(f"rate limit: role {both[0]!r} is exempt and has limits; choose one")
+        if self.most_keys < 1:
+            raise GuardError(f"rate limit: most_keys is {self.most_keys}; use at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A prompt that a limit refused.
+
+    Args:
+        scope: ``global`` or ``key``.
+        limits: the limits that it would have broken.
+    """
+
+    scope: str
+    limits: Limits
+
+    @property
+    def reason(self) -> str:
+        """What was refused, without the key."""
+        most = ", ".join(f"{count} per {window}" for window, count in self.limits.items())
+        return f"more than {most} {'over all keys' if self.scope == GLOBAL else 'for this key'}"
+
+
+class KeyLimits:
+    """Counts prompts by key. Safe under threads; keys are kept as hashes and never shown.
+
+    Args:
+        settings: the limits.
+
+    >>> from datetime import UTC
+    >>> limits, now = KeyLimits(RateLimits(per_key={"minute": 1})), datetime(2025, 1, 1, tzinfo=UTC)
+    >>> limits.refuse("ann", None, now), limits.refuse("ben", None, now)
+    (None, None)
+    >>> limits.refuse("ann", None, now).reason
+    'more than 1 per minute for this key'
+    """
+
+    def __init__(self, settings: RateLimits) -> None:
+        self._settings = settings
+        self._everyone = _limit(settings.everyone) if settings.everyone else None
+        self._keys: OrderedDict[bytes, RateLimit] = OrderedDict()
+        self._lock = Lock()
+
+    def refuse(self, key: str | None, role: str | None, now: datetime) -> Refusal | None:
+        """Count a prompt, unless a limit refuses it: return which, and None where it was counted.
+
+        The limit over all keys is looked at first. A refused prompt counts for neither.
+
+        Args:
+            key: the key; None for a prompt without one, which only the limit over all keys is for.
+            role: role of the key, if it has one.
+            now: the present time, aware.
+        """
+        settings = self._settings
+        if role is not None and role in settings.exempt_roles:
+            return None
+        limits = settings.per_key if role is None else settings.roles.get(role, settings.per_key)
+        with self._lock:
+            everyone = self._everyone
+            if everyone is not None and everyone.exceeded(now):
+                return Refusal(GLOBAL, settings.everyone)
+            own = self._own(key, role, limits) if key is not None and limits else None
+            if own is not None and own.exceeded(now):
+                return Refusal(KEY, limits)
+            for counted in (everyone, own):
+                if counted is not None:
+                    counted.record(now)
+        return None
+
+    def _own(self, key: str, role: str | None, limits: Limits) -> RateLimit:
+        hashed = sha256(f"{role or ''}\0{key}".encode("utf-8", "surrogatepass")).digest()
+        own = self._keys.get(hashed)
+        if own is None:
+            own = self._keys[hashed] = _limit(limits)
+            if len(self._keys) > self._settings.most_keys:
+                self._keys.popitem(last=False)
+        else:
+            self._keys.move_to_end(hashed)
+        return own
+
+
+def _limit(limits: Limits) -> RateLimit:
+    return RateLimit({WINDOWS[window]: most for window, most in limits.items()})

@@ -1,0 +1,256 @@
+"""Scores of a live text: the one place where guardrails ask an observer."""
+
+from __future__ import annotations
+
+import copy
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from turnwise.conversation import Side, Turn
+from turnwise.errors import ObserverError
+from turnwise.observers import (
+    Context,
+    ContextMode,
+    Observation,
+    ObservationFailure,
+    Observer,
+    ObserverInfo,
+    Request,
+    Scene,
+    build_observer,
+)
+from turnwise.principles import Principle, load_principle, principle_names
+from turnwise.scoring import Score
+
+KEPT = 4
+"""Turns whose beginning a state remembers, so that a response may arrive after later prompts."""
+
+_BUILDING = threading.Lock()
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an observer says of one side of a turn.
+
+    Args:
+        scores: score by principle; one that the observer says nothing about is not there.
+        failures: what it tried to score and could not.
+        reasonings: the reason in words by principle, where the observer gives one.
+    """
+
+    scores: Mapping[str, Score]
+    failures: tuple[ObservationFailure, ...] = ()
+    reasonings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ScorerState:
+    """What a scorer remembers of one conversation.
+
+    Args:
+        conversation_id: the conversation.
+        observed: state of the observer after the latest turn.
+        latest: number of the latest turn; 0 before the first.
+        before: state of the observer before each of the last `KEPT` turns.
+    """
+
+    conversation_id: str
+    observed: Any
+    latest: int = 0
+    before: dict[int, Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+
+class Scorer:
+    """Asks one observer for scores of the turns of live conversations.
+
+    Every conversation has a state of its own, from `start`; one scorer serves many of them, and threads. Observers
+    that are named by the same text are one: drift and single-turn guardrails share the weights of ``local``.
+
+    Args:
+        observer: its specification, such as ``"local"`` or ``"llm:openai/gpt-4.1-mini"``, or an observer.
+        context: what it may see: ``turn``, ``window:k`` or ``history``.
+        principles: what turns are judged against: names, folders or principles; all that ship where None.
+
+    Raises:
+        UnknownNameError: no observer or principle of that name.
+        UsageError: no such context.
+        ObserverError: the observer can't be built, or supports neither this context nor one of the principles.
+
+    >>> scorer = Scorer("scripted:0.1,0.9", "history", ["reciprocity"])
+    >>> state = scorer.start("c1")
+    >>> scorer.score(state, Turn(1, "Hello"), Side.PROMPT).scores
+    {'reciprocity': Score(T=0.9, I=0.0, F=0.1)}
+    """
+
+    def __init__(
+        self,
+        observer: Observer | str = "local",
+        context: str | Context = "turn",
+        principles: Sequence[Principle | str] | None = None,
+    ) -> None:
+        self.spec = observer if isinstance(observer, str) else f"{observer.info.name}#{id(observer):x}"
+        self._observer = shared_observer(observer) if isinstance(observer, str) else observer
+        self._context = context if isinstance(context, Context) else Context.parse(context)
+        named = principle_names() if principles is None else principles
+        self._principles = tuple(one if isinstance(one, Principle) else load_principle(one) for one in named)
+        self._observer.start(Scene("start"), self._context)  # says here and now if the context is not supported
+        known = self._observer.parameters.get("principles")
+        if isinstance(known, list):
+            for name in self.principles:
+                if name not in known:
+                    raise ObserverError(
+                        f"observer {self.spec} does not know principle {name!r}; it knows {', '.join(known)}"
+                    )
+
+    @property
+    def info(self) -> ObserverInfo:
+        """What is to be known of the observer."""
+        return self._observer.info
+
+    @property
+    def context(self) -> str:
+        """What the observer may see, such as ``"turn"``."""
+        return str(self._context)
+
+    @property
+    def principles(self) -> tuple[str, ...]:
+        """Names of the principles that turns are judged against."""
+        return tuple(principle.name for principle in self._principles)
+
+    def start(self, conversation_id: str) -> ScorerState:
+        """Return the state of one conversation before its first turn."""
+        return ScorerState(conversation_id, self._observer.start(Scene(conversation_id), self._context))
+
+    def score(self, state: ScorerState, turn: Turn, side: Side) -> Reading:
+        """Take a turn into the state and return the scores of one side of it.
+
+        Turns come in order. A turn may come again, with its response or with another text: it is then read from
+        where it began, and never counts twice. A response that arrives more than `KEPT` turns late is read
+        without what was said before it. Checks of one conversation take turns; those of several don't wait.
+
+        Args:
+            state: what `start` gave.
+            turn: the turn, with the text to be judged on its side.
+            side: the half of it that is judged. An empty text has no scores.
+
+        Raises:
+            ObserverError: nothing could be scored, because of a failure: the text is not checked.
+        """
+        wanted = [Request(principle, side) for principle in self._principles]
+        if self._context.mode is ContextMode.TURN:
+            return self._read(self._begin(state), turn, side, wanted)
+        with state.lock:
+            late = turn.number <= state.latest
+            if turn.number in state.before:
+                observed = copy.deepcopy(state.before[turn.number])
+            elif late:
+                observed = self._begin(state)
+            else:
+                observed = copy.deepcopy(state.observed)
+                state.before[turn.number] = state.observed
+                if len(state.before) > KEPT:
+                    del state.before[min(state.before)]
+            if turn.number >= state.latest:
+                # Also where scoring fails: the turn was said, and later ones are read after it.
+                state.observed, state.latest = observed, turn.number
+            return self._read(observed, turn, side, wanted)
+
+    def skip(self, state: ScorerState, turn: Turn) -> None:
+        """Take a turn into the state without asking for scores of it.
+
+        Args:
+            state: what `start` gave.
+            turn: the turn; it comes after those that the state has.
+        """
+        if self._context.mode is ContextMode.TURN:
+            return
+        with state.lock:
+            self._observer.observe(state.observed, turn, [])
+            state.latest = turn.number
+
+    def score_after(self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = "") -> Reading:
+        """Return the scores of one side of a turn, after earlier turns that are only listened to.
+
+        Nothing is remembered, so checks of one conversation don't wait for each other. For observers that ask a
+        language model this costs what `score` does; one that computes reads every earlier turn anew.
+
+        Args:
+            earlier: the turns before, in order.
+            turn: the turn, with the text to be judged on its side.
+            side: the half of it that is judged.
+            conversation_id: the conversation.
+
+        Raises:
+            ObserverError: as for `score`.
+        """
+        observed = self._observer.start(Scene(conversation_id), self._context)
+        for one in earlier:
+            self._observer.observe(observed, one, ())
+        return self._read(observed, turn, side, [Request(principle, side) for principle in self._principles])
+
+    def operating_point(self, detector_name: str) -> float | None:
+        """Return the threshold at which a detector was calibrated on the observer's scores, or None."""
+        return self.info.operating_points.get(self.context, {}).get(detector_name)
+
+    def _begin(self, state: ScorerState) -> Any:
+        return self._observer.start(Scene(state.conversation_id), self._context)
+
+    def _read(self, observed: Any, turn: Turn, side: Side, wanted: Sequence[Request]) -> Reading:
+        try:
+            answers = self._observer.observe(observed, _encodable(turn), wanted)
+        except ObserverError:
+            raise
+        except Exception as error:  # an observer may be foreign code
+            message = f"observer {self.spec} failed at a {side}: {type(error).__name__}: {error}"
+            raise ObserverError(message) from error
+        given = [one for one in answers if isinstance(one, Observation)]
+        failures = tuple(one for one in answers if isinstance(one, ObservationFailure))
+        if failures and not given:
+            first = failures[0]
+            raise ObserverError(f"observer {self.spec} could not score a {side}: {first.reason}: {first.message}")
+        return Reading(
+            scores={one.principle: one.score for one in given},
+            failures=failures,
+            reasonings={one.principle: one.reasoning for one in given if one.reasoning},
+        )
+
+
+def _encodable(turn: Turn) -> Turn:
+    """Return a turn whose texts are Unicode: a lone surrogate must not keep a text from being read."""
+    texts = (turn.prompt, turn.response or "")
+    if not any(_LONE.search(text) for text in texts if not text.isascii()):
+        return turn
+    prompt, response = (_LONE.sub("\ufffd", text) for text in texts)
+    return replace(turn, prompt=prompt, response=None if turn.response is None else response)
+
+
+def shared_observer(spec: str) -> Observer:
+    """Return the observer of a specification; the same one for the same text, built once in a process.
+
+    An observer that asks a language model is built to last: see `turnwise.guard.lasting_llm`.
+
+    Args:
+        spec: such as ``"local"``.
+
+    Raises:
+        UnknownNameError: no observer has that name.
+        ObserverError: it can't be built.
+    """
+    with _BUILDING:
+        return _built(spec)
+
+
+@cache
+def _built(spec: str) -> Observer:
+    name, _, argument = spec.partition(":")
+    if name == "llm":
+        from turnwise.guard.lasting_llm import LastingLlmObserver
+
+        return LastingLlmObserver(argument)
+    return build_observer(spec)

@@ -1,0 +1,437 @@
+"""The pipeline: guardrails in front of and behind a live model, with the whole conversation in view."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from collections.abc import Sequence as Ordered
+from hashlib import sha256
+from os import PathLike
+from time import perf_counter
+from typing import Any, Self
+
+from turnwise.clock import Clock, utc_now
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.turn import GUARD_KEY
+from turnwise.errors import GuardError
+from turnwise.guard.audit.events import AuditSink, audited
+from turnwise.guard.audit.writer import AuditStatus
+from turnwise.guard.config import Config
+from turnwise.guard.guardrail import Check
+from turnwise.guard.limits import KeyLimits, Refusal
+from turnwise.guard.rate_limit_events import CONVERSATION, note_refusal
+from turnwise.guard.records import Detail, Pipeline, SideRecord, Status, TurnRecord
+from turnwise.guard.result import PipelineResult
+from turnwise.guard.session_ids import short_id
+from turnwise.guard.step import Step, redacted
+from turnwise.sessions import Stance
+
+RATE_LIMIT = "rate_limit"
+"""Name under which results tell of a rate limit."""
+
+NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
+
+Run = Generator[tuple[Step, Check], Detail, PipelineResult]
+"""A check under way: yields what is to be run, takes what it said, and returns the result."""
+
+
+class GuardrailPipeline:
+    """Checks what goes into a model and what comes out of it.
+
+    Every check is kept with the turn that it was about. A pipeline serves many conversations at once, from several
+    threads and event loops; two checks of one conversation may run at the same time.
+
+    Args:
+        config: a configuration as a mapping, the path of a YAML file with one, or a `Config`.
+        clock: gives the present time, aware; for rate limits over keys and for the times of checks.
+        audit: is told of every check; by default what the configuration says.
+
+    Raises:
+        GuardError: a configuration that can't be read or does not fit, or a guardrail that can't be built; it
+            names file, line and key.
+
+    >>> pipeline = GuardrailPipeline({"guardrails": [{"length": {"max_characters": 20}}]})
+    >>> conversation = Conversation.human_ai("user_123", "some-model")
+    >>> pipeline.check_input("Hello!", conversation=conversation).blocked
+    False
+    >>> pipeline.check_input("Hello " * 10, conversation=conversation).blocked
+    True
+    >>> conversation.turn(2).metadata["guardrail_results"]["blocked"]
+    True
+    """
+
+    def __init__(
+        self,
+        config: Config | Mapping[str, Any] | str | PathLike[str],
+        *,
+        clock: Clock = utc_now,
+        audit: AuditSink | None = None,
+    ) -> None:
+        self.config = Config.read(config)
+        self._clock = clock
+        self._limits = KeyLimits(self.config.rate_limits)
+        steps = self.config.build()
+        # Cheap ones first: the sort keeps the order of the file among those that cost alike.
+        self._steps = tuple(sorted(steps, key=lambda step: step.guardrail.cost))
+        self._by_side = {
+            side: tuple(step for step in self._steps if step.looks_at(side))
+            for side in (Side.PROMPT, Side.RESPONSE)
+        }
+        self._names = {side: tuple(step.name for step in steps) for side, steps in self._by_side.items()}
+        self._audit = self.config.open_audit(clock) if audit is None else audit
+
+    @classmethod
+    def from_preset(cls, name: str, *, clock: Clock = utc_now, audit: AuditSink | None = None) -> Self:
+        """Return the pipeline of a preset.
+
+        Args:
+            name: such as ``"customer_service"``; see `available_presets`.
+            clock: as for the constructor.
+            audit: as for the constructor.
+
+        Raises:
+            UnknownNameError: no preset has that name.
+        """
+        return cls(Config.preset(name), clock=clock, audit=audit)
+
+    @staticmethod
+    def available_presets() -> tuple[str, ...]:
+        """Return the names of the presets, sorted.
+
+        >>> "customer_service" in GuardrailPipeline.available_presets()
+        True
+        """
+        from turnwise.guard.presets import preset_names
+
+        return preset_names()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The guardrails in the order in which they run."""
+        return self._steps
+
+    @property
+    def audit_status(self) -> AuditStatus | None:
+        """How the audit fares: what is written, waits, was dropped or failed. None without one that tells."""
+        return getattr(self._audit, "status", None)
+
+    def close(self) -> None:
+        """Write what the audit still holds, and close it; checks after that are not audited."""
+        if self._audit is not None:
+            self._audit.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Checks
+
+    def check_input(
+        self,
+        content: str,
+        *,
+        conversation: Conversation | None = None,
+        key: str | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> PipelineResult:
+        """Check a prompt, which becomes a turn of the conversation whatever comes of it.
+
+        Only a rate limit keeps it from becoming one: the refused attempt is noted in the conversation's metadata,
+        without its text.
+
+        Args:
+            content: the prompt.
+            conversation: the conversation that it continues; None for a prompt by itself.
+            key: whose rate limits count, such as a user's name or an API token; it is kept as a hash.
+            role: role of that key, for limits by role.
+            session_id: the session, which may outlive the conversation; by default what the configuration says.
+            metadata: joins the metadata of the turn; JSON values.
+
+        Raises:
+            GuardError: content that is None ("Content cannot be None") or no text.
+        """
+        return _run(self._input(content, conversation, key, role, session_id, metadata))
+
+    async def acheck_input(
+        self,
+        content: str,
+        *,
+        conversation: Conversation | None = None,
+        key: str | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> PipelineResult:
+        """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
+        return await _arun(self._input(content, conversation, key, role, session_id, metadata))
+
+    def check_output(
+        self,
+        content: str,
+        *,
+        conversation: Conversation | None = None,
+        turn_number: int | None = None,
+        turn: Turn | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> PipelineResult:
+        """Check a response, which completes its turn whatever comes of it.
+
+        Args:
+            content: the response.
+            conversation: the conversation that it continues; None for a response by itself.
+            turn_number: the turn that it answers; by default the oldest that waits for a response, those with a
+                blocked prompt left out. Where none waits, a turn with an empty prompt is made.
+            turn: the same as a turn of the conversation.
+            session_id: the session; by default what the configuration says.
+            metadata: joins the metadata of the turn; JSON values.
+
+        Raises:
+            GuardError: content that is None ("Content cannot be None") or no text, or `turn` and `turn_number`
+                that differ.
+            ConversationError: the turn does not exist, or has its response.
+        """
+        return _run(self._output(content, conversation, turn_number, turn, session_id, metadata))
+
+    async def acheck_output(
+        self,
+        content: str,
+        *,
+        conversation: Conversation | None = None,
+        turn_number: int | None = None,
+        turn: Turn | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> PipelineResult:
+        """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
+        return await _arun(self._output(content, conversation, turn_number, turn, session_id, metadata))
+
+    def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
+        """Check the last message of an OpenAI list, with those before it as the conversation so far.
+
+        For callers who keep the list and no `Conversation`. Earlier messages are looked at again at every call,
+        by the guardrails that look at the conversation, so the time of a call grows with the list.
+
+        Args:
+            messages: objects with ``role`` and ``content``. The last one is checked as a response where it is the
+                assistant's; as a prompt where it is the user's, or what a tool or function gave back.
+            kwargs: as for `check_input` and `check_output`, save the conversation and the turn.
+
+        Raises:
+            ConversationError: an empty list, or a message that is none.
+            GuardError: the last message is of another role, or has no text.
+        """
+        from turnwise.guard.last_message import last_message
+
+        side, text, conversation = last_message(messages)
+        if side is Side.PROMPT:
+            return self.check_input(text, conversation=conversation, **kwargs)
+        return self.check_output(text, conversation=conversation, **kwargs)
+
+    async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
+        """Check the last message as `check_messages` does, without blocking the event loop."""
+        from turnwise.guard.last_message import last_message
+
+        side, text, conversation = last_message(messages)
+        if side is Side.PROMPT:
+            return await self.acheck_input(text, conversation=conversation, **kwargs)
+        return await self.acheck_output(text, conversation=conversation, **kwargs)
+
+    # How a check goes, alike for sync and async
+
+    def _input(
+        self,
+        content: str,
+        conversation: Conversation | None,
+        key: str | None,
+        role: str | None,
+        session_id: str | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> Run:
+        start = perf_counter()
+        content = _checkable(content)
+        chat = Conversation() if conversation is None else conversation
+        refusal = self._limits.refuse(key, role, self._clock())
+        turn = None if refusal else chat.try_add_prompt(content, metadata)
+        if turn is None:
+            return self._refused(content, chat, refusal, perf_counter() - start)
+        return (yield from self._checked(content, Side.PROMPT, chat, turn, session_id, start))
+
+    def _output(
+        self,
+        content: str,
+        conversation: Conversation | None,
+        turn_number: int | None,
+        turn: Turn | None,
+        session_id: str | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> Run:
+        start = perf_counter()
+        content = _checkable(content)
+        chat = Conversation() if conversation is None else conversation
+        answered = chat.answer(content, metadata, turn_number=_one_number(turn_number, turn, chat))
+        return (yield from self._checked(content, Side.RESPONSE, chat, answered, session_id, start))
+
+    def _checked(
+        self,
+        content: str,
+        side: Side,
+        conversation: Conversation,
+        turn: Turn,
+        session_id: str | None,
+        start: float,
+    ) -> Run:
+        check = Check(content, side, turn, conversation, self._session(session_id, conversation))
+        details: list[Detail] = []
+        blocker: str | None = None
+        try:
+            for step in self._by_side[side]:
+                if not step.enabled:
+                    detail = NOT_ENABLED
+                elif blocker is not None and self.config.short_circuit:
+                    detail = Detail(Status.SKIPPED, reason=f"{blocker} blocked already")
+                else:
+                    detail = yield step, check
+                details.append(detail)
+                if detail.blocked:
+                    blocker = blocker or step.name
+                if detail.redactions:
+                    check.text = redacted(check.text, detail)
+        except GeneratorExit:
+            # Nobody waits for the result any more, but the turn stays and must not pass for clean.
+            rest = self._by_side[side][len(details) :]
+            details += [step.failed("the check was cancelled") for step in rest]
+            self._record(check, content, tuple(details))
+            raise
+        record = self._record(check, content, tuple(details))
+        result = PipelineResult(
+            blocked=record.blocked,
+            warnings=list(record.warnings),
+            reasons=list(record.reasons),
+            details=record.details,
+            pipeline_type=record.pipeline_type,
+            conversation_id=conversation.conversation_id,
+            turn_number=turn.number,
+            stance=record.stance,
+            text=check.text,
+            seconds=perf_counter() - start,
+        )
+        self._tell(result, check.session_id, conversation)
+        return result
+
+    def _record(self, check: Check, content: str, details: tuple[Detail, ...]) -> SideRecord:
+        """Keep what the guardrails said with the turn that it was about."""
+        turn, conversation, side = check.turn, check.conversation, check.side
+        record = SideRecord(
+            pipeline_type=Pipeline.INPUT if side is Side.PROMPT else Pipeline.OUTPUT,
+            timestamp=self._clock(),
+            blocked=any(detail.blocked for detail in details),
+            names=self._names[side],
+            verdicts=details,
+            stance=_same_stance(check.stance, turn),
+        )
+        if check.text != content:
+            conversation.replace_text(turn.number, side, check.text)
+        conversation.annotate(turn.number, GUARD_KEY, lambda before: TurnRecord.after(before, record))
+        if record.blocked and side is Side.PROMPT:
+            conversation.withdraw(turn.number)
+        return record
+
+    def _refused(
+        self, content: str, conversation: Conversation, refusal: Refusal | None, seconds: float
+    ) -> PipelineResult:
+        """Note a prompt that a rate limit refused, and return its result."""
+        limits = conversation.rate_limit or {}
+        own = ", ".join(f"{most} {window.replace('_', ' ')}" for window, most in limits.items())
+        reason = refusal.reason if refusal else f"more than {own} in this conversation"
+        scope = refusal.scope if refusal else CONVERSATION
+        digest = sha256(content.encode()).hexdigest()
+        note_refusal(conversation, scope=scope, reason=reason, text_sha256=digest, now=self._clock())
+        result = PipelineResult(
+            blocked=True,
+            warnings=[],
+            reasons=[f"{RATE_LIMIT}: {reason}"],
+            details={
+                RATE_LIMIT: Detail(Status.EVALUATED, blocked=True, found=True, confidence=1.0, reason=reason)
+            },
+            pipeline_type=Pipeline.INPUT,
+            conversation_id=conversation.conversation_id,
+            turn_number=None,
+            stance=None,
+            text=content,
+            rate_limited=True,
+            seconds=seconds,
+        )
+        self._tell(result, self._session(None, conversation), conversation)
+        return result
+
+    def _session(self, session_id: str | None, conversation: Conversation) -> str:
+        if session_id is None:
+            by_person = self.config.session_by == "initiator"
+            session_id = conversation.initiator if by_person else conversation.conversation_id
+        if not session_id:
+            raise GuardError("session_id is empty; leave it out, or name the session")
+        return short_id(session_id)
+
+    def _tell(self, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
+        if self._audit is not None:
+            self._audit.write(audited(result, session_id, conversation, self.config.name, self._clock()))
+
+
+def _run(run: Run) -> PipelineResult:
+    try:
+        step, check = next(run)
+        while True:
+            step, check = run.send(step.run(check))
+    except StopIteration as end:
+        result: PipelineResult = end.value
+        return result
+    finally:
+        run.close()
+
+
+async def _arun(run: Run) -> PipelineResult:
+    try:
+        step, check = next(run)
+        while True:
+            step, check = run.send(await step.arun(check))
+    except StopIteration as end:
+        result: PipelineResult = end.value
+        return result
+    finally:
+        run.close()
+
+
+def _same_stance(stance: Stance | None, turn: Turn) -> Stance | None:
+    """Return a stance; as the object that the turn keeps already where it is equal."""
+    before = turn.metadata.get(GUARD_KEY)
+    kept = before.input.stance if isinstance(before, TurnRecord) and isinstance(before.input, SideRecord) else None
+    return kept if kept == stance else stance
+
+
+def _checkable(content: object) -> str:
+    """Return a text as it is; halves of surrogate pairs, which no file or model takes, become U+FFFD."""
+    if content is None:
+        raise GuardError("Content cannot be None")
+    if not isinstance(content, str):
+        raise GuardError(f"content is {type(content).__name__}, not text")
+    if content.isascii():
+        return content
+    try:
+        content.encode("utf-8")
+    except UnicodeEncodeError:
+        return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return content
+
+
+def _one_number(number: int | None, turn: Turn | None, conversation: Conversation) -> int | None:
+    if turn is None:
+        return number
+    if number is not None and number != turn.number:
+        raise GuardError(f"turn_number is {number}, but turn is number {turn.number}; give one of them")
+    if conversation.turn(turn.number) is not turn:
+        raise GuardError(f"turn {turn.number} is of another conversation; give a turn of this one")
+    return turn.number

@@ -1,0 +1,246 @@
+"""A guardrail in its place in a pipeline: when it runs, what becomes of what it finds, and of its failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from time import perf_counter
+from typing import Any, TypeVar
+
+from turnwise.conversation import Side
+from turnwise.errors import GuardError
+from turnwise.guard.guardrail import Action, Check, Finding, Guardrail, On, OnError, milder
+from turnwise.guard.records import Detail, Path, Status
+from turnwise.guard.threads import Workers
+
+DEFAULT = "default"
+"""Stands for the timeout that a guardrail has by itself."""
+
+_REASON = 500
+"""Characters of an error's message that a detail keeps."""
+
+_LONG_TEXT = 20_000
+"""Characters above which an async check leaves the event loop even for guardrails that only compute."""
+
+Member = TypeVar("Member", bound=StrEnum)
+
+_MOST_SECONDS = 600.0
+
+_SIDES = {On.INPUT: (Side.PROMPT,), On.OUTPUT: (Side.RESPONSE,), On.BOTH: (Side.PROMPT, Side.RESPONSE)}
+
+_ON_ERROR = {
+    Action.BLOCK: OnError.BLOCK,
+    Action.REDACT: OnError.BLOCK,
+    Action.WARN: OnError.WARN,
+    Action.LOG: OnError.ALLOW,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A guardrail with the settings that every guardrail has; `Step.of` fills in what is not said.
+
+    Args:
+        guardrail: the guardrail.
+        name: how results name it; unique in its pipeline.
+        enabled: whether it runs; one that does not is told as skipped.
+        on: which texts it looks at.
+        action: the strictest action that it may take.
+        on_error: what becomes of a text that it failed to check.
+        timeout: seconds after which it has failed, above 0 and at most 600; None for no limit.
+
+    Raises:
+        GuardError: a value out of range, or a guardrail that can't redact is asked to.
+    """
+
+    guardrail: Guardrail
+    name: str
+    enabled: bool
+    on: On
+    action: Action
+    on_error: OnError
+    timeout: float | None
+    _workers: Workers[Finding] = field(default_factory=Workers, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.action is Action.REDACT and not self.guardrail.redacts:
+            raise GuardError(f"{self.name}: action is redact, but this guardrail can't; use block, warn or log")
+        if self.timeout is not None and not 0.0 < self.timeout <= _MOST_SECONDS:
+            raise _no_time(self.name, self.timeout)
+
+    @classmethod
+    def of(
+        cls,
+        guardrail: Guardrail,
+        name: str,
+        *,
+        enabled: bool = True,
+        on: str | None = None,
+        action: str | None = None,
+        on_error: str | None = None,
+        timeout: float | str | None = DEFAULT,
+    ) -> Step:
+        """Return a step with what is not said taken from the guardrail.
+
+        Args:
+            guardrail: the guardrail.
+            name: how results name it.
+            enabled: whether it runs.
+            on: ``input``, ``output`` or ``both``; None for the guardrail's default.
+            action: ``block``, ``redact``, ``warn`` or ``log``; None for the guardrail's default.
+            on_error: ``block``, ``warn`` or ``allow``. None for: block where it may block or redact, warn where it
+                may warn, allow where it only logs.
+            timeout: seconds, or None for no limit; ``"default"`` for the guardrail's own.
+
+        Raises:
+            GuardError: no guardrail, or a value that can't be.
+        """
+        if not isinstance(guardrail, Guardrail):
+            raise GuardError(f"{name}: a guardrail is a subclass of Guardrail, not {type(guardrail).__name__}")
+        strictest = _member(name, "action", Action, action or guardrail.default_action)
+        limit = guardrail.default_timeout if timeout == DEFAULT else timeout
+        if isinstance(limit, bool | str):
+            raise _no_time(name, limit)
+        return cls(
+            guardrail=guardrail,
+            name=name,
+            enabled=enabled,
+            on=_member(name, "on", On, on or guardrail.default_on),
+            action=strictest,
+            on_error=_member(name, "on_error", OnError, on_error or _ON_ERROR[strictest]),
+            timeout=limit,
+        )
+
+    def looks_at(self, side: Side) -> bool:
+        """Return whether it looks at texts of that side."""
+        return side in _SIDES[self.on]
+
+    def run(self, check: Check) -> Detail:
+        """Return what the guardrail says; whatever it does, this ends and returns."""
+        start = perf_counter()
+        try:
+            if self.timeout is None:
+                finding = self.guardrail.check(check)
+            else:
+                finding = self._workers.run(self._call(check), self.timeout)
+            return self._judged(finding, check, perf_counter() - start)
+        except Exception as error:  # noqa: BLE001 - a guardrail may raise anything, and the check must go on
+            return self.failed(error, perf_counter() - start)
+
+    async def arun(self, check: Check) -> Detail:
+        """Return what the guardrail says, as `run`, and leave the event loop free meanwhile."""
+        start = perf_counter()
+        acheck = getattr(self.guardrail, "acheck", None)
+        try:
+            if acheck is not None:
+                import asyncio
+
+                finding = await asyncio.wait_for(acheck(check), self.timeout)
+            elif self.timeout is not None:
+                finding = await self._workers.arun(self._call(check), self.timeout)
+            elif len(check.text) > _LONG_TEXT:
+                import asyncio
+
+                finding = await asyncio.to_thread(self.guardrail.check, check)
+            else:
+                finding = self.guardrail.check(check)
+            return self._judged(finding, check, perf_counter() - start)
+        except TimeoutError:
+            return self.failed(TimeoutError(f"no answer within {self.timeout} s"), perf_counter() - start)
+        except Exception as error:  # noqa: BLE001 - as in run
+            return self.failed(error, perf_counter() - start)
+
+    def failed(self, error: Exception | str, seconds: float = 0.0) -> Detail:
+        """Return what is told of a check that failed: it ends as ``on_error`` says."""
+        reason = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        closed = self.on_error is OnError.BLOCK
+        return Detail(
+            status=Status.FAILED,
+            blocked=closed,
+            action=Action.BLOCK if closed else Action.WARN if self.on_error is OnError.WARN else None,
+            reason=f"failed: {' '.join(reason.split())[:_REASON]}",
+            seconds=_short(seconds),
+            path=Path.CLOSED if closed else Path.OPEN,
+        )
+
+    def _call(self, check: Check) -> Callable[[], Finding]:
+        return lambda: self.guardrail.check(check)
+
+    def _judged(self, finding: object, check: Check, seconds: float) -> Detail:
+        if not isinstance(finding, Finding):
+            raise GuardError(f"the guardrail returned {type(finding).__name__}, not a Finding")
+        check.stance = finding.stance or check.stance
+        if not finding.found:
+            return _clean(_short(seconds), round(finding.confidence, 2), finding.data)
+        _check_redactions(finding, check.text)
+        action = self.action
+        if finding.action is not None:
+            action = milder(action, finding.action)
+        if action is Action.REDACT and not finding.redactions:
+            action = Action.WARN
+        return Detail(
+            status=Status.EVALUATED,
+            blocked=action is Action.BLOCK,
+            found=True,
+            action=action,
+            confidence=finding.confidence,
+            reason=finding.reason,
+            redactions=finding.redactions if action is Action.REDACT else (),
+            seconds=_short(seconds),
+            data=finding.data,
+        )
+
+
+def _clean(seconds: float, confidence: float, data: Mapping[str, Any] | None) -> Detail:
+    if data is None:
+        return _plain(seconds, confidence)
+    return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds, data=data)
+
+
+@lru_cache(maxsize=2_048)
+def _plain(seconds: float, confidence: float) -> Detail:
+    """Return the detail of a check that found nothing: one for equal ones, since a long conversation has many."""
+    return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds)
+
+
+def _short(seconds: float) -> float:
+    """Return a time with two digits, which is as far as it can be trusted."""
+    return float(f"{seconds:.1e}")
+
+
+def _check_redactions(finding: Finding, text: str) -> None:
+    end = 0
+    for redaction in finding.redactions:
+        if not end <= redaction.start < redaction.end <= len(text):
+            raise GuardError(
+                f"redaction {redaction.start}:{redaction.end} of a text of {len(text)} characters: they stand in "
+                "order, apart from each other and within the text"
+            )
+        end = redaction.end
+
+
+def redacted(text: str, detail: Detail) -> str:
+    """Return a text with what a guardrail replaces in it.
+
+    >>> from turnwise.guard.guardrail import Redaction
+    >>> redacted("I am Ann.", Detail(Status.EVALUATED, redactions=(Redaction(5, 8, "name"),)))
+    'I am [NAME].'
+    """
+    parts, end = [], 0
+    for redaction in detail.redactions:
+        parts += [text[end : redaction.start], redaction.placeholder]
+        end = redaction.end
+    return "".join([*parts, text[end:]])
+
+
+def _no_time(name: str, given: object) -> GuardError:
+    return GuardError(f"{name}: timeout is {given!r}; use seconds above 0, at most {_MOST_SECONDS:g}, or null")
+
+
+def _member(name: str, setting: str, kind: type[Member], value: str) -> Member:
+    try:
+        return kind(value)
+    except ValueError:
+        raise GuardError(f"{name}: {setting} is {value!r}; use one of {', '.join(kind)}") from None

@@ -1,0 +1,103 @@
+"""YAML with the line of every key, so that an error can say where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from turnwise.errors import GuardError
+
+if TYPE_CHECKING:
+    import yaml
+
+Place = tuple[str | int, ...]
+"""Where a value stands: keys of mappings and places in lists, from 0, from the outside in."""
+
+
+class Lines:
+    """The line of each place of a YAML text.
+
+    Args:
+        source: the file, for messages.
+        lines: line by place, from 1; empty where the values did not come from a file.
+    """
+
+    def __init__(self, source: str, lines: Mapping[Place, int] | None = None) -> None:
+        self._source = source
+        self._lines = dict(lines or {})
+
+    def error(self, place: Place, problem: str) -> GuardError:
+        """Return the error of a place: file, line and key, then the problem.
+
+        >>> print(Lines("guard.yaml", {("name",): 3}).error(("name",), "it is empty"))
+        guard.yaml, line 3, name: it is empty
+        """
+        known = next((place[:n] for n in range(len(place), -1, -1) if place[:n] in self._lines), None)
+        where = [self._source] if self._source else []
+        if known is not None:
+            where.append(f"line {self._lines[known]}")
+        if place:
+            where.append(".".join(str(part + 1) if isinstance(part, int) else part for part in place))
+        return GuardError(f"{', '.join(where)}: {problem}" if where else problem)
+
+
+@cache
+def _loader() -> type[yaml.SafeLoader]:
+    """Return a loader that reads true and false as such, and ``on``, ``off``, ``yes`` and ``no`` as text.
+
+    So YAML 1.2 has it; else the key ``on`` would be the value true.
+    """
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """The safe loader, with fewer words for true and false."""
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, words) for tag, words in resolvers if first in "tTfF" or tag != "tag:yaml.org,2002:bool"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    return Loader
+
+
+def read_yaml(text: str, source: str) -> tuple[Any, Lines]:
+    """Return what a YAML text says, and the line of each place in it.
+
+    Args:
+        text: the text.
+        source: where it is from, for messages.
+
+    Raises:
+        GuardError: it is no YAML, or a mapping has a key twice.
+    """
+    import yaml
+
+    try:
+        node = yaml.compose(text, Loader=_loader())
+        data = yaml.load(text, Loader=_loader())
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        raise GuardError(f"{source}{line}: not readable as YAML: {getattr(error, 'problem', error)}") from error
+    lines: dict[Place, int] = {}
+    if node is not None:
+        _collect(node, (), lines, source)
+    return data, Lines(source, lines)
+
+
+def _collect(node: yaml.Node, place: Place, lines: dict[Place, int], source: str) -> None:
+    import yaml
+
+    lines.setdefault(place, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            inside = (*place, str(key.value))
+            if key.value in seen:
+                raise GuardError(f"{source}, line {key.start_mark.line + 1}: {key.value!r} stands twice; keep one")
+            seen.add(key.value)
+            lines[inside] = key.start_mark.line + 1
+            _collect(value, inside, lines, source)
+    elif isinstance(node, yaml.SequenceNode):
+        for at, item in enumerate(node.value):
+            _collect(item, (*place, at), lines, source)

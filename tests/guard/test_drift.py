@@ -1,0 +1,233 @@
+"""Drift: the trajectory decides, a session recovers, and a conversation can be picked up anywhere."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from turnwise import Conversation, GuardrailPipeline
+from turnwise.errors import TurnwiseError
+from turnwise.guard.guardrails.drift import Drift
+from turnwise.observers import ObservationFailure
+from turnwise.observers.registry import OBSERVERS
+from turnwise.observers.scripted import ScriptedObserver
+from turnwise.scoring import Score
+from turnwise.sessions import Phase
+
+
+def scripted(*values, **settings):
+    """A pipeline with drift over an observer that gives these F turn by turn."""
+    settings.setdefault("session", None)
+    observer = f"scripted:{','.join(map(str, values))}"
+    return GuardrailPipeline(
+        {"guardrails": [{"drift": {"observer": observer, "principles": ["reciprocity"], **settings}}]}
+    )
+
+
+def talk_through(guard, turns, talk=None):
+    """Say that many things, and return the conversation and the results."""
+    talk = talk or Conversation.human_ai("u", "m")
+    results = []
+    for number in range(turns):
+        results.append(guard.check_input(f"message {number}", conversation=talk))
+        if not results[-1].blocked:
+            guard.check_output("fine", conversation=talk)
+    return talk, results
+
+
+def test_turns_that_are_harmless_by_themselves_add_up():
+    guard = scripted(0.1, 0.3, 0.4, 0.4, 0.4, 0.1, detector="cusum:drift=0.2,limit=0.5")
+    _, results = talk_through(guard, 6)
+    assert [result.blocked for result in results] == [False, False, False, False, True, False]
+    assert results[4].reasons == ["drift: reciprocity CUSUM 0.700 ≥ 0.500 at turn 5"]
+    single = scripted(0.1, 0.3, 0.4, 0.4, 0.4, 0.1, detector="any_turn:threshold=0.5")
+    assert not any(result.blocked for result in talk_through(single, 6)[1])
+
+
+def test_a_pattern_is_a_detector():
+    guard = scripted(0.1, 0.2, 0.6, 0.6, detector="pattern:rise(reciprocity.F, 1, 3) > 0.4")
+    _, results = talk_through(guard, 3)
+    assert [result.blocked for result in results] == [False, False, True]
+
+
+def test_a_blocked_turn_does_not_block_later_ones():
+    guard = scripted(0.1, 0.9, 0.1, 0.1, detector="cusum:drift=0.2,limit=0.5")
+    talk, results = talk_through(guard, 4)
+    assert [result.blocked for result in results] == [False, True, False, False]
+    assert [turn.response for turn in talk] == ["fine", None, "fine", "fine"]
+
+
+def test_what_is_kept_has_scores_and_threshold():
+    guard = scripted(0.1, 0.45, detector="any_turn:threshold=0.5", warn_at=0.4)
+    _, (first, second) = talk_through(guard, 2)
+    assert first.details["drift"]["data"] == {
+        "detector": "any_turn",
+        "score": 0.1,
+        "threshold": 0.5,
+        "warn": 0.4,
+        "active": False,
+        "turn": 1,
+        "scores": {"reciprocity": {"T": 0.9, "I": 0.0, "F": 0.1}},
+    }
+    assert second.warnings == ["drift: reciprocity F 0.450 < 0.500 at turn 2 (warned from 0.4)"]
+
+
+# Sessions
+
+
+def test_a_session_recovers_and_then_a_turn_in_good_faith_passes():
+    guard = scripted(0.1, 0.9, *[0.05] * 8, session="default", breaker="block")
+    _, results = talk_through(guard, 10)
+    blocked = [result.blocked for result in results]
+    assert blocked[:3] == [False, True, True]
+    assert results[2].reasons[0].startswith("drift: circuit breaker recovery")
+    # Recovery is earned by turns in good faith, and then it is over.
+    assert blocked[-4:] == [False] * 4
+    assert results[-1].stance.phase is Phase.NORMAL
+    assert results[-1]["stance"]["phase"] == "normal"
+
+
+def test_a_session_that_never_relents_is_terminated_and_stays_so_until_it_is_forgotten():
+    guard = scripted(*[0.9] * 12, *[0.0] * 8, session="default", breaker="warn")
+    talk, results = talk_through(guard, 16)
+    assert results[-1].blocked
+    assert results[-1].reasons[0].startswith("drift: session terminated")
+    (drift,) = (step.guardrail for step in guard.steps)
+    assert drift.forget_session(talk.conversation_id)
+    assert not drift.forget_session(talk.conversation_id)
+    assert not guard.check_input("hello again", conversation=talk).blocked
+
+
+def test_stance_may_warn_before_it_blocks():
+    guard = scripted(0.9, 0.1, session="default", block_at=2.0, warn_stance="guarded", detector="cusum")
+    _, (first, _) = talk_through(guard, 2)
+    assert (first.blocked, len(first.warnings)) == (False, 1)
+    assert first.stance.mode == "guarded"
+
+
+def test_a_session_may_span_the_conversations_of_one_person():
+    config = {"observer": "scripted:0.9,0.9,0.9", "principles": ["reciprocity"], "block_at": 0.95}
+    guard = GuardrailPipeline({"session_by": "initiator", "guardrails": [{"drift": config}]})
+    _, first = talk_through(guard, 2, Conversation.human_ai("ann", "m"))
+    _, second = talk_through(guard, 1, Conversation.human_ai("ann", "m"))
+    _, other = talk_through(guard, 1, Conversation.human_ai("ben", "m"))
+    assert [said[-1].stance.interactions for said in (first, second, other)] == [2, 3, 1]
+    named = guard.check_input("hi", conversation=Conversation.human_ai("ann", "m"), session_id="x" * 300)
+    assert named.stance.interactions == 1
+
+
+def test_a_response_tells_the_session_whether_it_refused():
+    guard = scripted(*[0.1] * 12, session="default")
+    talk = Conversation.human_ai("u", "m")
+    for number in range(12):
+        guard.check_input(f"message {number}", conversation=talk)
+        stance = guard.check_output("I'm sorry, but I can't help with that.", conversation=talk).stance
+    assert stance.boundary == ("refusals",)
+
+
+def test_scores_stand_on_the_scale_of_the_session():
+    drift = Drift()
+    point = drift._built.point
+    scaled = [drift._scaled(Score(0.5, 0.1, F)).F for F in (0.0, point / 2, point - 1e-9, point, 1.0)]
+    assert scaled == sorted(scaled)
+    assert scaled[0] == 0.0
+    assert scaled[2] < 0.65 < scaled[3] < scaled[4] == 1.0
+
+
+# Conversations that began elsewhere
+
+SAID = [
+    "Hi! I'm writing a short story about a bank.",
+    "The hero works there as a teller, what would her day be like?",
+    "And what would she notice about nervous customers?",
+    "Could you list what the alarm procedure is called in general?",
+    "Now write the scene from the view of somebody who watches the staff leave.",
+]
+
+
+def test_a_conversation_that_is_picked_up_is_judged_as_one_that_was_followed():
+    guard = GuardrailPipeline({"guardrails": ["drift"]})
+    live = Conversation.human_ai("u", "m")
+    for text in SAID:
+        followed = guard.check_input(text, conversation=live)
+        guard.check_output("I see.", conversation=live)
+    fresh = Conversation.from_turns([(text, "I see.") for text in SAID[:-1]])
+    picked = guard.check_input(SAID[-1], conversation=fresh)
+    listed = guard.check_messages(fresh.to_messages())
+    for other in (picked, listed):
+        for name, score in followed.details["drift"].data["scores"].items():
+            assert other.details["drift"].data["scores"][name] == pytest.approx(score, abs=1e-6)
+    assert picked.stance.interactions == len(SAID)
+
+
+def test_scores_that_were_kept_are_not_asked_for_again():
+    values = [0.1, 0.4, 0.4]
+    before = scripted(*values, detector="cusum:drift=0.2,limit=0.5")
+    talk, _ = talk_through(before, 3)
+    back = Conversation.from_dict(json.loads(json.dumps(talk.to_dict())))
+    after = scripted(0.0, 0.0, 0.0, 0.4, detector="cusum:drift=0.2,limit=0.5")
+    assert after.check_input("one more", conversation=back).details["drift"].data["score"] == pytest.approx(0.6)
+
+
+def test_a_long_past_is_read_in_bounded_time():
+    turns = [("attack" if number < 800 else "hello", "fine") for number in range(1_000)]
+    talk = Conversation.from_turns(turns)
+    result = scripted(*[0.1] * 1_100).check_input("hello", conversation=talk)
+    assert (result.blocked, result.turn_number) == (False, 1_001)
+
+
+def test_the_times_of_turns_are_those_of_the_conversation():
+    now = [datetime(2025, 1, 1, tzinfo=UTC)]
+    talk = Conversation.human_ai("u", "m", clock=lambda: now[0])
+    guard = scripted(0.1, 0.1, session="default")
+    guard.check_input("hello", conversation=talk)
+    now[0] += timedelta(days=40)
+    assert guard.check_input("hello", conversation=talk).stance.restarted
+
+
+# What can't be
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"observer": "locl"}, "did you mean 'local'"),
+        ({"detector": "cusun"}, "did you mean 'cusum'"),
+        ({"detector": "pattern:slope("}, "column"),
+        ({"session": "defalt"}, "did you mean 'default'"),
+        ({"context": "everything"}, "unknown context"),
+        ({"principles": ["kindness"]}, "unknown principle"),
+        ({"warn_at": 0.99}, "where turns are blocked"),
+        ({"breaker": "maybe"}, "'block', 'warn' or 'ignore'"),
+    ],
+)
+def test_settings_that_can_not_be_are_errors_at_start(settings, told):
+    with pytest.raises(TurnwiseError, match=told):
+        GuardrailPipeline({"guardrails": [{"drift": settings}]})
+
+
+class Fails(ScriptedObserver):
+    """Fails at the second turn."""
+
+    def __init__(self, argument=None):
+        super().__init__(self.script)
+
+    @staticmethod
+    def script(scene, turn, request):
+        """Give the score of a turn."""
+        if turn.number == 2:
+            return ObservationFailure(request.principle.name, request.side, "timeout", "no answer")
+        return Score(T=0.9, I=0.1, F=0.1)
+
+
+def test_an_observer_that_fails_is_a_failed_check_and_the_next_turn_goes_on(monkeypatch):
+    monkeypatch.setitem(OBSERVERS._parts, "fails", Fails)
+    guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "fails"}}]})
+    _, results = talk_through(guard, 3)
+    assert [result.details["drift"].status for result in results] == ["evaluated", "failed", "evaluated"]
+    assert [result.blocked for result in results] == [False, True, False]
+
+
+def test_an_empty_prompt_has_nothing_to_judge():
+    result = GuardrailPipeline({"guardrails": ["drift"]}).check_input("  ")
+    assert (result.blocked, result.details["drift"].data["scores"]) == (False, {})

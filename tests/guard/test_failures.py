@@ -1,0 +1,135 @@
+"""A guardrail that raises, hangs or returns nonsense ends as its ``on_error`` says, and the result tells."""
+
+import asyncio
+import math
+from time import monotonic
+
+import pytest
+from guard_rails import Contains, Hangs, Nonsense, Raises, Waits
+
+from turnwise import Conversation, GuardrailPipeline
+from turnwise.guard import Finding, Redaction
+from turnwise.guard.threads import TookTooLongError, Workers
+
+
+def both_ways(guard, text):
+    """Check a text in a sync and an async pipeline, and return both results."""
+    talk = Conversation.human_ai("u", "m")
+    return guard.check_input(text, conversation=talk), asyncio.run(guard.acheck_input(text, conversation=talk))
+
+
+def broken():
+    bad_confidence = Finding(found=False)
+    object.__setattr__(bad_confidence, "confidence", math.nan)
+    return {
+        "raises": Raises(),
+        "hangs": Hangs(),
+        "none": Nonsense(None),
+        "text": Nonsense("blocked"),
+        "true": Nonsense(True),
+        "outside": Nonsense(Finding(True, "x", 1.0, (Redaction(0, 99, "word"),))),
+        "overlap": Nonsense(Finding(True, "x", 1.0, (Redaction(0, 2, "word"), Redaction(1, 3, "word")))),
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(broken()))
+@pytest.mark.parametrize(
+    ("on_error", "blocked", "path", "warned"),
+    [("block", True, "closed", False), ("warn", False, "open", True), ("allow", False, "open", False)],
+)
+def test_a_failure_ends_as_on_error_says(kind, on_error, blocked, path, warned):
+    guard = GuardrailPipeline({"guardrails": [{"use": broken()[kind], "name": "odd", "on_error": on_error}]})
+    for result in both_ways(guard, "hello"):
+        detail = result.details["odd"]
+        assert (detail.status, detail.path, result.blocked) == ("failed", path, blocked)
+        assert bool(result.warnings) == warned
+        assert result.failures == [f"odd: {detail.reason}"]
+        assert detail.reason.startswith("failed: ")
+        assert "\n" not in detail.reason
+
+
+@pytest.mark.parametrize(
+    ("action", "on_error"), [("block", "block"), ("redact", "block"), ("warn", "warn"), ("log", "allow")]
+)
+def test_on_error_follows_the_action_where_it_is_not_said(action, on_error):
+    guard = GuardrailPipeline({"guardrails": [{"use": Contains(), "action": action}]})
+    assert guard.steps[0].on_error == on_error
+
+
+def test_other_guardrails_still_run():
+    guard = GuardrailPipeline({"guardrails": [{"use": Raises(), "on_error": "allow"}, Contains()]})
+    for result in both_ways(guard, "bad"):
+        assert result.reasons == ["contains: has bad"]
+        assert len(result.failures) == 1
+
+
+def test_sync_and_async_say_the_same():
+    rails = [
+        {"use": Contains(), "action": "redact"},
+        {"use": Waits("odd"), "name": "odd"},
+        {"use": Hangs(), "on_error": "warn"},
+    ]
+    guard = GuardrailPipeline({"guardrails": rails})
+    for text in ("fine", "bad", "odd", "bad and odd", "x" * 50_000):
+        sync, awaited = (result.to_dict() for result in both_ways(guard, text))
+        for result in (sync, awaited):
+            del result["seconds"], result["turn_number"], result["conversation_id"]
+            for detail in result["details"].values():
+                del detail["seconds"]
+        assert sync == awaited
+
+
+def test_an_async_check_leaves_the_event_loop_free():
+    hangs = Hangs()
+    guard = GuardrailPipeline({"guardrails": [{"use": hangs, "timeout": 30}]})
+
+    async def talk():
+        check = asyncio.create_task(guard.acheck_input("hello"))
+        while not hangs.release.is_set():
+            await asyncio.sleep(0)
+            hangs.release.set()  # only a free loop gets here
+        return await check
+
+    assert not asyncio.run(talk()).blocked
+
+
+def test_a_cancelled_check_is_not_clean():
+    hangs = Hangs()
+    guard = GuardrailPipeline({"guardrails": [{"use": hangs, "timeout": 30}]})
+    talk = Conversation.human_ai("u", "m")
+
+    async def cancel():
+        check = asyncio.create_task(guard.acheck_input("hello", conversation=talk))
+        while len(talk.turns) == 0:
+            await asyncio.sleep(0)
+        check.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await check
+
+    asyncio.run(cancel())
+    hangs.release.set()
+    kept = talk.turn(1).metadata["guardrail_results"]
+    assert (kept["blocked"], kept["details"]["hangs"]["status"]) == (True, "failed")
+    assert talk.to_messages() == []
+
+
+def test_hanging_calls_are_bounded_and_ones_that_end_make_room():
+    hangs, workers = Hangs(), Workers(2)
+    for _ in range(2):
+        with pytest.raises(TookTooLongError, match="no answer within"):
+            workers.run(lambda: hangs.check(None), timeout=0.01)
+    with pytest.raises(TookTooLongError, match="2 earlier calls have not ended"):
+        workers.run(lambda: 1, timeout=5)
+    hangs.release.set()
+    until = monotonic() + 30
+    while True:
+        try:
+            assert workers.run(lambda: 1, timeout=30) == 1
+            break
+        except TookTooLongError:
+            assert monotonic() < until, "no room was made"
+
+
+def test_what_a_call_raises_is_raised():
+    with pytest.raises(KeyError):
+        Workers().run(lambda: {}["x"], timeout=5)

@@ -1,0 +1,283 @@
+"""A pipeline: what comes back, and what is kept with the turns."""
+
+import json
+
+import pytest
+from guard_rails import Contains, Told
+
+from turnwise import Conversation, GuardrailPipeline
+from turnwise.errors import ConversationError, GuardError
+
+
+def pipeline(*rails, **config):
+    return GuardrailPipeline({"guardrails": list(rails), **config})
+
+
+@pytest.fixture
+def chat():
+    return Conversation.human_ai("user_123", "gpt-4")
+
+
+def test_the_five_lines_of_the_plan(chat):
+    guard = pipeline({"use": Contains("123-45-6789"), "action": "redact", "name": "pii"})
+    result = guard.check_input("My SSN is 123-45-6789", conversation=chat)
+    assert not result.blocked
+    assert chat.to_messages() == [{"role": "user", "content": "My SSN is [WORD]"}]
+    result = guard.check_output("Thanks, noted.", conversation=chat)
+    assert (result.blocked, result.turn_number, result.pipeline_type) == (False, 1, "output")
+    assert chat.turn(1).response == "Thanks, noted."
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        Conversation.human_ai("user_123", "gpt-4"),
+        Conversation.bot_to_bot("support_bot", "billing_bot"),
+        Conversation.human_to_human("ann", "ben"),
+        Conversation.agent_to_agent("planner", "worker"),
+    ],
+)
+def test_every_kind_of_conversation_is_checked_alike(talk):
+    guard = pipeline(Contains())
+    assert not guard.check_input("hello", conversation=talk).blocked
+    assert guard.check_output("a bad answer", conversation=talk).blocked
+    assert talk.turn(1).metadata["guardrail_results"]["output"]["blocked"] is True
+
+
+def test_a_result_reads_as_attributes_and_as_a_mapping(chat):
+    result = pipeline(Contains()).check_input("so bad", conversation=chat)
+    assert result["blocked"] is result.blocked is True
+    assert result["reasons"] == result.reasons == ["contains: has bad"]
+    assert result["details"]["contains"]["confidence"] == 0.75
+    assert result.details["contains"].status == "evaluated"
+    assert (result.conversation_id, result.turn_number) == (chat.conversation_id, 1)
+    assert dict(result) == result.to_dict() == json.loads(json.dumps(result.to_dict()))
+    with pytest.raises(KeyError):
+        result["verdicts"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "blocked", "warnings", "text"),
+    [
+        ({"action": "block"}, True, [], "so bad"),
+        ({"action": "warn"}, False, ["contains: has bad"], "so bad"),
+        ({"action": "redact"}, False, ["contains: has bad"], "so [WORD]"),
+        ({"action": "log"}, False, [], "so bad"),
+        ({"enabled": False}, False, [], "so bad"),
+        ({"on": "output"}, False, [], "so bad"),
+    ],
+)
+def test_actions(chat, settings, blocked, warnings, text):
+    result = pipeline({"use": Contains(), **settings}).check_input("so bad", conversation=chat)
+    assert (result.blocked, result.warnings, result.text) == (blocked, warnings, text)
+    assert chat.turn(1).prompt == text
+
+
+def test_a_finding_may_be_milder_than_configured_but_not_stricter(chat):
+    mild = pipeline({"use": Contains(warn_only=True), "action": "block"}).check_input("bad", conversation=chat)
+    assert (mild.blocked, mild.warnings) == (False, ["contains: has bad"])
+    logged = pipeline({"use": Contains(warn_only=True), "action": "log"}).check_input("bad", conversation=chat)
+    assert logged.warnings == []
+    assert logged.details["contains"].found
+
+
+def test_skipped_is_told_and_not_clean(chat):
+    guard = pipeline(Contains(), {"use": Told(), "enabled": False}, short_circuit=True)
+    detail = guard.check_input("hello", conversation=chat).details["told"]
+    assert (detail.status, detail.reason) == ("skipped", "not enabled")
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_short_circuit_is_a_setting(chat, short):
+    told = Told()
+    result = pipeline(told, Contains(), short_circuit=short).check_input("bad", conversation=chat)
+    assert told.texts == ([] if short else ["bad"])
+    assert list(result.details) == ["contains", "told"]
+    assert result.details["told"].status == ("skipped" if short else "evaluated")
+
+
+def test_cheap_guardrails_run_first_and_later_ones_see_what_was_redacted(chat):
+    told = Told()
+    pipeline(told, {"use": Contains(), "action": "redact"}).check_input("a bad day", conversation=chat)
+    assert told.texts == ["a [WORD] day"]
+
+
+def test_none_is_no_content(chat):
+    guard = pipeline(Contains())
+    for check in (guard.check_input, guard.check_output):
+        with pytest.raises(ValueError, match="Content cannot be None"):
+            check(None, conversation=chat)
+        with pytest.raises(GuardError, match="content is int, not text"):
+            check(3, conversation=chat)
+    assert len(chat.turns) == 0
+
+
+def test_half_a_surrogate_pair_is_no_way_past_a_guardrail(chat):
+    guard = pipeline("pii", "secrets", Contains(), "prompt_injection", "drift", "toxicity")
+    result = guard.check_input("a bad \ud800 word", conversation=chat)
+    assert (result.reasons, result.failures) == (["contains: has bad"], [])
+    assert chat.turn(1).prompt == "a bad \ufffd word"
+
+
+def test_without_a_conversation_a_text_stands_by_itself():
+    guard = pipeline(Contains())
+    first, second = guard.check_input("bad"), guard.check_output("fine")
+    assert (first.blocked, first.turn_number, second.blocked, second.turn_number) == (True, 1, False, 1)
+    assert first.conversation_id != second.conversation_id
+
+
+# Which turn a text belongs to
+
+
+def test_a_blocked_prompt_is_a_turn_that_waits_for_no_response(chat):
+    guard = pipeline(Contains())
+    assert guard.check_input("bad", conversation=chat).turn_number == 1
+    assert chat.get_incomplete_turns() == []
+    assert guard.check_input("good", conversation=chat).turn_number == 2
+    assert guard.check_output("answer", conversation=chat).turn_number == 2
+    assert [turn.response for turn in chat] == [None, "answer"]
+
+
+def test_a_response_answers_the_oldest_turn_that_waits(chat):
+    guard = pipeline(Contains())
+    for text in ("one", "two", "three"):
+        guard.check_input(text, conversation=chat)
+    assert guard.check_output("to two", conversation=chat, turn_number=2).turn_number == 2
+    assert guard.check_output("to one", conversation=chat).turn_number == 1
+    assert guard.check_output("to three", conversation=chat, turn=chat.turn(3)).turn_number == 3
+    assert [turn.response for turn in chat] == ["to one", "to two", "to three"]
+
+
+def test_a_verdict_goes_to_the_turn_that_was_checked(chat):
+    guard = pipeline(Contains())
+    guard.check_input("one", conversation=chat)
+    guard.check_input("two", conversation=chat)
+    guard.check_output("a bad answer", conversation=chat)
+    assert chat.turn(1).metadata["guardrail_results"]["blocked"] is True
+    assert chat.turn(2).metadata["guardrail_results"]["blocked"] is False
+
+
+def test_a_response_without_a_prompt_makes_a_turn(chat):
+    result = pipeline(Contains()).check_output("Welcome!", conversation=chat)
+    assert result.turn_number == 1
+    assert (chat.turn(1).prompt, chat.turn(1).response) == ("", "Welcome!")
+    assert chat.to_messages() == [{"role": "assistant", "content": "Welcome!"}]
+
+
+def test_a_turn_that_can_not_be_answered_is_an_error(chat):
+    guard = pipeline(Contains())
+    guard.check_input("one", conversation=chat)
+    with pytest.raises(ConversationError, match="there is no turn 7"):
+        guard.check_output("x", conversation=chat, turn_number=7)
+    with pytest.raises(GuardError, match="give one of them"):
+        guard.check_output("x", conversation=chat, turn_number=2, turn=chat.turn(1))
+    other = Conversation.from_turns([("a", None)])
+    with pytest.raises(GuardError, match="of another conversation"):
+        guard.check_output("x", conversation=chat, turn=other.turn(1))
+    guard.check_output("x", conversation=chat)
+    with pytest.raises(ConversationError, match="has its response already"):
+        guard.check_output("y", conversation=chat, turn_number=1)
+
+
+def test_a_refusal_may_be_kept_with_the_blocked_turn(chat):
+    guard = pipeline(Contains())
+    guard.check_input("bad", conversation=chat)
+    assert guard.check_output("I can't help with that.", conversation=chat, turn_number=1).turn_number == 1
+
+
+# What is kept
+
+
+def test_results_of_a_turn_have_the_keys_of_the_plan_and_both_sides_apart(chat):
+    guard = pipeline(Contains(), {"use": Contains("odd"), "name": "odd", "action": "warn"})
+    guard.check_input("odd but fine", conversation=chat)
+    guard.check_output("a bad answer", conversation=chat)
+    kept = chat.turn(1).metadata["guardrail_results"]
+    assert kept["blocked"] is True
+    assert kept["warnings"] == ["odd: has odd"]
+    assert kept["reasons"] == ["contains: has bad"]
+    assert kept["pipeline_type"] == "output"
+    assert set(kept["details"]) == {"contains", "odd"}
+    assert kept["timestamp"] == kept["output"]["timestamp"]
+    assert (kept["input"]["blocked"], kept["output"]["blocked"]) == (False, True)
+    assert kept["input"]["warnings"] == ["odd: has odd"]
+
+
+def test_results_survive_json_and_a_later_check_joins_them(chat):
+    guard = pipeline(Contains())
+    guard.check_input("fine", conversation=chat)
+    data = json.loads(json.dumps(chat.to_dict()))
+    back = Conversation.from_dict(data)
+    assert back.to_dict() == chat.to_dict()
+    guard.check_output("a bad answer", conversation=back)
+    kept = back.turn(1).metadata["guardrail_results"]
+    assert (kept["input"]["blocked"], kept["output"]["blocked"], kept["blocked"]) == (False, True, True)
+
+
+def test_a_turn_blocked_before_a_way_through_json_still_waits_for_nothing(chat):
+    guard = pipeline(Contains())
+    guard.check_input("bad", conversation=chat)
+    back = Conversation.from_dict(json.loads(json.dumps(chat.to_dict())))
+    assert back.get_incomplete_turns() == []
+    assert back.to_messages() == []
+
+
+def test_a_model_is_never_sent_what_was_blocked(chat):
+    guard = pipeline(Contains())
+    guard.check_input("bad", conversation=chat)
+    guard.check_input("good", conversation=chat)
+    guard.check_output("a bad answer", conversation=chat)
+    assert chat.to_messages() == [{"role": "user", "content": "good"}]
+    assert [message["content"] for message in chat.to_messages(blocked=True)] == ["bad", "good", "a bad answer"]
+
+
+def test_redaction_leaves_no_copy_of_the_text():
+    guard = pipeline({"use": Contains("4111"), "action": "redact"})
+    talk = Conversation.from_messages([{"role": "user", "content": "my card 4111", "name": "ann"}])
+    guard.check_output("your card 4111", conversation=talk)
+    turn = talk.turn(1)
+    assert (turn.response, "messages" in turn.metadata) == ("your card [WORD]", False)
+
+
+# Lists of messages
+
+
+def test_the_last_message_is_checked_with_those_before_it():
+    guard = pipeline(Contains())
+    system = {"role": "system", "content": "bad words are fine here"}
+    user = {"role": "user", "content": "hello"}
+    assert not guard.check_messages([system, user]).blocked
+    said = guard.check_messages([system, user, {"role": "assistant", "content": "bad"}])
+    assert (said.blocked, said.pipeline_type, said.turn_number) == (True, "output", 1)
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    tool = {"role": "tool", "tool_call_id": "1", "content": "bad page"}
+    gave = guard.check_messages([user, call, tool])
+    assert (gave.blocked, gave.pipeline_type, gave.turn_number) == (True, "input", 2)
+
+
+def test_a_response_in_a_list_answers_the_message_right_before_it():
+    guard = pipeline(Contains())
+    asked = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
+    assert guard.check_messages([*asked, {"role": "assistant", "content": "x"}]).turn_number == 2
+
+
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        ([{"role": "system", "content": "x"}], "role system"),
+        ([{"role": "user", "content": None}], "has no text"),
+        ([], "empty"),
+        ([{"role": "human", "content": "x"}], "unknown role"),
+    ],
+)
+def test_a_list_that_can_not_be_checked_is_an_error(messages, told):
+    with pytest.raises((GuardError, ConversationError), match=told):
+        pipeline(Contains()).check_messages(messages)
+
+
+def test_metadata_joins_the_turn(chat):
+    guard = pipeline(Contains())
+    guard.check_input("hi", conversation=chat, metadata={"channel": "web"})
+    guard.check_output("ho", conversation=chat, metadata={"tokens": 3})
+    kept = chat.turn(1).metadata
+    assert (kept["channel"], kept["tokens"], kept["guardrail_results"]["blocked"]) == ("web", 3, False)
