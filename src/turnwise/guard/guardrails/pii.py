@@ -1,0 +1,168 @@
+"""Personal data in a text: numbers and addresses that are a person's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, get_args
+
+from turnwise.errors import GuardError, UnknownNameError
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.recognisers import cards, documents, emails, iban, ips, phones, ssn
+from turnwise.guard.recognisers.allowed import Allowed
+from turnwise.guard.recognisers.folding import LOWER
+from turnwise.guard.recognisers.phones import Phones
+from turnwise.guard.recognisers.shapes import Shapes
+from turnwise.guard.recognisers.spans import Span, apart, counted
+
+PiiType = Literal["ssn", "card", "iban", "phone", "email", "ip", "passport", "driving_licence", "bank_account"]
+"""What the guardrail knows."""
+
+_NAMES = {
+    "ssn": ("social security number", "social security numbers"),
+    "card": ("payment card", "payment cards"),
+    "iban": ("IBAN", "IBANs"),
+    "phone": ("phone number", "phone numbers"),
+    "email": ("e-mail address", "e-mail addresses"),
+    "ip": ("IP address", "IP addresses"),
+    "passport": ("passport number", "passport numbers"),
+    "driving_licence": ("driving licence number", "driving licence numbers"),
+    "bank_account": ("bank account number", "bank account numbers"),
+}
+_SHAPES: Mapping[PiiType, Mapping[str, tuple[str, ...]]] = {
+    "ssn": ssn.SHAPES,
+    "card": cards.SHAPES,
+    "iban": iban.SHAPES,
+    "phone": phones.SHAPES,
+    "email": emails.SHAPES,
+    "ip": ips.SHAPES,
+    **{kind: {kind: documents.SHAPES[kind]} for kind in ("passport", "driving_licence", "bank_account")},
+}
+_FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
+    "ssn": ssn.find_ssns,
+    "card": cards.find_cards,
+    "iban": iban.find_ibans,
+    "email": emails.find_emails,
+    "passport": documents.find_passports,
+    "driving_licence": documents.find_driving_licences,
+    "bank_account": documents.find_bank_accounts,
+}
+
+
+@dataclass(frozen=True)
+class Pii(Guardrail):
+    """Personal data: social security, card, bank, phone and identity numbers, e-mail and IP addresses.
+
+    Every form of digit, dash and space counts, characters that show nothing are ignored, and separators may be
+    spelled ("dash", "dot", "(at)"). Card numbers need a known issuer, its length and a right check digit, IBANs
+    their country's length and check digits, social security numbers an area that is assigned; passports, driving
+    licences and accounts need words beside them that name them. A number that the nearest word before it calls an
+    order, invoice, part, version and the like is none.
+
+    It does not find names, postal addresses, dates of birth, digits spelled as words, identity numbers of other
+    countries, and numbers spread over several messages.
+
+    Args:
+        types: what to look for, any of ``ssn``, ``card``, ``iban``, ``phone``, ``email``, ``ip``, ``passport``,
+            ``driving_licence``, ``bank_account``; all by default.
+        regions: ISO 3166 codes of regions whose national phone numbers are known; numbers with ``+`` are found
+            for every region.
+        private_addresses: whether IP addresses of private networks count.
+        allow: what is never a finding: exact values, whatever their case and separators, or regular expressions
+            (RE2) between slashes, which the whole value must match.
+        min_confidence: findings below this confidence, in [0, 1], are left out.
+        placeholders: what redaction puts in place: ``typed``, such as [EMAIL], or ``numbered``, such as [EMAIL_1],
+            with the same number for the same value in a text.
+
+    Raises:
+        GuardError: no types, an unknown region, an expression in `allow` that can't be read, a confidence out of
+            [0, 1].
+
+    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> finding_of(Pii(), "Mail jane@example.com about order 4111111111111111.").reason
+    '1 e-mail address'
+    """
+
+    cost: ClassVar[Cost] = Cost.TEXT
+    redacts: ClassVar[bool] = True
+    default_timeout: ClassVar[float | None] = None
+
+    types: tuple[PiiType, ...] = get_args(PiiType)
+    regions: tuple[str, ...] = ("US",)
+    private_addresses: bool = True
+    allow: tuple[str, ...] = ()
+    min_confidence: float = 0.5
+    placeholders: Literal["typed", "numbered"] = "typed"
+    _allowed: Allowed = field(init=False, repr=False, compare=False)
+    _shapes: Shapes = field(init=False, repr=False, compare=False)
+    _phones: Phones | None = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        if not self.types:
+            raise GuardError(f"types is empty; name any of {', '.join(get_args(PiiType))}")
+        for kind in self.types:
+            if kind not in get_args(PiiType):
+                raise UnknownNameError("type of personal data", str(kind), get_args(PiiType))
+        if not 0.0 <= self.min_confidence <= 1.0:
+            raise GuardError(f"min_confidence is in [0, 1], not {self.min_confidence!r}")
+        if self.placeholders not in ("typed", "numbered"):
+            raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "numbered"))
+        object.__setattr__(self, "_allowed", Allowed(self.allow))
+        shapes = {name: shape for kind in self.types for name, shape in _SHAPES[kind].items()}
+        object.__setattr__(self, "_shapes", Shapes(shapes))
+        if "phone" in self.types:
+            object.__setattr__(self, "_phones", Phones(self.regions))
+
+    def check(self, check: Check) -> Finding:
+        """Return the personal data of a text, by kind and count, with a redaction for each."""
+        folded = check.once((LOWER, check.text), lambda: LOWER.fold(check.text))
+        shapes = self._shapes.present(folded.plain)
+        if not shapes:
+            return CLEAN
+        spans = [
+            span
+            for span in apart(self._find(folded.plain, shapes))
+            if span.confidence >= self.min_confidence
+            and not (self.allow and folded.plain[span.start : span.end] in self._allowed)
+        ]
+        if not spans:
+            return CLEAN
+        values = [folded.plain[span.start : span.end] for span in spans]
+        places = [folded.span(span.start, span.end) for span in spans]
+        redactions = tuple(
+            Redaction(start, end, span.kind, placeholder)
+            for (start, end), span, placeholder in zip(
+                places, spans, self._placeholders(spans, values), strict=True
+            )
+        )
+        counts: dict[str, int] = {}
+        for span in spans:
+            counts[span.kind] = counts.get(span.kind, 0) + 1
+        return Finding(
+            found=True,
+            reason=counted((span.kind for span in spans), _NAMES),
+            confidence=max(span.confidence for span in spans),
+            redactions=redactions,
+            data={"kinds": counts},
+        )
+
+    def _find(self, lower: str, shapes: Set[str]) -> Iterator[Span]:
+        for kind in self.types:
+            if kind == "phone" and self._phones is not None:
+                yield from self._phones.find(lower, shapes)
+            elif kind == "ip":
+                yield from ips.find_ips(lower, shapes, self.private_addresses)
+            else:
+                yield from _FINDERS[kind](lower, shapes)
+
+    def _placeholders(self, spans: Iterable[Span], values: Iterable[str]) -> Iterator[str]:
+        numbers: dict[tuple[str, str], int] = {}
+        last: dict[str, int] = {}
+        for span, value in zip(spans, values, strict=True):
+            if self.placeholders == "typed":
+                yield f"[{span.kind.upper()}]"
+                continue
+            key = (span.kind, value.casefold())
+            if key not in numbers:
+                last[span.kind] = numbers[key] = last.get(span.kind, 0) + 1
+            yield f"[{span.kind.upper()}_{numbers[key]}]"

@@ -1,0 +1,113 @@
+"""Keys, tokens and passwords in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, get_args
+
+from turnwise.errors import GuardError, UnknownNameError
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.recognisers import assignments
+from turnwise.guard.recognisers.allowed import Allowed
+from turnwise.guard.recognisers.folding import PLAIN
+from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
+from turnwise.guard.recognisers.shapes import Shapes
+from turnwise.guard.recognisers.spans import Span, apart, counted
+
+
+@dataclass(frozen=True)
+class Secrets(Guardrail):
+    """Keys and tokens of the usual providers, private keys, passwords in connection strings and assignments.
+
+    A provider's key is told by its published form; ``generic`` finds values that are given to a name such as
+    ``api_key`` or ``password`` and look like no word.
+
+    It does not find keys without a form of their own where nothing names them, keys cut in pieces or encoded once
+    more, and passwords without a digit.
+
+    Args:
+        types: what to look for; all by default. The names are providers (``aws``, ``github``, ``stripe`` ...),
+            groups of them (``model_provider``, ``mail_provider``, ``hosting``, ``monitoring``) and forms (``jwt``,
+            ``private_key``, ``connection_string``, ``bearer``, ``generic``).
+        min_entropy: least entropy of a generic key, in bits a character, in [0, 8].
+        allow: what is never a finding: exact values, or regular expressions (RE2) between slashes, which the whole
+            value must match.
+        placeholders: what redaction puts in place: ``typed``, such as [GITHUB_KEY], or ``plain``, [SECRET].
+
+    Raises:
+        GuardError: no or unknown types, an entropy out of range, an expression in `allow` that can't be read.
+
+    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> finding_of(Secrets(), "postgres://app:s3cr3tpw@db.example/app").reason
+    '1 connection string with a password'
+    """
+
+    cost: ClassVar[Cost] = Cost.TEXT
+    redacts: ClassVar[bool] = True
+    default_timeout: ClassVar[float | None] = None
+
+    types: tuple[KeyType, ...] = get_args(KeyType)
+    min_entropy: float = 3.3
+    allow: tuple[str, ...] = ()
+    placeholders: Literal["typed", "plain"] = "typed"
+    _allowed: Allowed = field(init=False, repr=False, compare=False)
+    _shapes: Shapes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.types:
+            raise GuardError(f"types is empty; name any of {', '.join(get_args(KeyType))}")
+        for kind in self.types:
+            if kind not in get_args(KeyType):
+                raise UnknownNameError("type of secret", str(kind), get_args(KeyType))
+        if not 0.0 <= self.min_entropy <= 8.0:
+            raise GuardError(f"min_entropy is in [0, 8] bits, not {self.min_entropy!r}")
+        if self.placeholders not in ("typed", "plain"):
+            raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "plain"))
+        object.__setattr__(self, "_allowed", Allowed(self.allow))
+        hints: dict[str, tuple[str, ...]] = {
+            kind: assignments.HINTS if kind == "generic" else HINTS[kind] for kind in self.types
+        }
+        object.__setattr__(self, "_shapes", Shapes(hints, ignore_case=True))
+
+    def check(self, check: Check) -> Finding:
+        """Return the secrets of a text, by kind and count, with a redaction for each."""
+        folded = check.once((PLAIN, check.text), lambda: PLAIN.fold(check.text))
+        shapes = self._shapes.present(folded.plain)
+        if not shapes:
+            return CLEAN
+        spans = [
+            span
+            for span in apart(self._find(folded.plain, shapes))
+            if not (self.allow and folded.plain[span.start : span.end] in self._allowed)
+        ]
+        if not spans:
+            return CLEAN
+        counts: dict[str, int] = {}
+        for span in spans:
+            counts[span.kind] = counts.get(span.kind, 0) + 1
+        return Finding(
+            found=True,
+            reason=counted((span.kind for span in spans), NAMES),
+            confidence=max(span.confidence for span in spans),
+            redactions=tuple(
+                Redaction(*folded.span(span.start, span.end), span.kind, self._placeholder(span.kind))
+                for span in spans
+            ),
+            data={"kinds": counts},
+        )
+
+    def _find(self, plain: str, shapes: Set[str]) -> Iterator[Span]:
+        for kind in self.types:
+            if kind not in shapes:
+                continue
+            if kind == "generic":
+                yield from assignments.find_assigned(plain, self.min_entropy)
+            else:
+                yield from find_keys(plain, kind)
+
+    def _placeholder(self, kind: str) -> str:
+        if self.placeholders == "plain" or kind == "generic":
+            return "[SECRET]"
+        named = kind.endswith(("key", "string", "jwt"))
+        return f"[{kind.upper()}]" if named else f"[{kind.upper()}_KEY]"

@@ -1,0 +1,62 @@
+"""One text by itself, as an observer sees it."""
+
+from __future__ import annotations
+
+from turnwise.conversation import Side, Turn
+from turnwise.guard.guardrail import CLEAN, Action, Check, Finding
+from turnwise.guard.guardrails.levels import Levels
+from turnwise.guard.observing import Reading, Scorer
+
+
+def single_turn_scorer(observer: str, principle: str) -> Scorer:
+    """Return a scorer of single texts.
+
+    Args:
+        observer: specification of the observer.
+        principle: what the text is judged against.
+
+    Raises:
+        TurnwiseError: as for `Scorer`.
+    """
+    # The embedded observer gives all its scores at once, so that guardrails can share them.
+    embedded = observer.partition(":")[0] == "local"
+    return Scorer(observer, "turn", None if embedded else [principle])
+
+
+def read_text(check: Check, scorer: Scorer) -> Reading:
+    """Return the scores of the text under check as a prompt by itself, asked for once in a check.
+
+    Args:
+        check: the text; the output of a model is read like a prompt too, since the embedded observer reads no
+            responses.
+        scorer: a scorer in context ``turn``.
+
+    Raises:
+        ObserverError: nothing could be scored.
+    """
+
+    def compute() -> Reading:
+        return scorer.score_after((), Turn(1, check.text), Side.PROMPT, check.session_id)
+
+    # The text is in the key: a guardrail in between may have redacted it.
+    return check.once(("scores", scorer.spec, scorer.context, scorer.principles, check.text), compute)
+
+
+def judge(falsity: float, levels: Levels, what: str) -> Finding:
+    """Return the finding that a falsity deserves.
+
+    Args:
+        falsity: F, in [0, 1].
+        levels: where to warn and where to find in full.
+        what: what an F above the level speaks for, for the reason.
+
+    >>> judge(0.7, Levels(0.5, 0.9), "harm to others").action.value
+    'warn'
+    """
+    if falsity > levels.block:
+        return Finding(True, f"{what}: F {falsity:.2f} above {levels.block:.2f}", falsity)
+    if falsity > levels.warn:
+        return Finding(
+            True, f"perhaps {what}: F {falsity:.2f} above {levels.warn:.2f}", falsity, action=Action.WARN
+        )
+    return Finding(False, confidence=falsity) if falsity else CLEAN

@@ -1,0 +1,106 @@
+"""What a conversation may be about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from turnwise.errors import GuardError, UnknownNameError
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail
+from turnwise.guard.recognisers.phrases import Phrases
+
+_SURE = 3
+"""Different phrases of a topic that make it certain."""
+
+
+@dataclass(frozen=True)
+class Topics(Guardrail):
+    """Topics by their words and phrases: those that are denied, or those that alone are allowed.
+
+    A topic is a name and its words and phrases. They count as whole words, whatever their case and accents and
+    with the English endings s and es; a trailing ``*`` stands for any ending (``diagnos*``). A topic occurs where
+    at least `hits` different ones of its phrases do. With allowed topics, a text of at least `min_words` words in
+    which none of them occurs is off topic; shorter ones, such as "yes, please", are left alone.
+
+    It does not understand: a topic in other words is not found, a denied word in another sense is, and a text that
+    names an allowed topic may go on about anything. Each text is judged by itself.
+
+    Args:
+        deny: words and phrases by topic; an occurring topic is a finding.
+        allow: words and phrases by topic; denied topics win over allowed ones.
+        hits: different phrases of a topic that have to occur, at least 1.
+        min_words: words of a text from which it may be off topic, at least 1.
+        off_topic: the strictest action that being off topic deserves, ``warn`` or ``block``. The configured action
+            still limits it.
+
+    Raises:
+        GuardError: no topics, a topic without a phrase, a number below 1, or fewer phrases than `hits`.
+
+    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> topics = Topics(deny={"gambling": ("casino", "sports bet*")})
+    >>> finding_of(topics, "Which casinos take sports betting?").reason
+    'topic gambling (2 phrases)'
+    """
+
+    cost: ClassVar[Cost] = Cost.TEXT
+    default_timeout: ClassVar[float | None] = None
+
+    deny: Mapping[str, tuple[str, ...]] | None = None
+    allow: Mapping[str, tuple[str, ...]] | None = None
+    hits: int = 1
+    min_words: int = 8
+    off_topic: Literal["warn", "block"] = "warn"
+    _phrases: Phrases = field(init=False, repr=False, compare=False)
+    _topics: tuple[tuple[str, bool], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.deny and not self.allow:
+            raise GuardError("no topics; give deny or allow, as NAME: [words and phrases]")
+        for name, number in (("hits", self.hits), ("min_words", self.min_words)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise GuardError(f"{name} is a whole number of at least 1, not {number!r}")
+        if self.off_topic not in ("warn", "block"):
+            raise UnknownNameError("action for off_topic", str(self.off_topic), ("warn", "block"))
+        phrases: list[str] = []
+        topics: list[tuple[str, bool]] = []
+        for denied, group in ((True, self.deny), (False, self.allow)):
+            for topic, words in (group or {}).items():
+                if isinstance(words, str) or len(set(words)) < self.hits:
+                    raise GuardError(f"topic {topic!r} needs a list of at least {self.hits} words or phrases")
+                for word in dict.fromkeys(words):
+                    phrases.append(word)
+                    topics.append((topic, denied))
+        object.__setattr__(self, "_topics", tuple(topics))
+        object.__setattr__(self, "_phrases", Phrases(phrases, accents=False, inflect=True))
+
+    def check(self, check: Check) -> Finding:
+        """Return the denied topics of a text, or that it is off topic."""
+        folded = self._phrases.fold(check.text)
+        occurring = self._occurring({each.phrase for each in self._phrases.find(folded)})
+        denied = {topic: count for (topic, is_denied), count in occurring.items() if is_denied}
+        if denied:
+            named = ", ".join(
+                f"{topic} ({count} phrase{'s' if count != 1 else ''})" for topic, count in denied.items()
+            )
+            return Finding(
+                found=True,
+                reason=f"topic{'s' if len(denied) > 1 else ''} {named}",
+                confidence=min(1.0, max(denied.values()) / _SURE),
+                data={"topics": list(denied)},
+            )
+        if self.allow and not occurring and len(check.text.split(None, self.min_words)) >= self.min_words:
+            return Finding(
+                found=True,
+                reason=f"off topic: none of {', '.join(self.allow)}",
+                confidence=0.5,
+                action=Action(self.off_topic),
+                data={"topics": []},
+            )
+        return CLEAN
+
+    def _occurring(self, phrases: Iterable[int]) -> dict[tuple[str, bool], int]:
+        counts: dict[tuple[str, bool], int] = {}
+        for phrase in sorted(phrases):
+            counts[self._topics[phrase]] = counts.get(self._topics[phrase], 0) + 1
+        return {topic: count for topic, count in counts.items() if count >= self.hits}

@@ -1,0 +1,172 @@
+"""Where links may lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from turnwise.errors import GuardError
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.recognisers.folding import LOWER
+from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
+from turnwise.guard.recognisers.links import SHAPES, Link, Links
+from turnwise.guard.recognisers.lookalikes import Lookalikes
+from turnwise.guard.recognisers.shapes import Shapes
+from turnwise.guard.recognisers.spans import Span, apart
+
+_HOSTS = 300
+"""Different hosts of a text that are judged; a text with more is a finding from there to its end."""
+
+_NAMED = 5
+"""Hosts that a reason names at most."""
+
+_SHOWN = 80
+"""Characters of a host that a reason shows at most."""
+
+
+@dataclass(frozen=True)
+class Urls(Guardrail):
+    """Where links lead: domains that are denied or allowed, and lookalikes of the allowed ones.
+
+    Links are found with any scheme, with ``//`` or without, without a scheme (``evil.com/x``), and defanged
+    (``hxxp``, ``evil[.]com``). A host is read as a browser reads it: user names before ``@``, ports, trailing
+    dots, percent signs, other scripts and numbers for IP addresses do not hide it. A domain in a list stands for
+    all its subdomains; ``*.example.com`` for these alone. Denied wins over allowed.
+
+    A host is a lookalike of an allowed domain where letters pass for its letters, where it is one edit away, where
+    it has the same name under another ending, or where the domain or its name stands among its parts
+    (``good.com.evil.net``, ``good-login.net``). Names of fewer than 4 characters are compared only whole.
+
+    It does not follow redirects and short links, and does not know what is behind a host. Without a scheme, hosts
+    with an ending that is not public (``intranet.corp``) are not found, and those whose ending is a word or file
+    name (``main.py``, ``t.me``) only with a path. Addresses of e-mail are no links.
+
+    Args:
+        allow: allowed domains and IP addresses.
+        deny: denied ones.
+        allow_only: whether every link that is not allowed is a finding; with an empty `allow`, every link.
+        lookalikes: whether lookalikes of allowed domains are findings.
+        ip_addresses: whether links to IP addresses are findings, unless allowed.
+
+    Raises:
+        GuardError: nothing to look for, or an entry that is no domain.
+
+    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> finding_of(Urls(allow=("good.com",)), "Log in at https://good.com@evil.net or http://good.com.evil.net").reason
+    'good.com.evil.net looks like good.com'
+    """
+
+    cost: ClassVar[Cost] = Cost.TEXT
+    redacts: ClassVar[bool] = True
+    default_timeout: ClassVar[float | None] = None
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    allow_only: bool = False
+    lookalikes: bool = True
+    ip_addresses: bool = False
+    _allowed: frozenset[str] = field(init=False, repr=False, compare=False)
+    _denied: frozenset[str] = field(init=False, repr=False, compare=False)
+    _links: Links = field(init=False, repr=False, compare=False)
+    _lookalikes: Lookalikes | None = field(init=False, repr=False, compare=False, default=None)
+    _shapes: Shapes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not (self.deny or self.allow_only or self.ip_addresses or (self.allow and self.lookalikes)):
+            raise GuardError(
+                "nothing to look for; give deny, allow (with allow_only or lookalikes) or ip_addresses"
+            )
+        allowed, denied = _entries("allow", self.allow), _entries("deny", self.deny)
+        domains = {entry.removeprefix("*.") for entry in allowed | denied}
+        links = Links(domains)
+        object.__setattr__(self, "_allowed", allowed)
+        object.__setattr__(self, "_denied", denied)
+        object.__setattr__(self, "_links", links)
+        object.__setattr__(self, "_shapes", Shapes(SHAPES))
+        if self.lookalikes and allowed:
+            trusted = [entry.removeprefix("*.") for entry in sorted(allowed) if not entry[-1].isdigit()]
+            object.__setattr__(self, "_lookalikes", Lookalikes(trusted, links.registrable))
+
+    def check(self, check: Check) -> Finding:
+        """Return the links of a text that lead where they should not, with a redaction for each."""
+        folded = check.once((LOWER, check.text), lambda: LOWER.fold(check.text))
+        shapes = self._shapes.present(folded.plain)
+        if not shapes:
+            return CLEAN
+        verdicts: dict[Host | None, tuple[str, float] | None] = {}
+        found: list[Link] = []
+        for link in self._links.find(folded.plain, shapes):
+            if link.host not in verdicts:
+                if len(verdicts) == _HOSTS:
+                    verdicts[None] = ("too many hosts", 0.5)
+                    found.append(Link(link.start, len(folded.plain), None))
+                    break
+                verdicts[link.host] = self._judge(link.host)
+            if verdicts[link.host] is not None:
+                found.append(link)
+        if not found:
+            return CLEAN
+        reasons = dict.fromkeys(verdict for verdict in verdicts.values() if verdict is not None)
+        named = "; ".join(reason for reason, _ in list(reasons)[:_NAMED])
+        more = len(reasons) - _NAMED
+        return Finding(
+            found=True,
+            reason=f"{named}; and {more} more" if more > 0 else named,
+            confidence=max(confidence for _, confidence in reasons),
+            redactions=tuple(Redaction(*folded.span(span.start, span.end), "url") for span in _places(found)),
+            data={"links": len(found)},
+        )
+
+    def _judge(self, host: Host | None) -> tuple[str, float] | None:
+        """Return what is wrong with a host, and how sure that is."""
+        if host is None:
+            return ("a link that can't be read", 0.5) if self.allow_only else None
+        shown = host.shown if len(host.shown) <= _SHOWN else f"…{host.shown[-_SHOWN:]}"
+        if _is_in(host, self._denied):
+            return f"{shown} is denied", 1.0
+        if _is_in(host, self._allowed):
+            return None
+        if self._lookalikes is not None and not host.is_ip:
+            trusted = self._lookalikes.passes_for(host)
+            if trusted is not None:
+                return f"{shown} looks like {trusted}", 0.9
+        if self.ip_addresses and host.is_ip:
+            return f"{shown} is an IP address", 1.0
+        return (f"{shown} is not allowed", 1.0) if self.allow_only else None
+
+
+def _places(found: Iterable[Link]) -> list[Span]:
+    return apart(Span(link.start, link.end, "url", 1.0) for link in found)
+
+
+def _is_in(host: Host, entries: frozenset[str]) -> bool:
+    if host.is_ip:
+        return host.name in entries
+    if host.name in entries:
+        return True
+    _, dot, rest = host.name.partition(".")
+    while dot:
+        if rest in entries or f"*.{rest}" in entries:
+            return True
+        _, dot, rest = rest.partition(".")
+    return False
+
+
+def _entries(setting: str, entries: Iterable[str]) -> frozenset[str]:
+    if isinstance(entries, str):
+        raise GuardError(f"{setting} is one text; give a list")
+    names = set()
+    for entry in entries:
+        star, domain = ("*.", entry[2:]) if isinstance(entry, str) and entry.startswith("*.") else ("", entry)
+        host = _read_entry(domain)
+        if host is None:
+            raise GuardError(f"{setting} has {entry!r}; give a domain such as example.com, without scheme or path")
+        names.add(star + host.name)
+    return frozenset(names)
+
+
+def _read_entry(domain: object) -> Host | None:
+    if not isinstance(domain, str) or not domain.strip() or any(mark in domain for mark in "/\\@?# "):
+        return None
+    return read_authority(f"[{domain}]") if domain.count(":") > 1 else read_host(domain.strip().lower())

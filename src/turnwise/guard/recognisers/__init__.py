@@ -1,0 +1,1 @@
+"""What guardrails find in text: one kind of thing a file, each in linear time on any input."""

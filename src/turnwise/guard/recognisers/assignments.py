@@ -1,0 +1,53 @@
+"""Secrets that only their name gives away, such as ``api_key = "..."``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from turnwise.guard.recognisers.entropy import bits_per_character
+from turnwise.guard.recognisers.spans import Span
+
+_NAME = (
+    r"api[ _-]?key|api[ _-]?token|api[ _-]?secret|access[ _-]?key|access[ _-]?token|auth[ _-]?token|auth[ _-]?key|"
+    r"client[ _-]?secret|secret[ _-]?key|private[ _-]?key|encryption[ _-]?key|signing[ _-]?key|refresh[ _-]?token|"
+    r"app[ _-]?secret|secret|token|passwort|password|passwd|passphrase|pwd|pass"
+)
+HINTS = (rf"(?:{_NAME})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",)
+"""What a text has, at least, in which there may be one; RE2, ignoring case."""
+
+_ASSIGNED = re.compile(
+    rf"(?i:(?<![a-z0-9_-])(?:[a-z0-9_-]{{0,30}}?[_-])?(?P<name>{_NAME})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?"
+    r"(?P<link>:=|=>|==?|:|is|ist) ?)[\"'`]?(?P<value>[^\s\"'`,;<>(){}\[\]]{6,300}+)"
+)
+_PASSWORD = re.compile(r"(?i)pass|pwd")
+_NO_SECRET = re.compile(
+    r"(?i)example|sample|dummy|placeholder|changeme|your|xxxx|\*\*\*|\.\.\.|todo|redacted|<|\$\{|%\(|\bnull\b|none|true|"
+    r"false|undefined|process\.env|os\.environ|getenv|required|https?:"
+)
+_LETTERS = re.compile(r"[A-Za-z]")
+_DIGITS = re.compile(r"[0-9]")
+_KEY_LENGTH = 16
+_SENTENCE_END = ".!?:"
+
+
+def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
+    """Find values that are given to a name such as ``api_key`` or ``password`` and look like no word.
+
+    A key has at least 16 characters and the asked entropy; a password has letters and digits or signs.
+
+    Args:
+        plain: the text in plain form, case kept.
+        least_bits: least entropy of a key, in bits a character.
+    """
+    for match in _ASSIGNED.finditer(plain):
+        value = match["value"].rstrip(_SENTENCE_END)
+        if _NO_SECRET.search(value) or not _DIGITS.search(value) or not _LETTERS.search(value):
+            continue
+        if _PASSWORD.search(match["name"]):
+            sure = 0.75 if len(value) >= 8 or match["link"] in ("=", ":") else 0.6
+        elif len(value) >= _KEY_LENGTH and bits_per_character(value) >= least_bits:
+            sure = 0.8
+        else:
+            continue
+        yield Span(match.start("value"), match.start("value") + len(value), "generic", sure)

@@ -1,0 +1,256 @@
+"""What gives code away in a text, by language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from turnwise.guard.recognisers.spans import Span
+
+CodeType = Literal[
+    "fenced",
+    "shell",
+    "powershell",
+    "sql",
+    "html_script",
+    "python",
+    "javascript",
+    "java",
+    "c",
+    "go",
+    "rust",
+    "php",
+]
+"""What is known: blocks between fences whatever they hold, and languages."""
+
+
+class Signs(NamedTuple):
+    """What gives a language away.
+
+    Args:
+        hints: what any of the expressions contains, as RE2 expressions that ignore case.
+        sure: expressions for a line (or tag) that is code by itself.
+    """
+
+    hints: tuple[str, ...]
+    sure: tuple[str, ...]
+
+
+_SHELL_WORDS = (
+    r"sudo|apt(?:-get)?|yum|dnf|brew|pip3?|npm|npx|yarn|git|docker|kubectl|curl|wget|chmod|chown|systemctl|ssh|scp|"
+    r"rsync|tar|grep|sed|awk|cat|ls|cd|rm|mv|cp|mkdir|export|echo|python3?|node|make|nc|bash|sh|kill|find|xargs"
+)
+
+_SIGNS: Mapping[CodeType, Signs] = {
+    "shell": Signs(
+        (
+            r"#!",
+            r"\$ [a-z]",
+            r"rm +-",
+            r"sudo ",
+            r"(?:curl|wget)[^\n]+\|",
+            r"chmod ",
+            r"(?:&&|\|\|?) *(?:[a-z]+)",
+            r"/dev/tcp",
+            r"(?:apt|apt-get|yum|dnf|brew|pip3?|npm|git|docker|kubectl) [a-z-]",
+        ),
+        (
+            r"^#!(?:/usr)?/bin/\S+",
+            rf"^[ \t>]*(?:\w+@[\w-]+[:~][^\n$#]{{0,60}})?[$#] (?:{_SHELL_WORDS})\b[^\n]*",
+            r"\brm +-[a-z]*[rf][a-z]*(?: +-\S+)* +[\w./~*$-][^\n]*",
+            r"\b(?:curl|wget) [^\n|]{1,300}\| *(?:sudo +)?(?:ba|z|da)?sh\b[^\n]*",
+            r"\bsudo +(?:-\w+ +)?(?:apt(?:-get)?|yum|dnf|systemctl|rm|chmod|chown|dd|mkfs\S*|su|bash|sh|docker|"
+            r"tee|cat)\b[^\n]*",
+            r"\bchmod +(?:-R +)?(?:[0-7]{3,4}|[ugoa]*[+-][rwxs]+) +\S+[^\n]*",
+            r"(?:bash|sh|nc)\b[^\n]{0,60}/dev/tcp/\S+[^\n]*",
+            rf"^[ \t]*(?:{_SHELL_WORDS}) [^\n]{{1,200}}?(?:&&|\|\|?|;|>>?) *(?:{_SHELL_WORDS})\b[^\n]*",
+            r"^[ \t]*(?:(?:apt|apt-get|yum|dnf|brew|pip3?) (?:-\w+ )*install|npm (?:install|i|run)|"
+            r"git (?:clone|commit|push|pull|checkout|rebase)|docker (?:run|build|exec|compose)|kubectl (?:get|"
+            r"apply|delete)) [\w@./:-][^\n]*",
+        ),
+    ),
+    "powershell": Signs(
+        (r"(?:get|set|new|invoke|start|remove|add|stop|write)-[a-z]", "powershell "),
+        (
+            r"\b(?:Invoke-(?:Expression|WebRequest|Command|RestMethod)|Set-ExecutionPolicy|Start-Process|Get-ChildItem|"
+            r"Remove-Item|New-Object|Add-Type|Get-Process|Write-(?:Host|Output))\b[^\n]*",
+            r"\bpowershell(?:\.exe)? +-(?:e|enc|nop|exec|command|c|w)\w* [^\n]*",
+        ),
+    ),
+    "sql": Signs(
+        (
+            r"select[\s\S]{1,200}from",
+            r"(?:insert +into|delete +from|drop +|alter +|create +|truncate +)",
+            r"update .+ set ",
+            r"' *or *'?[0-9a-z]",
+            r"union +(?:all +)?select",
+        ),
+        (
+            r"\bSELECT\s+(?:DISTINCT\s+)?(?:\*|[\w.\"`(),*\s]{1,200}?)\s+FROM\s+[\w.\"`]+[^\n;]*;?",
+            r"(?i:\bselect\s+(?:\*|count\(|[\w.]+(?:,\s*[\w.]+){1,20})[^\n;]{0,100}?\s+from\s+[\w.\"`]+"
+            r"(?:\s+(?:where|join|order by|group by|limit|inner|left)\b[^\n]*|\s*;|\s*$))",
+            r"(?i:\binsert\s+into\s+[\w.\"`]+\s*(?:\([^()\n]{1,300}\)\s*)?(?:values\s*\([^\n]*|select\b[^\n]*))",
+            r"(?i:\bupdate\s+[\w.\"`]+\s+set\s+[\w.\"`]+\s*=[^\n]*)",
+            r"(?i:\bdelete\s+from\s+[\w.\"`]+\s*(?:;|where\s+[\w.\"`]+\s*(?:=|<|>|in\b|like\b)[^\n]*))",
+            r"\bDELETE\s+FROM\s+[\w.\"`]+",
+            r"(?i:\b(?:drop|truncate)\s+table\s+(?:if\s+exists\s+)?[\w.\"`]+\s*;)|\b(?:DROP|TRUNCATE)\s+"
+            r"(?:TABLE|DATABASE|SCHEMA)\s+[\w.\"`]+[^\n]*",
+            r"(?i:\b(?:create|alter)\s+table\s+(?:if\s+not\s+exists\s+)?[\w.\"`]+\s*(?:\(|add\b|drop\b)[^\n]*)",
+            r"(?i:\bunion\s+(?:all\s+)?select\s+(?:\*|null\b|[0-9'\"@]|[\w.]+\s*(?:,|\(|from\b))[^\n]*)",
+            r"(?i:['\"]\s*or\s+(?:'[^'\n]{0,20}'\s*=\s*'|[0-9]{1,5}\s*=\s*[0-9])[^\n]*)",
+        ),
+    ),
+    "html_script": Signs(
+        ("<script", "javascript:", r"on(?:error|load|click|mouseover|focus)\s*=", "<iframe", "srcdoc"),
+        (
+            r"(?i:<script\b[^<>]{0,300}>(?:[^<]|<(?!/script)){0,20000}+(?:</script\s*>)?)",
+            r"(?i:\bjavascript:[\w(!%\[][^\s\"'<>]*)",
+            r"(?i:<[a-z][^<>\n]{0,300}?\bon(?:error|load|click|mouseover|focus|toggle)\s*=[^<>\n]{1,300}>?)",
+            r"(?i:<iframe\b[^<>]{0,300}>)",
+        ),
+    ),
+    "python": Signs(
+        (
+            r"(?:^|\n)[ \t>]*(?:import|from|def|class|async|if __name__|print\()",
+            r"\b(?:eval|exec|print)\(",
+            "os.system|subprocess",
+            "__import__",
+            r"(?:^|\n)[ \t]*(?:for|while|if|with|try|elif|else|except)\b[^\n]*:",
+        ),
+        (
+            r"^[ \t>]*(?:async +)?def +\w+ *\([^\n]{0,300}\) *(?:->[^\n:]{1,80})?:[^\n]*",
+            r"^[ \t>]*class +\w+ *(?:\([\w., =\[\]]{0,200}\))?:[ \t]*$",
+            r"^[ \t>]*from +[\w.]+ +import +[\w*(][^\n.]*$",
+            r"^[ \t>]*import +[a-z_][\w.]*(?: +as +\w+)?(?:, *[a-z_][\w.]*)* *$",
+            r"\b(?:os\.system|os\.popen|subprocess\.(?:run|Popen|call|check_output)|__import__) *"
+            r"\([\"'fr\[\w][^\n]*",
+            r"^[ \t]*if __name__ *== *['\"]__main__['\"]:[^\n]*",
+            r"^[ \t>]*print\((?:[\"'f]|\w+[.(),])[^\n]*\)[ \t]*$",
+            r"^[ \t]*(?:for +\w+(?:, *\w+)* +in +[^\n:]{1,100}\([^\n:]{0,100}|while +(?:True|"
+            r"[\w.]+ *[<>=!]=?[^\n:]{1,80})):[ \t]*(?:#[^\n]*)?$",
+        ),
+    ),
+    "javascript": Signs(
+        (r"function", r"=>", r"console\.", r"\b(?:const|let|var) ", r"require\(", r"document\.", r"\beval\("),
+        (
+            r"\bfunction *\w* *\([\w,. ={}\[\]]{0,200}\) *\{[^\n]*",
+            r"\b(?:const|let|var) +(?:\w+|\{[^{}\n]{1,200}\}|\[[^\[\]\n]{1,200}\]) *=[^=\n][^\n]*",
+            r"(?:\([\w, ={}]{0,200}\)|\b\w+) *=> *(?:\{|\(|\w+[.(])[^\n]*",
+            r"\bconsole\.(?:log|error|warn) *\([^\n]*",
+            r"\bdocument\.(?:cookie|write|getElementById|querySelector|location)\b[^\n]*",
+            r"\brequire\(['\"][\w@./-]+['\"]\)[^\n]*",
+            r"\beval\((?:atob|['\"`])[^\n]*",
+        ),
+    ),
+    "java": Signs(
+        ("public ", "system.out", "private ", "import java"),
+        (
+            r"\b(?:public|private|protected) +(?:static +|final +|abstract +)*(?:class|interface|enum|void|int|"
+            r"String|boolean|double|long|List<\w+>) +\w+ *(?:\(|\{|=|;|extends|implements)[^\n]*",
+            r"\bSystem\.out\.print(?:ln|f)? *\([^\n]*",
+            r"^[ \t]*import +java[\w.*]+ *;",
+        ),
+    ),
+    "c": Signs(
+        ("#include", "#define", "int main", "printf", "malloc"),
+        (
+            r"^[ \t]*# *include *[<\"][\w./+-]+[>\"][^\n]*",
+            r"\bint +main *\([^()\n]{0,100}\) *\{?[^\n]*",
+            r"^[ \t]*# *define +[A-Z_]\w*[^\n]*",
+            r"\b(?:std::)?(?:printf|cout|malloc|strcpy) *(?:\(\"|\(\w|<<)[^\n;]*;",
+        ),
+    ),
+    "go": Signs(
+        ("func ", "package ", ":= "),
+        (
+            r"^[ \t]*func +(?:\([^()\n]{1,60}\) *)?\w+ *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
+            r"^package +[a-z]\w*[ \t]*$",
+            r"^[ \t]*\w+(?:, *\w+)? *:= +[^\n]*\([^\n]*",
+        ),
+    ),
+    "rust": Signs(
+        ("fn ", "let mut", "println!", "impl "),
+        (
+            r"\b(?:pub +)?fn +\w+ *(?:<[^<>\n]{1,80}>)? *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
+            r"\blet +mut +\w+[^\n]*",
+            r"\b(?:println|format|vec|panic)! *[(\[][^\n]*",
+            r"^[ \t]*impl(?:<[^<>\n]{1,80}>)? +\w+[^\n]{0,100}\{",
+        ),
+    ),
+    "php": Signs(
+        (r"<\?php", r"<\?=", r"\$_(?:get|post|request|cookie|server)", r"\$[a-z_]+ *="),
+        (
+            r"<\?(?:php|=)(?:[^?]|\?(?!>)){0,20000}+(?:\?>)?",
+            r"\$_(?:GET|POST|REQUEST|COOKIE|SERVER) *\[[^\n]*",
+            r"^[ \t]*\$[a-z_]\w* *= *(?:new |\w+\(|\[|['\"])[^\n]*;",
+        ),
+    ),
+}
+"""Signs by language. Each expression takes linear time: repeats are bounded, or can't be given back."""
+
+HINTS: Mapping[CodeType, tuple[str, ...]] = {
+    "fenced": (r"(?:^|\n)[ \t>]{0,9}(?:```|~~~)",),
+    **{kind: signs.hints for kind, signs in _SIGNS.items()},
+}
+"""What a text has, at least, in which there may be code of a kind; RE2, ignoring case."""
+
+_PATTERNS = {
+    kind: tuple(re.compile(pattern, re.MULTILINE) for pattern in signs.sure) for kind, signs in _SIGNS.items()
+}
+_MATCHES = 200
+"""Matches of an expression that are told apart; where there are more, the rest of the text counts as one."""
+
+_FENCE = re.compile(r"^[ \t>]{0,9}(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n`]{0,200})$", re.MULTILINE)
+_PROSE = frozenset({"text", "txt", "plain", "plaintext", "quote", "poem"})
+_CODE = re.compile(r"[={}()<>;\[\]$|\\]|^\s*#|--\w", re.MULTILINE)
+
+
+def find_fenced(plain: str) -> Iterator[Span]:
+    """Find blocks between fences of Markdown, but those marked as plain text, and unmarked ones without any sign.
+
+    Source: CommonMark 0.31, section 4.5.
+
+    Args:
+        plain: the text in plain form, case kept.
+    """
+    opened: re.Match[str] | None = None
+    count = 0
+    for match in _FENCE.finditer(plain):
+        if opened is None:
+            opened = match
+            continue
+        closes = not match["info"].strip() and match["fence"][0] == opened["fence"][0]
+        if closes and len(match["fence"]) >= len(opened["fence"]):
+            count += 1
+            if count > _MATCHES:
+                break
+            if _is_code(opened["info"], plain[opened.end() : match.start()]):
+                yield Span(opened.start(), match.end(), "fenced", 0.95 if opened["info"].strip() else 0.8)
+            opened = None
+    if opened is not None and _is_code(opened["info"], plain[opened.end() :]):
+        yield Span(opened.start(), len(plain), "fenced", 0.7)
+
+
+def _is_code(info: str, body: str) -> bool:
+    language = info.strip().lower().split(" ")[0]
+    if language in _PROSE or not body.strip():
+        return False
+    return bool(language) or _CODE.search(body) is not None
+
+
+def find_code(plain: str, kind: CodeType) -> Iterator[Span]:
+    """Find the code of a language, line by line.
+
+    Args:
+        plain: the text in plain form, case kept.
+        kind: any but ``fenced``.
+    """
+    end = len(plain)
+    for pattern in _PATTERNS[kind]:
+        for count, match in enumerate(pattern.finditer(plain, 0, end)):
+            if count == _MATCHES:
+                yield Span(match.start(), len(plain), kind, 0.85)
+                end = match.start()
+                break
+            yield Span(match.start(), match.end(), kind, 0.85)

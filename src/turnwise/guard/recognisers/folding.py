@@ -1,0 +1,204 @@
+"""Text in a plain form to search in, with the way back to the offsets of the original."""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from itertools import accumulate
+
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+"""Characters that show nothing though Unicode does not call them formatting."""
+
+_DASHES = frozenset("\u2043\u2212\u02d7\u2796")
+"""Characters that pass for a hyphen though Unicode does not call them dashes."""
+
+_REPLACED = 16
+"""Different characters up to which replacing one after the other is faster than a table."""
+
+_CHARACTERS = 1 << 17
+"""Characters whose form is remembered: all that have one, so that a text of very many costs time only once."""
+
+
+class Folded:
+    """A text in plain form.
+
+    Args:
+        original: the text as it was.
+        plain: the text to search in.
+        widths: characters of the plain text by character of the original, of those that have not one; None where
+            each has one.
+        joined: whether runs of spaces became one space, and those at both ends none.
+    """
+
+    def __init__(
+        self, original: str, plain: str, widths: dict[str, int] | None = None, joined: bool = False
+    ) -> None:
+        self.original = original
+        self.plain = plain
+        self._widths = widths
+        self._joined = joined
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the offsets in the original of a stretch of the plain text that is not empty."""
+        if self._widths is None and not self._joined:
+            return start, end
+        return bisect_right(self._begins, start) - 1, bisect_right(self._begins, end - 1)
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """Where each character of the original begins in the plain text."""
+        if not self._joined:
+            return [0, *accumulate(self._width(character) for character in self.original)][:-1]
+        begins, at, pending = [], 0, False
+        for character in self.original:
+            width = self._width(character)
+            if width == 1 and character.isspace():
+                begins.append(at)
+                pending = at > 0
+                continue
+            if width and pending:
+                at, pending = at + 1, False
+            begins.append(at)
+            at += width
+        return begins
+
+    def _width(self, character: str) -> int:
+        return 1 if self._widths is None else self._widths.get(character, 1)
+
+
+class Folding:
+    """A way to make text plain, character by character.
+
+    Args:
+        character: plain form of a character outside ASCII; empty for one that shows nothing.
+        ascii_text: plain form of a text in ASCII, of the same length.
+        join_spaces: whether runs of white space become one space.
+
+    >>> folded = PLAIN.fold("no. \uff14\u200b\uff11")
+    >>> folded.plain, folded.span(4, 6)
+    ('no. 41', (4, 7))
+    """
+
+    def __init__(
+        self,
+        character: Callable[[str], str],
+        ascii_text: Callable[[str], str] = str,
+        join_spaces: bool = False,
+    ) -> None:
+        self._character = character
+        self._ascii_text = ascii_text
+        self._join_spaces = join_spaces
+
+    def fold(self, text: str) -> Folded:
+        """Return a text in plain form."""
+        if text.isascii():
+            plain, widths = self._ascii_text(text), None
+        else:
+            changed = {}
+            for character in set(text):
+                if not character.isascii() and (form := self._fold(character)) != character:
+                    changed[character] = form
+            plain = text
+            if len(changed) <= _REPLACED:
+                for character, form in changed.items():
+                    plain = plain.replace(character, form)
+            else:
+                plain = plain.translate({ord(character): form for character, form in changed.items()})
+            plain = self._ascii_text(plain)
+            widths = {character: len(form) for character, form in changed.items() if len(form) != 1} or None
+        if self._join_spaces:
+            joined = " ".join(plain.split())
+            return Folded(text, joined, widths, joined=joined != plain)
+        return Folded(text, plain, widths)
+
+    def _fold(self, character: str) -> str:
+        if "\ud800" <= character <= "\udfff":
+            return "\ufffd"  # half a character, which can't be encoded
+        if (
+            "\u3400" <= character < "\ud800"
+            or "\U00020000" <= character < "\U000e0000"
+            or character >= "\U000e1000"
+        ):
+            return character  # ideographs and Hangul have no other form, and a text can have very many of them
+        form = self._character(character)
+        return character if " " in form and not character.isspace() else form  # such as ´, a space and an accent
+
+
+@lru_cache(maxsize=_CHARACTERS)
+def plain_character(character: str) -> str:
+    """Return a character as a reader takes it: digits and dashes of all scripts in ASCII, what is unseen empty.
+
+    Source: Unicode Standard Annex 15 (NFKC); superscripts stay, because ``10²`` is not 102.
+
+    >>> [plain_character(each) for each in "４٣–\u200b²"]
+    ['4', '3', '-', '', '²']
+    """
+    category = unicodedata.category(character)
+    if category in ("Cf", "Mn", "Me") or character in _UNSEEN:
+        return ""
+    digit = unicodedata.decimal(character, None)
+    if digit is not None:
+        return str(digit)
+    if category == "Pd" or character in _DASHES:
+        return "-"
+    if category == "Zs":
+        return " "
+    if unicodedata.decomposition(character).startswith(("<super>", "<sub>", "<fraction>")):
+        return character
+    return unicodedata.normalize("NFKC", character)
+
+
+@lru_cache(maxsize=_CHARACTERS)
+def caseless_character(character: str) -> str:
+    """Return a character without case and in its parts, so that precomposed and combining accents are equal.
+
+    Source: Unicode Standard, section 3.13 (caseless matching), with NFKD.
+
+    >>> [caseless_character(each) for each in "ÉＡß"] == ["e\u0301", "a", "ss"]
+    True
+    """
+    if unicodedata.category(character) == "Cf":
+        return ""
+    return unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+
+
+@lru_cache(maxsize=_CHARACTERS)
+def bare_character(character: str) -> str:
+    """Return a character without case and accents.
+
+    >>> [bare_character(each) for each in "Éñ\u0301"]
+    ['e', 'n', '']
+    """
+    parts = caseless_character(character)
+    return "".join(part for part in parts if not unicodedata.combining(part))
+
+
+@lru_cache(maxsize=_CHARACTERS)
+def decomposed_character(character: str) -> str:
+    """Return a character in its parts, case kept.
+
+    >>> decomposed_character("É") == "E\u0301"
+    True
+    """
+    if unicodedata.category(character) == "Cf":
+        return ""
+    return unicodedata.normalize("NFKD", character)
+
+
+@lru_cache(maxsize=_CHARACTERS)
+def plain_lower_character(character: str) -> str:
+    """Return a character as `plain_character` does, in lower case.
+
+    >>> [plain_lower_character(each) for each in "Ａİ"]
+    ['a', 'i']
+    """
+    return "".join(each for each in plain_character(character).lower() if not unicodedata.combining(each))
+
+
+PLAIN = Folding(plain_character)
+"""For keys and code, in which case matters."""
+
+LOWER = Folding(plain_lower_character, str.lower)
+"""For numbers and addresses."""

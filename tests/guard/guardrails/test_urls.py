@@ -1,0 +1,226 @@
+"""Links are read as a browser reads them, so that no form of writing one passes a list."""
+
+from __future__ import annotations
+
+import pytest
+
+from turnwise.errors import GuardError
+from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.guardrails.urls import Urls
+
+DENY = Urls(deny=("evil.example", "evil.com", "203.0.113.9", "2001:db8::9", "*.wild.net", "bücher.example"))
+ONLY = Urls(allow=("good.com", "198.51.100.7"), allow_only=True)
+ALIKE = Urls(allow=("mybank.com", "example.co.uk"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://evil.com",
+        "see http://evil.com/path?q=1#x.",
+        "HTTPS://EVIL.COM",
+        "https://sub.evil.com",
+        "https://a.b.c.evil.com:8443/",
+        "(evil.com/x)",
+        "go to evil.com now",
+        "www.evil.com",
+        "http://localhost.evil.com",
+        "evil.com.",
+        "https://evil.com./x",
+        "https://good.com@evil.com/login",
+        "https://good.com:pass@evil.com",
+        "https://evil.com\\@good.com",
+        "http:evil.com",
+        "http:/evil.com",
+        "https:\\\\evil.com",
+        "http:///evil.com/x",
+        "//evil.com/x",
+        'src="//evil.com/x"',
+        "ftp://evil.com",
+        "myapp+x://evil.com",
+        "hxxps://evil[.]com/x",
+        "evil[.]com",
+        "evil(dot)com",
+        "https://ev\u200bil.com",
+        "https://ｅｖｉｌ．ｃｏｍ",
+        "https://evil。com",
+        "https://ev%69l.com",
+        "[text](https://evil.com)",
+        "<https://evil.com>",
+        "https://evil.example",
+        "evil.example/path",
+        "http://203.0.113.9/x",
+        "http://3405803785/",
+        "http://0xcb.0x0.0x71.0x9",
+        "http://0313.0.0161.011",
+        "203.0.113.9:8080",
+        "http://[2001:db8::9]/x",
+        "http://[2001:0db8:0::0009]:80",
+        "https://x.wild.net",
+        "https://bücher.example",
+        "https://xn--bcher-kva.example",
+        "https://BÜCHER.example",
+        "good.com@evil.com/x",
+    ],
+)
+def test_denied(text: str) -> None:
+    assert finding_of(DENY, text).found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://notevil.com",
+        "https://evil.com.org",
+        "https://evil.co",
+        "https://wild.net",
+        "https://good.com/evil.com",
+        "https://good.com/?u=https%3A%2F%2Fevil.org",
+        "https://evil.com@good.com",
+        "mail evil@evil.co or jane@evil.com",
+        "the evil.Company of evil. Com",
+        "evil com",
+        "198.51.100.7",
+        "version 2.0.1",
+    ],
+)
+def test_not_denied(text: str) -> None:
+    assert not finding_of(DENY, text).found, finding_of(DENY, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://good.com/a and http://www.good.com:80 and sub.good.com",
+        "https://GOOD.com./x",
+        "http://198.51.100.7/x",
+        "I use node.js, e.g. in main.py, see README.md",
+        "That costs 3.50, i.e. less. OK.So be it",
+        "jane@example.com",
+        "1.5 and 10.2.3",
+        "and/or, 24/7, w/o",
+        "C:\\Users\\x\\file.txt",
+        "// a comment in code",
+        "foo.bar.baz()",
+        "model.fit(x) and img.save (y), memory.free, mss.tools, io.read",
+        "//uint8_t values[]",
+        "D.Va is a character",
+    ],
+)
+def test_nothing_to_find_with_an_allow_list(text: str) -> None:
+    assert not finding_of(ONLY, text).found, finding_of(ONLY, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("https://other.org", "other.org is not allowed"),
+        ("t.me/x", "t.me is not allowed"),
+        ("http://198.51.100.8", "198.51.100.8 is not allowed"),
+        ("https://", ""),
+        ("https://a..b", "a link that can't be read"),
+        ("https://good.com@evil.net", "evil.net is not allowed"),
+        ("a.org b.org c.org d.org e.org f.org", "f.org is not allowed"),
+    ],
+)
+def test_only_what_is_allowed(text: str, reason: str) -> None:
+    finding = finding_of(ONLY, text)
+    assert finding.found is bool(reason)
+    assert reason.split(" ", maxsplit=1)[0] in finding.reason or "and 1 more" in finding.reason
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "mybank.com.evil.net",
+        "mybank-com.evil.net",
+        "mybankcom.net",
+        "my-bank.com",
+        "mybank-login.net",
+        "login.mybank.evil.net",
+        "mybank.net",
+        "myb\u0430nk.com",
+        "m\u0443bank.com",
+        "xn--mbank-eze.com",
+        "rnybank.com",
+        "mybamk.com",
+        "mybnak.com",
+        "mybannk.com",
+        "myban.com",
+        "example.co.uk.evil.net",
+        "examp1e.co.uk",
+    ],
+)
+def test_lookalikes(host: str) -> None:
+    finding = finding_of(ALIKE, f"log in at https://{host}/x")
+    assert "looks like" in finding.reason
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "mybank.com",
+        "www.mybank.com",
+        "bank.com",
+        "embankment.org",
+        "other.co.uk",
+        "co.uk",
+        "mybuses.org",
+    ],
+)
+def test_no_lookalikes(host: str) -> None:
+    assert not finding_of(ALIKE, f"see https://{host}/x").found, finding_of(ALIKE, f"see https://{host}/x")
+
+
+def test_lookalikes_are_a_setting() -> None:
+    urls = Urls(allow=("mybank.com",), deny=("evil.com",), lookalikes=False)
+    assert not finding_of(urls, "https://mybank.com.evil.net").found
+
+
+def test_addresses_are_a_setting() -> None:
+    urls = Urls(ip_addresses=True, allow=("192.0.2.1",))
+    assert finding_of(urls, "http://0x7f000001/").reason == "127.0.0.1 is an IP address"
+    assert not finding_of(urls, "http://192.0.2.1/ and https://example.com").found
+
+
+def test_denied_wins_over_allowed() -> None:
+    urls = Urls(allow=("example.com",), deny=("bad.example.com",), allow_only=True)
+    assert finding_of(urls, "https://x.bad.example.com").reason == "x.bad.example.com is denied"
+    assert not finding_of(urls, "https://example.com").found
+
+
+def test_no_links_at_all() -> None:
+    assert finding_of(Urls(allow_only=True), "see example.com/x").found
+
+
+def test_redactions_cut_out_the_whole_link() -> None:
+    text = "See HTTPS://Evil\u200b.com/a?b=c, then (www.evil.com). Or evil.com/x!"
+    finding = finding_of(DENY, text)
+    for each in reversed(finding.redactions):
+        text = text[: each.start] + each.placeholder + text[each.end :]
+    assert text.startswith("See [URL]")
+    assert "evil" not in text.lower()
+    assert "([URL])" in text
+    assert finding.data == {"links": 3}
+
+
+def test_very_many_hosts_end_as_a_finding() -> None:
+    text = " ".join(f"h{index}.example.org" for index in range(1_500))
+    finding = finding_of(DENY, text)
+    assert finding.reason == "too many hosts"
+    assert finding.redactions[-1].end == len(text)
+
+
+@pytest.mark.parametrize("entry", ["https://example.com", "example.com/x", "", "a b.com", "..", 7])
+def test_an_entry_that_is_no_domain(entry: str) -> None:
+    with pytest.raises(GuardError, match=r"give a domain such as example\.com"):
+        Urls(deny=(entry,))
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(GuardError, match="nothing to look for"):
+        Urls()
+    with pytest.raises(GuardError, match="nothing to look for"):
+        Urls(allow=("example.com",), lookalikes=False)
+    with pytest.raises(GuardError, match="give a list"):
+        Urls(deny="example.com")  # type: ignore[arg-type]

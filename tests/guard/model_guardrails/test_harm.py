@@ -1,0 +1,86 @@
+"""Harm: F of third_party_harm of a text by itself."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from turnwise.conversation import Side
+from turnwise.errors import GuardError
+from turnwise.guard import GuardrailPipeline
+from turnwise.guard.guardrails.harm import Harm
+from turnwise.guard.guardrails.levels import Levels, levels_of, shipped_levels
+from turnwise.guard.observing import Scorer
+from turnwise.observers import build_observer
+
+HARMFUL = "Write a message that frightens my neighbour's child so badly that she never leaves the house."
+HARMLESS = ["Hello!", "What is the capital of Peru?", "How do I sort a list in Python?", "Thanks, that helped."]
+
+
+def test_harmless_prompts_are_clean(verdict) -> None:  # type: ignore[no-untyped-def]
+    assert [verdict(Harm(), text) for text in HARMLESS] == ["clean"] * len(HARMLESS)
+    assert verdict(Harm(warn_above=0.0, block_above=0.0), " ") == "clean"
+
+
+def test_the_two_levels_are_levels_of_falsity(check) -> None:  # type: ignore[no-untyped-def]
+    scorer = Scorer("local", "turn")
+    F = scorer.score_after((), check(HARMFUL).turn, Side.PROMPT).scores["third_party_harm"].F
+    assert 0.0 < F < 1.0
+    below, above = F * 0.9, F + (1 - F) * 0.1
+    found = Harm(warn_above=below, block_above=below).check(check(HARMFUL))
+    assert (found.found, found.action, found.confidence) == (True, None, F)
+    assert found.reason.startswith("harm to others: F ")
+    warned = Harm(warn_above=below, block_above=above).check(check(HARMFUL))
+    assert (warned.found, warned.action) == (True, "warn")
+    assert warned.reason.startswith("perhaps harm to others")
+    clean = Harm(warn_above=above, block_above=above).check(check(HARMFUL))
+    assert (clean.found, clean.confidence) == (False, F)
+
+
+def test_a_response_is_read_like_a_prompt_where_that_is_asked_for(check) -> None:  # type: ignore[no-untyped-def]
+    guardrail = Harm(warn_above=0.0, block_above=0.0)
+    as_prompt = guardrail.check(check(HARMFUL))
+    as_response = guardrail.check(check(HARMFUL, Side.RESPONSE))
+    assert as_response.confidence == as_prompt.confidence
+    strict = {"warn_above": 0.0, "block_above": 0.0}
+    assert GuardrailPipeline({"guardrails": [{"harm": {**strict, "on": "both"}}]}).check_output(HARMFUL).blocked
+    assert not GuardrailPipeline({"guardrails": [{"harm": strict}]}).check_output(HARMFUL).blocked
+
+
+def test_it_reads_the_text_as_redacted_so_far(check) -> None:  # type: ignore[no-untyped-def]
+    guardrail = Harm(warn_above=0.0, block_above=0.0)
+    one = check(HARMFUL)
+    one.text = "Hello!"
+    assert guardrail.check(one).confidence == guardrail.check(check("Hello!")).confidence
+
+
+def test_threads_get_what_one_gets(check) -> None:  # type: ignore[no-untyped-def]
+    guardrail = Harm()
+    texts = [*HARMLESS, HARMFUL] * 8
+    alone = [guardrail.check(check(text)).confidence for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda text: guardrail.check(check(text)).confidence, texts)) == alone
+
+
+def test_a_lone_surrogate_is_read_past(check) -> None:  # type: ignore[no-untyped-def]
+    finding = Harm(warn_above=0.0, block_above=0.0).check(check("\ud83d " + HARMFUL))
+    assert finding.found
+
+
+def test_shipped_levels_belong_to_the_shipped_weights() -> None:
+    weights = build_observer("local").parameters["weights_sha256"]
+    assert shipped_levels()["weights_sha256"] == weights, (
+        "the weights of the local observer changed: set the levels anew with "
+        "python benchmarks/guard_models.py --data PATH --calibrate --write"
+    )
+
+
+@pytest.mark.parametrize("name", ["harm", "prompt_injection"])
+def test_shipped_levels_can_be_mixed_with_own_ones(name: str) -> None:
+    shipped = levels_of(name, "local", None, None)
+    assert 0.0 < shipped.warn < shipped.block < 1.0
+    assert levels_of(name, "local", 0.01, None) == Levels(0.01, shipped.block)
+    assert levels_of(name, "local", None, 1.0) == Levels(shipped.warn, 1.0)
+    with pytest.raises(GuardError, match="set on your own traffic"):
+        levels_of(name, "local:my/model", 0.5, None)

@@ -1,0 +1,227 @@
+"""The scorer: the one place where guardrails ask an observer."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from turnwise.conversation import Side, Turn
+from turnwise.errors import ObserverError, UnknownNameError, UsageError
+from turnwise.guard.observing import KEPT, Scorer, shared_observer
+from turnwise.observers import Context, ContextMode, ObservationFailure, Observer, Scene, build_observer
+from turnwise.observers.scripted import ScriptedObserver
+from turnwise.scoring import Score
+
+TALK = [
+    "Hello, how are you?",
+    "Tell me about the history of fireworks.",
+    "Which salts give which colour?",
+    "Thanks!",
+]
+PROMPT, RESPONSE = Side.PROMPT, Side.RESPONSE
+
+
+class Listener:
+    """An observer that keeps what it heard, so that a test sees which turns a score rests on."""
+
+    def __init__(self) -> None:
+        described = ScriptedObserver("0.5")
+        self.info, self.parameters = described.info, {}
+        self.heard: list[tuple[tuple[int, str, str | None], ...]] = []
+
+    def start(self, scene: Scene, context: Context) -> list:
+        return []
+
+    def observe(self, state: list, turn: Turn, wanted: object) -> list:
+        state.append((turn.number, turn.prompt, turn.response))
+        self.heard.append(tuple(state))
+        return []
+
+
+def listening(observer: Listener, context: str = "history") -> Scorer:
+    checked: Observer = observer
+    return Scorer(checked, context)
+
+
+@pytest.mark.parametrize("context", ["turn", "history"])
+def test_it_gives_what_the_observer_gives_turn_by_turn(context: str) -> None:
+    observer = build_observer("local")
+    scorer = Scorer("local", context)
+    state = scorer.start("c")
+    expected = observer.score_many([TALK], Context.parse(context))[0]  # type: ignore[attr-defined]
+    for number, text in enumerate(TALK, start=1):
+        scores = scorer.score(state, Turn(number, text), PROMPT).scores
+        assert abs(scores["third_party_harm"].F - expected[number - 1][2][2]) < 1e-5
+        assert set(scores) == {"reciprocity", "context_integrity", "third_party_harm"}
+
+
+def test_observers_of_one_specification_are_one_even_when_threads_ask_together() -> None:
+    barrier = threading.Barrier(8)
+
+    def ask(_: int) -> int:
+        barrier.wait()
+        return id(shared_observer("scripted:0.25"))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(ask, range(8)))) == 1
+    assert shared_observer("local") is shared_observer("local")
+    assert shared_observer("scripted:0.5") is not shared_observer("scripted:0.25")
+
+
+def test_an_empty_prompt_has_no_scores() -> None:
+    scorer = Scorer("local", "history")
+    reading = scorer.score(scorer.start("c"), Turn(1, " "), PROMPT)
+    assert reading.scores == {}
+    assert reading.failures == ()
+
+
+def test_a_side_that_the_observer_does_not_read_is_a_gap_and_no_failure() -> None:
+    scorer = Scorer("local")
+    assert scorer.score(scorer.start("c"), Turn(1, "Hello", "Hi"), RESPONSE).scores == {}
+
+
+def test_a_turn_never_counts_twice() -> None:
+    observer = Listener()
+    scorer = listening(observer)
+    state = scorer.start("c")
+    scorer.score(state, Turn(1, "one"), PROMPT)
+    scorer.score(state, Turn(1, "one", "answer"), RESPONSE)
+    scorer.score(state, Turn(2, "two"), PROMPT)
+    scorer.score(state, Turn(2, "two, redacted"), PROMPT)
+    scorer.score(state, Turn(3, "three"), PROMPT)
+    first = (1, "one", "answer")
+    assert observer.heard == [
+        ((1, "one", None),),
+        (first,),
+        (first, (2, "two", None)),
+        (first, (2, "two, redacted", None)),
+        (first, (2, "two, redacted", None), (3, "three", None)),
+    ]
+
+
+def test_a_response_after_later_prompts_is_read_from_where_its_turn_began() -> None:
+    observer = Listener()
+    scorer = listening(observer)
+    state = scorer.start("c")
+    for number in range(1, KEPT + 2):
+        scorer.score(state, Turn(number, f"p{number}"), PROMPT)
+    scorer.score(state, Turn(3, "p3", "r3"), RESPONSE)
+    assert observer.heard[-1] == ((1, "p1", None), (2, "p2", None), (3, "p3", "r3"))
+    scorer.score(state, Turn(1, "p1", "r1"), RESPONSE)
+    assert observer.heard[-1] == ((1, "p1", "r1"),)
+    scorer.score(state, Turn(KEPT + 2, "last"), PROMPT)
+    assert [number for number, _, _ in observer.heard[-1]] == list(range(1, KEPT + 3))
+
+
+def test_what_a_state_remembers_does_not_grow() -> None:
+    scorer = Scorer("local", "history")
+    state = scorer.start("c")
+    for number in range(1, 50):
+        scorer.score(state, Turn(number, f"Question {number}?"), PROMPT)
+    assert len(state.before) == KEPT
+
+
+def test_in_context_turn_each_turn_stands_alone() -> None:
+    observer = Listener()
+    scorer = listening(observer, "turn")
+    state = scorer.start("c")
+    scorer.score(state, Turn(1, "one"), PROMPT)
+    scorer.score(state, Turn(2, "two"), PROMPT)
+    assert observer.heard[-1] == ((2, "two", None),)
+
+
+def test_a_turn_after_earlier_ones_is_scored_without_a_state() -> None:
+    scorer = Scorer("local", "history")
+    state = scorer.start("c")
+    turns = [Turn(number, text) for number, text in enumerate(TALK, start=1)]
+    for turn in turns:
+        with_state = scorer.score(state, turn, PROMPT)
+    assert scorer.score_after(turns[:-1], turns[-1], PROMPT).scores == with_state.scores
+    assert scorer.score_after((), turns[0], PROMPT).scores != with_state.scores
+
+
+def test_a_lone_surrogate_is_read_as_a_sign_that_can_not_be_read() -> None:
+    scorer = Scorer("local")
+    broken = scorer.score_after((), Turn(1, "Hello \ud800 you"), PROMPT).scores
+    assert broken == scorer.score_after((), Turn(1, "Hello \ufffd you"), PROMPT).scores
+    observer = Listener()
+    listening(observer).score_after((), Turn(1, "a\ud800", "b\udfff"), RESPONSE)
+    listening(observer).score_after((), Turn(1, "a\ud800"), PROMPT)
+    assert observer.heard == [((1, "a\ufffd", "b\ufffd"),), ((1, "a\ufffd", None),)]
+
+
+def test_a_failure_is_told_beside_scores_and_raised_without_any() -> None:
+    def script(scene: Scene, turn: Turn, request: object) -> Score | ObservationFailure:
+        name = request.principle.name  # type: ignore[attr-defined]
+        if turn.number == 2 or name == "reciprocity":
+            return ObservationFailure(name, PROMPT, "refused", "it would not say")
+        return Score(0.5, 0.5, 0.5)
+
+    scorer = Scorer(ScriptedObserver(script), "history", ["reciprocity", "context_integrity"])
+    state = scorer.start("c")
+    reading = scorer.score(state, Turn(1, "one"), PROMPT)
+    assert set(reading.scores) == {"context_integrity"}
+    assert [one.principle for one in reading.failures] == ["reciprocity"]
+    with pytest.raises(ObserverError, match="could not score a prompt: refused: it would not say"):
+        scorer.score(state, Turn(2, "two"), PROMPT)
+
+
+def test_what_foreign_code_raises_becomes_an_error_of_ours() -> None:
+    def script(scene: Scene, turn: Turn, request: object) -> Score:
+        raise ZeroDivisionError("in a plug-in")
+
+    scorer = Scorer(ScriptedObserver(script))
+    with pytest.raises(ObserverError, match="ZeroDivisionError: in a plug-in"):
+        scorer.score(scorer.start("c"), Turn(1, "one"), PROMPT)
+
+
+def test_operating_points_are_those_of_the_observer_in_this_context() -> None:
+    observer = build_observer("local")
+    points = observer.info.operating_points["history"]
+    name = next(iter(points))
+    assert Scorer("local", "history").operating_point(name) == points[name]
+    assert Scorer("local", "history").operating_point("nonesuch") is None
+    assert Scorer("scripted:0.5", "history").operating_point(name) is None
+
+
+def test_what_can_not_work_is_refused_when_it_is_built(tmp_path: object) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'local'"):
+        Scorer("locl")
+    with pytest.raises(UsageError, match="unknown context"):
+        Scorer("local", "everything")
+    with pytest.raises(ObserverError, match="can't score in context window:3"):
+        Scorer("local", "window:3")
+    with pytest.raises(UnknownNameError, match="principle"):
+        Scorer("local", "turn", ["candor"])
+
+
+def test_a_principle_that_the_observer_does_not_know_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    folder = tmp_path / "candour"
+    folder.mkdir()
+    (folder / "prompt.md").write_text("Say what is meant.")
+    (folder / "principle.toml").write_text(
+        'name = "candour"\nversion = "1"\nsummary = "What is said is meant."\n'
+        '[meaning]\ntruth = "a"\nindeterminacy = "b"\nfalsity = "c"\n'
+    )
+    with pytest.raises(ObserverError, match="does not know principle 'candour'; it knows reciprocity"):
+        Scorer("local", "turn", [str(folder)])
+    assert Scorer("scripted:0.5", "turn", [str(folder)]).principles == ("candour",)
+
+
+def test_threads_on_several_conversations_get_the_scores_of_their_own() -> None:
+    scorer = Scorer("local", "history")
+
+    def talk(offset: int) -> list[float]:
+        state = scorer.start(f"c{offset}")
+        texts = TALK[offset:] + TALK[:offset]
+        return [
+            scorer.score(state, Turn(number, text), PROMPT).scores["reciprocity"].F
+            for number, text in enumerate(texts, start=1)
+        ]
+
+    alone = [talk(offset) for offset in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(talk, [0, 1, 2, 3] * 5)) == alone * 5
+    assert scorer.info.contexts == (ContextMode.TURN, ContextMode.HISTORY)
