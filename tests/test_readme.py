@@ -10,9 +10,13 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-    exec(compile(code, str(README), "exec"), {})
+def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+    guard, detect = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    told: list[object] = []
+    names = {"call_model": lambda messages: told.append(messages) or "Thank you, noted."}
+    exec(compile(guard, str(README), "exec"), names)
+    assert told == [[{"role": "user", "content": "My SSN is [SSN]"}]]
+    exec(compile(detect, str(README), "exec"), {})
     assert "Verdict(detector='cusum'" in capsys.readouterr().out
 
 

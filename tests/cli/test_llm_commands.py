@@ -29,13 +29,11 @@ def server() -> Iterator[ChatServer]:
 
 
 @pytest.fixture
-def store(cli: Cli, chats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def store(imported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a store with the chats and no run; the key is in the environment, and no table of the developer."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    path = tmp_path / "work.db"
-    assert cli("import", chats, "--store", path).code == 0
-    return path
+    return imported
 
 
 @pytest.fixture

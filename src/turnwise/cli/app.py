@@ -16,11 +16,14 @@ from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
 from turnwise.cli.discover import discover
 from turnwise.cli.evaluate import evaluate
+from turnwise.cli.forensics import forensics
+from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
 from turnwise.cli.listings import datasets, detectors, principles
 from turnwise.cli.observers import observers
 from turnwise.cli.patterns import app as patterns
 from turnwise.cli.power import power
+from turnwise.cli.presets import guardrails, presets
 from turnwise.cli.prompt import prompt
 from turnwise.cli.query import query
 from turnwise.cli.retry import retry
@@ -61,6 +64,10 @@ app.command()(compare)
 app.command()(power)
 app.add_typer(sessions, name="sessions")
 app.add_typer(patterns, name="patterns")
+app.add_typer(guard, name="guard")
+app.command()(forensics)
+app.add_typer(presets, name="presets")
+app.command()(guardrails)
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.conversation_file import read_conversation
 from turnwise.cli.detect import DEFAULT_DETECTORS
-from turnwise.errors import ConversationError
-
-if TYPE_CHECKING:
-    from turnwise.conversation import Conversation
 
 
 def check(
@@ -48,7 +42,7 @@ def check(
     from turnwise.evaluate import calibrated, score_conversation
     from turnwise.observers import Context, ObservationFailure, build_observer
 
-    conversation = _read(file)
+    conversation = read_conversation(file)
     scorer = build_observer(observer)
     seen = Context.parse(context)
     points = scorer.info.operating_points.get(str(seen), {})
@@ -84,23 +78,3 @@ def check(
         raise typer.Exit(1)
     if fail_on_findings and fired:
         raise typer.Exit(3)
-
-
-def _read(file: str) -> Conversation:
-    from turnwise.conversation import from_any
-
-    where = "standard input" if file == "-" else file
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConversationError(f"can't read {where}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConversationError(f"{where} is not UTF-8 text: {error}") from error
-    try:
-        data = json_.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConversationError(f"{where} is no JSON: {error}; give an OpenAI messages list") from error
-    try:
-        return from_any(data)
-    except ConversationError as error:
-        raise ConversationError(f"{where}: {error}") from error

@@ -49,9 +49,14 @@ def _keep_calls(connection: Connection) -> None:
     schema.calls.create(connection, checkfirst=True)
 
 
+def _keep_audit(connection: Connection) -> None:
+    schema.audit_events.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the record", schema.metadata.create_all),
     Migration(2, "calls to language models", _keep_calls),
+    Migration(3, "the audit of a guard", _keep_audit),
 )
 
 

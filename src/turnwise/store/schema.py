@@ -4,6 +4,7 @@ sequences ─┬─ turns
            └─ evaluations, failures ─┬─ provenances ─ runs
                                      ├─ replies
                                      └─ calls ─ replies
+audit_events
 """
 
 from __future__ import annotations
@@ -195,6 +196,21 @@ calls = Table(
     Index("calls_by_failure", "failure"),
     CheckConstraint("(evaluation IS NULL) <> (failure IS NULL)", name="of_one_outcome"),
     CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="call_in_range"),
+)
+
+audit_events = Table(
+    "audit_events",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("time", UtcTime, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("conversation_id", Text),
+    Column("session_id", Text),
+    Column("blocked", Boolean),
+    Column("record", JSON, nullable=False),
+    Index("audit_events_by_time", "time"),
+    Index("audit_events_by_conversation", "conversation_id"),
+    Index("audit_events_by_session", "session_id"),
 )
 
 

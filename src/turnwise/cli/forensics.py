@@ -1,0 +1,157 @@
+"""``turnwise forensics``: what happened in a conversation under guard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.cli import options
+from turnwise.cli.guard_options import ConfigFile
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_WIDTH = 60
+"""Characters of a small graph at most."""
+
+
+def forensics(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="JSON file of one conversation, as Conversation.to_dict gives it, or in any form that check "
+            "reads; - for standard input.",
+            show_default=False,
+        ),
+    ],
+    html: Annotated[str | None, typer.Option(help="Write a page as well, which opens offline.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Check it first with this preset, where no guard looked at it.")
+    ] = None,
+    config: ConfigFile = None,
+    json: options.Json = False,
+) -> None:
+    """Say what the guard saw in a conversation: what was blocked by whom, and where it began to drift."""
+    from turnwise.cli.conversation_file import read_conversation
+    from turnwise.cli.guard_options import read_config
+    from turnwise.cli.output import note, print_json
+    from turnwise.errors import UsageError
+    from turnwise.guard.forensics import (
+        analyze_conversation_forensics,
+        forensics_page,
+        replay,
+        replay_pipeline,
+    )
+
+    conversation = read_conversation(file)
+    analysis = analyze_conversation_forensics(conversation)
+    if preset is not None or config is not None:
+        if analysis["totals"]["checks"]:
+            note(f"{file} has its checks already; it is not checked again")
+        else:
+            conversation, _ = replay(replay_pipeline(read_config(preset, config)), conversation)
+            analysis = analyze_conversation_forensics(conversation)
+    if html is not None:
+        try:
+            Path(html).write_text(forensics_page(conversation, analysis), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"can't write {html}: {error.strerror}") from error
+        note(f"{html} written{_without_charts()}")
+    if json:
+        print_json(analysis)
+    else:
+        print_analysis(analysis)
+    if not analysis["totals"]["checks"]:
+        note("check it first: --preset NAME, or --config FILE")
+
+
+def print_analysis(analysis: Mapping[str, Any]) -> None:
+    """Print an analysis as a person reads it.
+
+    Args:
+        analysis: what `analyze_conversation_forensics` gave.
+    """
+    from turnwise.cli.guard_options import shown
+    from turnwise.cli.output import print_table
+    from turnwise.guard.forensics.words import findings
+
+    sides, times, totals = analysis["participants"], analysis["times"], analysis["totals"]
+    typer.echo(shown(f"Conversation {analysis['conversation_id']}: {sides['initiator']} and {sides['responder']}"))
+    span = f", {times['first'][:19]} to {times['last'][:19]} UTC" if times["first"] else ""
+    typer.echo(f"{totals['turns']} turns, {totals['checks']} checks{span}\n")
+    for line in findings(analysis):
+        typer.echo(f"- {shown(line)}")
+    typer.echo("")
+    for table in (_graphs(analysis), _guardrails(analysis), _timeline(analysis)):
+        if table.row_count:
+            print_table(table)
+
+
+def _graphs(analysis: Mapping[str, Any]) -> Table:
+    from turnwise.cli.output import new_table, sparkline
+
+    table = new_table("over turns", "", "lowest", "highest", "last", numeric=("lowest", "highest", "last"))
+    points = [point for point in analysis["trajectory"] if point["side"] == "input"]
+    names = sorted({name for point in points for name in point["scores"]})
+    series = {f"F of {name}": [point["scores"].get(name, {}).get("F") for point in points] for name in names}
+    series["trust"] = [one.get("trust") for one in analysis["stance"] if one["side"] == "input"]
+    for name, values in series.items():
+        known = [value for value in values if value is not None]
+        if known:
+            edges = (f"{value:.2f}" for value in (min(known), max(known), known[-1]))
+            table.add_row(name, sparkline(_narrowed(values, min if name == "trust" else max)), *edges)
+    return table
+
+
+def _narrowed(values: Sequence[float | None], worst: Callable[[Iterable[float]], float]) -> list[float | None]:
+    """Return as many values as fit into a line: of neighbours the worst, since that is what one looks for."""
+    size = -(-len(values) // _WIDTH)
+    parts = [values[at : at + size] for at in range(0, len(values), size)]
+    known = [[value for value in part if value is not None] for part in parts]
+    return [worst(part) if part else None for part in known]
+
+
+def _guardrails(analysis: Mapping[str, Any]) -> Table:
+    from turnwise.cli.output import new_table
+
+    columns = ("evaluated", "skipped", "failed", "firings", "blocks", "warnings")
+    table = new_table("guardrail", *columns, "first firing", "redactions", numeric=(*columns, "first firing"))
+    for name, counts in analysis["guardrails"].items():
+        first = counts["first_firing"]
+        kinds = ", ".join(f"{count} {kind}" for kind, count in counts["redactions"].items())
+        cells = (str(counts[column]) for column in columns)
+        table.add_row(name, *cells, "" if first is None else f"turn {first}", kinds)
+    return table
+
+
+def _timeline(analysis: Mapping[str, Any]) -> Table:
+    """Return what did not pass in silence; the rest is in --json and on the page."""
+    from turnwise.cli.guard_options import shown
+    from turnwise.cli.output import new_table
+
+    table = new_table("time", "turn", "side", "what", title="What did not pass in silence")
+    for entry in analysis["timeline"]:
+        time = (entry["time"] or "")[:19]
+        if entry["kind"] == "rate_limit":
+            table.add_row(
+                time, f"after {entry.get('after_turn', '?')}", "input", f"rate limit: {entry.get('reason')}"
+            )
+            continue
+        told = [f"blocked by {reason}" for reason in entry["reasons"]]
+        told += [f"warning of {warning}" for warning in entry["warnings"]]
+        told += [
+            failure for failure in entry["failures"] if failure not in {*entry["reasons"], *entry["warnings"]}
+        ]
+        if told:
+            table.add_row(time, str(entry["turn"]), entry["side"], shown("; ".join(told)))
+    return table
+
+
+def _without_charts() -> str:
+    from turnwise.guard.forensics.charts import can_draw
+    from turnwise.guard.forensics.page import NO_CHARTS
+
+    return "" if can_draw() else f", without charts. {NO_CHARTS}"

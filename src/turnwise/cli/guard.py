@@ -1,0 +1,58 @@
+"""``turnwise guard``: a pipeline on the command line."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from turnwise.cli import options
+from turnwise.cli.guard_audit import audit
+from turnwise.cli.guard_chat import chat
+from turnwise.cli.guard_options import ConfigFile, Findings, Preset
+from turnwise.cli.guard_replay import replay
+
+guard = typer.Typer(
+    help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@guard.command()
+def check(
+    text: Annotated[str, typer.Argument(help="The text, or - for standard input.", show_default=False)],
+    preset: Preset = None,
+    config: ConfigFile = None,
+    output: Annotated[bool, typer.Option("--output", help="Check it as what a model answered.")] = False,
+    fail_on_findings: Findings = False,
+    json: options.Json = False,
+) -> None:
+    """Check one text with a pipeline; the preset basic by default."""
+    from turnwise.cli.guard_options import open_pipeline, read_text, result_lines, shown, warned
+    from turnwise.cli.output import new_table, print_json, print_table
+
+    content = read_text(text)
+    with open_pipeline(preset, config) as pipeline:
+        result = pipeline.check_output(content) if output else pipeline.check_input(content)
+    if json:
+        print_json(result.to_dict())
+    else:
+        for line in result_lines(result):
+            typer.echo(line)
+        table = new_table(
+            "guardrail", "status", "action", "confidence", "ms", "reason", numeric=("confidence", "ms")
+        )
+        for name, detail in result.details.items():
+            action = str(detail.action or "") if detail.found or detail.blocked else ""
+            confidence = f"{detail.confidence:.2f}" if detail.confidence else ""
+            took = f"{1000 * detail.seconds:.2f}"
+            table.add_row(name, str(detail.status), action, confidence, took, shown(detail.reason))
+        print_table(table)
+    if fail_on_findings and warned(result):
+        raise typer.Exit(3)
+
+
+guard.command()(chat)
+guard.command()(replay)
+guard.add_typer(audit, name="audit")

@@ -1,0 +1,168 @@
+"""``turnwise guard audit``: what an audit holds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from turnwise.cli import options
+
+if TYPE_CHECKING:
+    from turnwise.guard.audit import AuditAnswer
+
+SHOWN = 50
+"""Events that a table shows by default."""
+
+audit = typer.Typer(
+    help="The audit: ask a file or store of checks, or export it.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Location: TypeAlias = Annotated[str, typer.Argument(metavar="FILE_OR_STORE", show_default=False)]
+ConversationId: TypeAlias = Annotated[str | None, typer.Option("--conversation", help="Only this conversation.")]
+SessionId: TypeAlias = Annotated[str | None, typer.Option("--session", help="Only this session.")]
+GuardrailName: TypeAlias = Annotated[
+    str | None, typer.Option("--guardrail", help="Only where this guardrail found something, or failed.")
+]
+Blocked: TypeAlias = Annotated[bool, typer.Option("--blocked", help="Only what was blocked.")]
+Since: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="From this time on, such as 2025-01-31 or 2025-01-31T12:00+02:00; UTC by default."),
+]
+Until: TypeAlias = Annotated[str | None, typer.Option(help="Before this time.")]
+
+
+@audit.command()
+def query(
+    location: Location,
+    conversation: ConversationId = None,
+    session: SessionId = None,
+    guardrail: GuardrailName = None,
+    blocked: Blocked = False,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"The latest so many. Default: {SHOWN}, with --json all.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """List checks that were written, in the order in which they were written."""
+    from turnwise.cli.output import new_table, note, print_json, print_table
+
+    most = limit if limit is not None or json else SHOWN
+    answer = _ask(location, conversation, session, guardrail, blocked, since, until, most)
+    if json:
+        print_json(
+            {
+                "count": len(answer.events),
+                "events": list(answer.events),
+                "gaps": list(answer.gaps),
+                "unreadable": list(answer.unreadable),
+            }
+        )
+    else:
+        table = new_table("time", "conversation", "turn", "side", "verdict", "reasons and warnings", "text")
+        for event in answer.events:
+            table.add_row(*_cells(event))
+        print_table(table)
+        if limit is None and len(answer.events) == SHOWN:
+            note(f"the latest {SHOWN}; --limit shows more")
+        if not answer.events:
+            note("no check is what was asked for")
+    _tell(location, answer)
+
+
+@audit.command()
+def export(
+    location: Location,
+    csv: Annotated[str, typer.Option(help="The CSV file to write.", show_default=False)],
+    conversation: ConversationId = None,
+    session: SessionId = None,
+    guardrail: GuardrailName = None,
+    blocked: Blocked = False,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The latest so many; all by default.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Write checks to a CSV file; a cell that a spreadsheet would take for a formula begins with an apostrophe."""
+    from turnwise.cli.output import print_json
+    from turnwise.guard.audit import export_csv
+
+    answer = _ask(location, conversation, session, guardrail, blocked, since, until, limit)
+    count = export_csv(answer.events, csv)
+    if json:
+        print_json({"csv": csv, "count": count, "unreadable": list(answer.unreadable)})
+    else:
+        typer.echo(f"{count} checks written to {csv}")
+    _tell(location, answer)
+
+
+def _ask(
+    location: str,
+    conversation: str | None,
+    session: str | None,
+    guardrail: str | None,
+    blocked: bool,
+    since: str | None,
+    until: str | None,
+    limit: int | None,
+) -> AuditAnswer:
+    from turnwise.guard.audit import AuditQuestion, read_audit
+
+    question = AuditQuestion(
+        conversation_id=conversation,
+        session_id=session,
+        guardrail=guardrail,
+        blocked=True if blocked else None,
+        since=_time("--since", since),
+        until=_time("--until", until),
+        limit=limit,
+    )
+    return read_audit(location, question)
+
+
+def _time(option: str, text: str | None) -> datetime | None:
+    from datetime import UTC
+
+    from turnwise.errors import UsageError
+
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{option} is {text!r}; use a date or time such as 2025-01-31T12:00") from error
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time
+
+
+def _cells(event: dict[str, Any]) -> list[str]:
+    from turnwise.cli.guard_options import shown
+
+    verdict = "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
+    said = "; ".join([*event.get("reasons", ()), *event.get("warnings", ())])
+    text = event.get("text")
+    return [
+        str(event.get("time", ""))[:19],
+        shown(str(event.get("conversation_id", ""))),
+        "refused" if event.get("turn") is None else str(event["turn"]),
+        str(event.get("side", "")),
+        verdict,
+        shown(said),
+        shown(" ".join(text.split())[:60]) if isinstance(text, str) else "",
+    ]
+
+
+def _tell(location: str, answer: AuditAnswer) -> None:
+    from turnwise.cli.output import note
+
+    for line in answer.unreadable:
+        note(f"{location}: {line}; left out")
+    dropped = sum(gap.get("dropped", 0) for gap in answer.gaps)
+    unwritten = sum(gap.get("unwritten", 0) for gap in answer.gaps)
+    if dropped or unwritten:
+        note(
+            f"{location}: {dropped + unwritten} checks are missing: {dropped} were dropped because the queue was "
+            f"full, {unwritten} could not be written"
+        )

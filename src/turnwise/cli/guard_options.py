@@ -1,0 +1,137 @@
+"""What the commands of the guard share: the pipeline that options name, and how a result is printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from turnwise.guard import GuardrailPipeline, PipelineResult
+    from turnwise.guard.config import Config
+
+Preset: TypeAlias = Annotated[
+    str | None, typer.Option(help="Configuration that ships, by name; see turnwise presets list.")
+]
+ConfigFile: TypeAlias = Annotated[
+    str | None, typer.Option("--config", help="YAML file of your own, in place of a preset.")
+]
+Findings: TypeAlias = Annotated[
+    bool, typer.Option("--fail-on-findings", help="Exit with 3 where something was blocked or warned of.")
+]
+
+DEFAULT_PRESET = "basic"
+
+
+def read_config(preset: str | None, config: str | None, observer: str | None = None) -> Config:
+    """Return the configuration that options name: a preset or a file, the preset ``basic`` where neither is given.
+
+    Args:
+        preset: name of a preset.
+        config: a YAML file.
+        observer: what scores in place of what the configuration says, for each guardrail that has an observer.
+
+    Raises:
+        UsageError: both are given, or no guardrail has an observer.
+        GuardError: the configuration does not fit.
+    """
+    from turnwise.guard.config import Config
+
+    if preset is not None and config is not None:
+        raise UsageError("--preset and --config name a configuration each: give one of them")
+    read = Config.read(config) if config is not None else Config.preset(preset or DEFAULT_PRESET)
+    return read if observer is None else _with_observer(read, observer)
+
+
+def open_pipeline(preset: str | None, config: str | None, observer: str | None = None) -> GuardrailPipeline:
+    """Return the pipeline of a configuration, as `read_config` finds it."""
+    from turnwise.guard import GuardrailPipeline
+
+    return GuardrailPipeline(read_config(preset, config, observer))
+
+
+def _with_observer(config: Config, observer: str) -> Config:
+    import inspect
+
+    from turnwise.guard.registry import GUARDRAILS
+
+    def takes(kind: object) -> bool:
+        return isinstance(kind, str) and "observer" in inspect.signature(GUARDRAILS.get(kind)).parameters
+
+    if not any(takes(entry.kind) for entry in config.entries):
+        raise UsageError("--observer: no guardrail of this configuration has an observer; add drift")
+    entries = [
+        replace(entry, settings={**entry.settings, "observer": observer}) if takes(entry.kind) else entry
+        for entry in config.entries
+    ]
+    return replace(config, entries=tuple(entries))
+
+
+def warned(result: PipelineResult) -> bool:
+    """Return whether a text was blocked or warned of."""
+    return result.blocked or bool(result.warnings)
+
+
+def result_lines(result: PipelineResult) -> list[str]:
+    """Return what came of a check, a line each: the verdict, its reasons, warnings and failures."""
+    verdict = "blocked" if result.blocked else "passed with a warning" if result.warnings else "passed"
+    lines = [f"{verdict}  ({result.pipeline_type}, {1000 * result.seconds:.2f} ms)"]
+    lines += [f"  blocked by {reason}" for reason in result.reasons]
+    lines += [f"  warning of {warning}" for warning in result.warnings]
+    told = {*result.reasons, *result.warnings}
+    lines += [f"  let pass, though {failure}" for failure in result.failures if failure not in told]
+    if any(detail.redactions for detail in result.details.values()):
+        lines.append(f"  goes on as: {shown(result.text)}")
+    return lines
+
+
+def shown(text: str) -> str:
+    """Return a text as a terminal may show it: no control characters, which could hide or forge what is printed.
+
+    >>> shown("a\\x1b[2Jb\\n")
+    'a\\\\x1b[2Jb\\\\n'
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "replace").decode()
+        for character in text
+    )
+
+
+def read_text(text: str) -> str:
+    """Return a text from the command line; what standard input holds where it is ``-``.
+
+    Raises:
+        UsageError: standard input is not UTF-8.
+    """
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.read().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input is not UTF-8 text: {error}") from error
+
+
+def findings_of(result: PipelineResult) -> list[dict[str, Any]]:
+    """Return what guardrails found or failed at in a text, as JSON values."""
+    return [
+        {
+            "turn": result.turn_number,
+            "side": str(result.pipeline_type),
+            "guardrail": name,
+            "action": _action(detail),
+            "reason": detail["reason"],
+        }
+        for name, detail in result.details.items()
+        if detail.found or detail["status"] == "failed"
+    ]
+
+
+def _action(detail: Mapping[str, Any]) -> str:
+    if detail["status"] == "failed":
+        return f"failed {detail['path']}"
+    return str(detail["action"])

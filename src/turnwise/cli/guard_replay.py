@@ -1,0 +1,153 @@
+"""``turnwise guard replay``: what a pipeline would have done to recorded conversations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.cli import options
+from turnwise.cli.guard_options import ConfigFile, Findings, Preset
+
+if TYPE_CHECKING:
+    from turnwise.conversation import Sequence
+    from turnwise.datasets import BadRecord
+    from turnwise.guard import GuardrailPipeline
+    from turnwise.rates import Rate
+
+
+def replay(
+    file: Annotated[str, typer.Argument(help="File of conversations in any format that import reads.")],
+    preset: Preset = None,
+    config: ConfigFile = None,
+    format: Annotated[
+        str | None, typer.Option(help="Format of the file where it can't be told; see turnwise datasets.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns by their other name, such as messages=chat,id=uid.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Label for conversations that bring none: attack or benign.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="The first so many conversations.")] = None,
+    fail_on_findings: Findings = False,
+    json: options.Json = False,
+) -> None:
+    """Put recorded conversations through a pipeline, turn by turn, and say what it would have blocked.
+
+    Rate limits and audit are left out: they are about live conversations.
+    """
+    from turnwise.cli.arguments import read_label
+    from turnwise.cli.guard_options import read_config
+    from turnwise.cli.output import note, print_json
+    from turnwise.datasets import BadRecord, LoadOptions, open_dataset
+    from turnwise.guard.forensics import replay_pipeline
+
+    pipeline = replay_pipeline(read_config(preset, config))
+    records = open_dataset(file, format=format, options=LoadOptions.parse(columns, read_label(label)))
+    bad: list[BadRecord] = []
+
+    def good() -> Iterator[Sequence]:
+        for record in records:
+            if isinstance(record, BadRecord):
+                bad.append(record)
+            else:
+                yield record
+
+    rows: list[dict[str, Any]] = []
+    seconds = 0.0
+    for sequence in islice(good(), limit):
+        began = time.perf_counter()
+        rows.append(_row(pipeline, sequence))
+        seconds += time.perf_counter() - began
+    checks = sum(row["checks"] for row in rows)
+    pace = (
+        f"{checks} checks in {seconds:.2f} s: {checks / seconds:,.0f} a second" if checks else "nothing to check"
+    )
+    if json:
+        print_json(
+            {
+                "pipeline": pipeline.config.name,
+                "conversations": rows,
+                "summary": {
+                    group: {what: _rate_json(rate) for what, rate in rates.items()}
+                    for group, rates in _summary(rows).items()
+                },
+                "checks": checks,
+                "seconds": seconds,
+                "checks_per_second": checks / seconds if seconds else None,
+                "bad_lines": [{"line": one.line, "reason": one.reason} for one in bad],
+            }
+        )
+        note(pace)
+    else:
+        _print(rows)
+        typer.echo(pace)
+    for one in bad:
+        note(f"{file}, line {one.line}: {one.reason}; left out")
+    if bad and not rows:
+        raise typer.Exit(1)
+    if fail_on_findings and any(row["blocked_at"] or row["warned_at"] for row in rows):
+        raise typer.Exit(3)
+
+
+def _row(pipeline: GuardrailPipeline, sequence: Sequence) -> dict[str, Any]:
+    from turnwise.cli.guard_options import findings_of
+    from turnwise.guard.forensics import check_again
+
+    _, results = check_again(pipeline, sequence.conversation, session_id=sequence.sequence_id)
+    blocked = [result.turn_number for result in results if result.blocked]
+    warned = [result.turn_number for result in results if result.warnings]
+    return {
+        "sequence_id": sequence.sequence_id,
+        "label": str(sequence.label),
+        "turns": sequence.conversation.get_turn_count(),
+        "checks": len(results),
+        "blocked_at": blocked[0] if blocked else None,
+        "warned_at": warned[0] if warned else None,
+        "failures": sum(len(result.failures) for result in results),
+        "findings": [finding for result in results for finding in findings_of(result)],
+    }
+
+
+def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, Rate]]:
+    """Return by label the share of conversations in which something was blocked, and blocked or warned of."""
+    from turnwise.rates import Rate
+
+    found = {}
+    for group in ("attack", "benign", "unlabelled"):
+        some = [row for row in rows if row["label"] == group]
+        if some:
+            found[group] = {
+                "blocked": Rate(sum(row["blocked_at"] is not None for row in some), len(some)),
+                "blocked_or_warned": Rate(
+                    sum(row["blocked_at"] is not None or row["warned_at"] is not None for row in some), len(some)
+                ),
+            }
+    return found
+
+
+def _rate_json(rate: Rate) -> dict[str, Any]:
+    return {"count": rate.count, "of": rate.of, "interval": list(rate.interval)}
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
+    from turnwise.cli.guard_options import shown
+    from turnwise.cli.output import new_table, note, print_table
+
+    table = new_table("conversation", "label", "turn", "side", "guardrail", "action", "reason", numeric=("turn",))
+    for row in rows:
+        for finding in row["findings"]:
+            cells = (str(finding[key]) for key in ("turn", "side", "guardrail", "action"))
+            table.add_row(shown(row["sequence_id"]), row["label"], *cells, shown(finding["reason"]))
+    print_table(table)
+    summary = new_table("label", "blocked", "blocked or warned of", title="Conversations, with 95 % intervals")
+    for group, rates in _summary(rows).items():
+        summary.add_row(group, *map(str, rates.values()))
+    print_table(summary)
+    failures = sum(row["failures"] for row in rows)
+    if failures:
+        note(f"{failures} checks of guardrails failed; not checked is not clean")

@@ -1,0 +1,96 @@
+"""An audit as a table that spreadsheets open."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from turnwise.errors import GuardError
+
+COLUMNS: Final = (
+    "time",
+    "pipeline",
+    "conversation_id",
+    "session_id",
+    "initiator",
+    "responder",
+    "model",
+    "turn",
+    "side",
+    "blocked",
+    "warned",
+    "rate_limited",
+    "reasons",
+    "warnings",
+    "failed",
+    "stance",
+    "trust",
+    "seconds",
+    "text",
+    "text_sha256",
+)
+"""Columns of the table, left to right."""
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What a cell may begin with that a spreadsheet takes for a formula. Source: OWASP, "CSV Injection"."""
+
+
+def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
+    """Write checks to a CSV file, a row each, and return how many there were.
+
+    Args:
+        events: records, as `read_audit` gives them.
+        path: the file; one that is there is written over.
+
+    Raises:
+        GuardError: it can't be written.
+    """
+    count = 0
+    try:
+        with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            for event in events:
+                writer.writerow([cell(value) for value in row(event)])
+                count += 1
+    except OSError as error:
+        raise GuardError(f"can't write {path}: {error.strerror}") from error
+    return count
+
+
+def row(event: Mapping[str, Any]) -> list[Any]:
+    """Return the cells of a check, in the order of `COLUMNS`."""
+    sides, stance, details = (_mapping(event.get(key)) for key in ("participants", "stance", "guardrails"))
+    failed = [name for name, detail in details.items() if _mapping(detail).get("status") == "failed"]
+    derived = {
+        "initiator": sides.get("initiator"),
+        "responder": sides.get("responder"),
+        "reasons": "; ".join(map(str, event.get("reasons") or ())),
+        "warnings": "; ".join(map(str, event.get("warnings") or ())),
+        "failed": "; ".join(failed),
+        "stance": stance.get("mode"),
+        "trust": stance.get("trust"),
+    }
+    return [derived[name] if name in derived else event.get(name) for name in COLUMNS]
+
+
+def cell(value: object) -> object:
+    """Return a value as a cell that no spreadsheet takes for a formula.
+
+    >>> cell("=HYPERLINK(A1)"), cell(-1.5), cell(None)
+    ("'=HYPERLINK(A1)", -1.5, '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return value
+    text = str(value).replace("\0", "\\0")
+    return f"'{text}" if text.lstrip(" \u00a0").startswith(_FORMULA) or text.startswith(_FORMULA) else text
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,99 @@
+"""What may be set of the audit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from turnwise.clock import Clock, utc_now
+from turnwise.errors import GuardError
+
+if TYPE_CHECKING:
+    from turnwise.guard.audit.writer import AuditWriter, RecordSink
+
+MOST_EVENTS = 10_000_000
+"""Largest queue."""
+
+MOST_SECONDS = 60.0
+"""Longest time that a check may wait for the audit."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """Where checks are written, and how.
+
+    Args:
+        path: the file; made where it is not there, readable by its owner alone.
+        sink: ``jsonl`` for a file of JSON lines, ``store`` for the table ``audit_events`` of a turnwise store.
+        text: ``redacted`` writes texts with personal data and secrets replaced; ``hash`` only their SHA-256, from
+            which a short text can be guessed; ``raw`` writes everything as it is, reasons and names as well.
+        redact: guardrails whose recognisers say what is to be replaced, in this order.
+        when_full: what gives way when the writer can't keep up: ``drop_oldest`` or ``drop_newest`` event, or
+            ``block``: the check waits. What is dropped is counted, and the count is written.
+        queue: events that may wait to be written, at least 1.
+        queue_characters: characters of their texts together, at least 1.
+        block_seconds: seconds that a check waits at most with ``block``, above 0; then the newest is dropped.
+        fsync: whether to wait for the disk after every batch, so that a loss of power loses no written event.
+
+    Raises:
+        GuardError: a value out of range.
+    """
+
+    path: str
+    sink: Literal["jsonl", "store"] = "jsonl"
+    text: Literal["redacted", "hash", "raw"] = "redacted"
+    redact: tuple[str, ...] = ("pii", "secrets")
+    when_full: Literal["drop_oldest", "drop_newest", "block"] = "drop_oldest"
+    queue: int = 10_000
+    queue_characters: int = 50_000_000
+    block_seconds: float = 1.0
+    fsync: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.path or "\0" in self.path:
+            raise GuardError(f"path is {self.path!r}; name the file that checks are written to")
+        for name in ("queue", "queue_characters"):
+            if not 1 <= getattr(self, name) <= (MOST_EVENTS if name == "queue" else 10**12):
+                raise GuardError(f"{name} is {getattr(self, name)}; use a whole number from 1")
+        if not 0.0 < self.block_seconds <= MOST_SECONDS:
+            raise GuardError(
+                f"block_seconds is {self.block_seconds}; use seconds above 0, at most {MOST_SECONDS:g}"
+            )
+        if not self.redact and self.text != "raw":
+            raise GuardError("redact is empty; name guardrails that redact, or set text to raw")
+
+    def open(self, clock: Clock = utc_now) -> AuditWriter:
+        """Return the audit, open.
+
+        Args:
+            clock: gives the present time, aware; for events of the audit itself.
+
+        Raises:
+            GuardError: the file can't be written, or what redacts can't be built.
+            StoreError: the store can't be opened.
+        """
+        from turnwise.guard.audit.privacy import Redactor, unchanged
+        from turnwise.guard.audit.record import Recorder
+        from turnwise.guard.audit.writer import AuditWriter
+
+        redact = unchanged if self.text == "raw" else Redactor.of(self.redact)
+        return AuditWriter(
+            partial(self._open_sink, clock),
+            Recorder(self.text, redact),
+            path=self.path,
+            clock=clock,
+            when_full=self.when_full,
+            most=self.queue,
+            characters=self.queue_characters,
+            block_seconds=self.block_seconds,
+        )
+
+    def _open_sink(self, clock: Clock) -> RecordSink:
+        if self.sink == "store":
+            from turnwise.guard.audit.stored import StoredSink
+
+            return StoredSink(self.path, clock)
+        from turnwise.guard.audit.jsonl import JsonLinesSink
+
+        return JsonLinesSink(self.path, fsync=self.fsync)

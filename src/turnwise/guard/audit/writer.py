@@ -1,0 +1,278 @@
+"""The audit off the hot path: checks hand over their event, and one thread writes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from turnwise.clock import Clock, utc_now
+from turnwise.guard.audit.events import AuditEvent
+from turnwise.guard.audit.queue import EventQueue
+from turnwise.guard.audit.record import gap_record
+
+BATCH: Final = 256
+"""Events that are written at once at most."""
+
+CLOSE_SECONDS: Final = 10.0
+"""How long closing waits for a file that does not take events."""
+
+_LOG = logging.getLogger("turnwise.guard.audit")
+
+
+class RecordSink(Protocol):
+    """Takes records; may wait for a disk, and may fail."""
+
+    def write(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append records; an exception means that it is not known to have all of them."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditStatus:
+    """How an audit fares.
+
+    Args:
+        path: where it writes.
+        written: events that are written.
+        waiting: events that wait to be.
+        dropped: events that the full queue had no room for.
+        unwritten: events that the file did not take.
+        failing: whether the last batch failed.
+        error: the last failure; None before the first.
+        closed: whether it takes no more events.
+    """
+
+    path: str
+    written: int
+    waiting: int
+    dropped: int
+    unwritten: int
+    failing: bool
+    error: str | None
+    closed: bool
+
+
+class AuditWriter:
+    """An `AuditSink` that writes in a thread of its own.
+
+    `write` puts the event into a bounded queue, which takes microseconds. The thread makes the records, redacts
+    and writes them. A file that fails breaks no check: what it did not take is counted in `status`, told once to
+    the logger ``turnwise.guard.audit``, and written as an event of the kind ``gap`` as soon as it takes events
+    again. The same goes for what a full queue dropped.
+
+    What waits is written when the writer is closed, dropped, or the interpreter ends. After a fork the child has a
+    queue, thread and open file of its own, and what waited is written by the parent alone.
+
+    Args:
+        open_sink: opens where records go; called here, and again in a forked child.
+        record: makes the record of an event, in the thread.
+        path: where it writes, for messages.
+        clock: gives the present time, aware.
+        when_full: ``block``, ``drop_oldest`` or ``drop_newest``.
+        most: events that may wait.
+        characters: characters of their texts together.
+        block_seconds: seconds that `write` waits at most with ``block``.
+
+    Raises:
+        TurnwiseError: what `open_sink` raises.
+    """
+
+    def __init__(
+        self,
+        open_sink: Callable[[], RecordSink],
+        record: Callable[[AuditEvent], dict[str, Any]],
+        *,
+        path: str = "",
+        clock: Clock = utc_now,
+        when_full: str = "drop_oldest",
+        most: int = 10_000,
+        characters: int = 50_000_000,
+        block_seconds: float = 1.0,
+    ) -> None:
+        def begin(sink: RecordSink | None) -> _Work:
+            queue = EventQueue(when_full, most, characters, block_seconds)
+            return _Work(queue, open_sink, sink, record, path, clock, when_full)
+
+        self._begin = begin
+        self._parents: list[_Work] = []
+        self._start(open_sink())
+        if hasattr(os, "register_at_fork"):
+            forked = weakref.WeakMethod(self._forked)
+
+            def after() -> None:
+                method = forked()
+                if method is not None:
+                    method()
+
+            os.register_at_fork(after_in_child=after)
+
+    def write(self, event: AuditEvent) -> None:
+        """Take an event; after `close` it is left out."""
+        self._work.put(event)
+
+    def flush(self, timeout: float = CLOSE_SECONDS) -> bool:
+        """Wait until every event so far is written, dropped or given up; return whether that came about in time.
+
+        Args:
+            timeout: seconds.
+        """
+        return self._work.flush(timeout)
+
+    def close(self, timeout: float = CLOSE_SECONDS) -> None:
+        """Write what waits, and close. Closing twice is harmless.
+
+        Args:
+            timeout: seconds that it waits at most; what is not written then is counted as unwritten and told.
+        """
+        self._work.close(timeout)
+
+    @property
+    def status(self) -> AuditStatus:
+        """How it fares at this moment."""
+        return self._work.status
+
+    def _start(self, sink: RecordSink | None) -> None:
+        self._work = self._begin(sink)
+        self._finalizer = weakref.finalize(self, self._work.close, CLOSE_SECONDS)
+
+    def _forked(self) -> None:
+        """Begin anew in a forked child; nothing of the parent's may be touched there, nor collected."""
+        closed = self._work.queue.closed
+        self._finalizer.detach()
+        self._parents.append(self._work)
+        self._start(None)
+        if closed:
+            self._work.queue.close()
+
+
+class _Work:
+    """A queue and the thread that empties it; apart from the writer, so that a forgotten one can be collected."""
+
+    def __init__(
+        self,
+        queue: EventQueue,
+        open_sink: Callable[[], RecordSink],
+        sink: RecordSink | None,
+        record: Callable[[AuditEvent], dict[str, Any]],
+        path: str,
+        clock: Clock,
+        policy: str,
+    ) -> None:
+        self.queue = queue
+        self._open_sink = open_sink
+        self._sink = sink
+        self._record = record
+        self._path = path
+        self._clock = clock
+        self._policy = policy
+        self._written = self._unwritten = 0
+        self._told_dropped = self._told_unwritten = 0
+        self._failing = False
+        self._error: str | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        if sink is not None:
+            self._ensure_thread()
+
+    def put(self, event: AuditEvent) -> None:
+        self.queue.put(event)
+        if self._thread is None:
+            self._ensure_thread()
+
+    def flush(self, timeout: float) -> bool:
+        return self._thread is None or self.queue.drained(timeout)
+
+    def close(self, timeout: float) -> None:
+        self.queue.close()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        thread.join(timeout)
+        if thread.is_alive():
+            _LOG.warning("%s did not take the last events within %g s; they are lost", self._path, timeout)
+
+    @property
+    def status(self) -> AuditStatus:
+        return AuditStatus(
+            path=self._path,
+            written=self._written,
+            waiting=len(self.queue),
+            dropped=self.queue.dropped,
+            unwritten=self._unwritten,
+            failing=self._failing,
+            error=self._error,
+            closed=self.queue.closed,
+        )
+
+    def _ensure_thread(self) -> None:
+        """Start the thread where there is none: at once, or in a forked child at the first event."""
+        with self._starting:
+            if self._thread is None and not self.queue.closed:
+                thread = threading.Thread(target=self._run, name="turnwise-audit", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # no thread can be had now; the next event tries again
+                    self._fail(error, 0)
+                else:
+                    self._thread = thread
+
+    def _run(self) -> None:
+        while (events := self.queue.take(BATCH)) is not None:
+            self._write(events)
+            self.queue.settle(len(events))
+        self._write([])
+        if self._sink is not None:
+            try:
+                self._sink.close()
+            except Exception as error:  # noqa: BLE001 - nothing is left to write, and nobody to tell but the log
+                self._fail(error, 0)
+
+    def _write(self, events: Sequence[AuditEvent]) -> None:
+        """Write events, after a gap that is not told of yet."""
+        records, broken = [], 0
+        for event in events:
+            try:
+                records.append(self._record(event))
+            except Exception as error:  # noqa: BLE001 - one event must not hold up the others
+                broken += 1
+                self._fail(error, 1)
+        dropped = self.queue.dropped
+        unwritten = self._unwritten
+        gap = dropped > self._told_dropped or unwritten > self._told_unwritten
+        if gap:
+            missing = gap_record(
+                self._clock(),
+                dropped=dropped - self._told_dropped,
+                policy=self._policy,
+                unwritten=unwritten - self._told_unwritten,
+                error=self._error if unwritten > self._told_unwritten else None,
+            )
+            records.insert(0, missing)
+        if not records:
+            return
+        try:
+            if self._sink is None:
+                self._sink = self._open_sink()
+            self._sink.write(records)
+        except Exception as error:  # noqa: BLE001 - a full disk must not end the thread, nor any check
+            self._fail(error, len(events) - broken)
+            return
+        self._written += len(events) - broken
+        self._told_dropped, self._told_unwritten = dropped, unwritten
+        if self._failing and not broken:
+            self._failing = False
+            _LOG.warning("%s takes events again; %d were not written", self._path, unwritten)
+
+    def _fail(self, error: Exception, lost: int) -> None:
+        self._unwritten += lost
+        self._error = f"{type(error).__name__}: {error}"
+        if not self._failing:
+            self._failing = True
+            _LOG.warning("the audit can't be written to %s: %s; checks go on", self._path, self._error)

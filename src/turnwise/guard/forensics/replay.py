@@ -1,0 +1,87 @@
+"""A conversation that already happened, put through a pipeline as if it happened now."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from turnwise.clock import utc_now
+from turnwise.conversation import Conversation
+from turnwise.conversation.turn import GUARD_KEY
+from turnwise.guard.config import Config
+from turnwise.guard.limits import RateLimits
+from turnwise.guard.pipeline import GuardrailPipeline
+from turnwise.guard.rate_limit_events import EVENTS
+from turnwise.guard.result import PipelineResult
+
+
+def replay_pipeline(config: Config) -> GuardrailPipeline:
+    """Return a pipeline for texts of the past: without rate limits and audit, which are about live ones.
+
+    Args:
+        config: the configuration.
+
+    Raises:
+        GuardError: a guardrail can't be built.
+    """
+    return GuardrailPipeline(dataclasses.replace(config, rate_limits=RateLimits(), audit=None))
+
+
+def check_again(
+    pipeline: GuardrailPipeline, conversation: Conversation, session_id: str | None = None
+) -> tuple[Conversation, list[PipelineResult]]:
+    """Check a conversation turn by turn; return a copy that carries the checks, and their results in order.
+
+    Every turn is checked, also after one that is blocked: what was said stays said. A turn without a time has the
+    present one in the copy, since a live turn has a time.
+
+    Args:
+        pipeline: the pipeline.
+        conversation: the conversation; it is not changed.
+        session_id: its session; by default its own, so that conversations don't weigh on each other.
+    """
+    now = utc_now()
+    copy = Conversation(**_about(conversation), clock=lambda: now)
+    session = session_id or conversation.conversation_id
+    results = []
+    for turn in conversation:
+        extra: Mapping[str, Any] = {key: value for key, value in turn.metadata.items() if key != GUARD_KEY}
+        now = turn.timestamp or utc_now()
+        results.append(pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra))
+        if turn.response is not None:
+            now = turn.response_timestamp or now
+            results.append(
+                pipeline.check_output(
+                    turn.response, conversation=copy, session_id=session, turn_number=turn.number
+                )
+            )
+    return copy, results
+
+
+def replay(
+    pipeline: GuardrailPipeline, conversation: Conversation, session_id: str | None = None
+) -> tuple[Conversation, list[PipelineResult]]:
+    """Check a conversation as `check_again` does; its turns keep their times, and have none where none is known.
+
+    >>> chat = Conversation.from_turns([("Hello", "Hi there")], conversation_id="c1")
+    >>> pipeline = GuardrailPipeline({"guardrails": [{"length": {"max_characters": 6}}]})
+    >>> checked, results = replay(pipeline, chat)
+    >>> [result.blocked for result in results], checked.turn(1).metadata["guardrail_results"]["blocked"]
+    ([False, True], True)
+    """
+    checked, results = check_again(pipeline, conversation, session_id)
+    turns = (
+        dataclasses.replace(now, timestamp=then.timestamp, response_timestamp=then.response_timestamp)
+        for now, then in zip(checked, conversation, strict=True)
+    )
+    return Conversation.from_turns(turns, **_about(conversation)), results
+
+
+def _about(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "conversation_id": conversation.conversation_id,
+        "participants": conversation.participants,
+        "model_info": conversation.model_info,
+        "metadata": {key: value for key, value in conversation.metadata.items() if key != EVENTS},
+    }

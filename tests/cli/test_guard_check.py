@@ -1,0 +1,187 @@
+"""``turnwise guard check`` and ``turnwise guard chat`` as a person uses them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+Type = Callable[[str], None]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Return a configuration whose scores are known."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "name: mine\n"
+        "guardrails:\n"
+        "  - pii: {action: redact}\n"
+        "  - keywords: {keywords: [vault]}\n"
+        "  - drift: {observer: 'scripted:0.1,0.5,0.9', detector: 'cusum:drift=0.2', block_at: 0.8}\n"
+    )
+    return file
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Type:
+    """Return a function that puts lines on standard input."""
+    return lambda text: monkeypatch.setattr("sys.stdin", io.StringIO(text))
+
+
+def test_a_text_is_passed_blocked_or_redacted(cli: Cli, config: Path) -> None:
+    done = cli("guard", "check", "Hello", "--config", config)
+    assert done.code == 0
+    assert done.out.startswith("passed  (input, ")
+    done = cli("guard", "check", "The vault", "--config", config)
+    assert done.code == 0
+    assert "blocked by keywords" in done.out
+    done = cli("guard", "check", "I am bob@example.com", "--config", config)
+    assert "passed with a warning" in done.out
+    assert "goes on as: I am [EMAIL]" in done.out
+    assert "bob@example.com" not in done.out
+
+
+def test_json_is_the_result(cli: Cli, config: Path) -> None:
+    found = cli("guard", "check", "The vault", "--config", config, "--json").json
+    assert (found["blocked"], found["pipeline_type"], found["turn_number"]) == (True, "input", 1)
+    assert set(found["details"]) == {"pii", "keywords", "drift"}
+    assert cli("guard", "check", "Yes", "--output", "--config", config, "--json").json["pipeline_type"] == "output"
+
+
+@pytest.mark.parametrize(("text", "code"), [("Hello", 0), ("The vault", 3), ("I am bob@example.com", 3)])
+def test_findings_can_be_the_exit_code(cli: Cli, config: Path, text: str, code: int) -> None:
+    assert cli("guard", "check", text, "--config", config, "--fail-on-findings").code == code
+
+
+def test_the_text_may_come_from_standard_input(cli: Cli, config: Path, typed: Type) -> None:
+    typed("The\nvault\n")
+    assert cli("guard", "check", "-", "--config", config, "--json").json["text"] == "The\nvault"
+
+
+@pytest.mark.parametrize("preset", ["basic", "customer_service", "research"])
+def test_a_preset_checks_what_a_person_says(cli: Cli, preset: str) -> None:
+    found = cli("guard", "check", "Where is my order?", "--preset", preset, "--json").json
+    assert (found["blocked"], found["failures"]) == (False, [])
+
+
+def test_basic_is_the_default(cli: Cli) -> None:
+    default, basic = (cli("guard", "check", "Hello", *more, "--json").json for more in ([], ["--preset", "basic"]))
+    assert list(default["details"]) == list(basic["details"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--preset", "basik"], "did you mean 'basic'"),
+        (["--preset", "basic", "--config", "x.yaml"], "give one of them"),
+        (["--config", "none.yaml"], "none.yaml: the configuration can't be read"),
+    ],
+)
+def test_wrong_use_is_said(cli: Cli, arguments: list[str], said: str) -> None:
+    done = cli("guard", "check", "Hello", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_wrong_configuration_names_line_and_key(cli: Cli, config: Path) -> None:
+    config.write_text(config.read_text().replace("redact", "redakt"))
+    done = cli("guard", "check", "Hello", "--config", config)
+    assert done.code == 2
+    assert "mine.yaml, line 3, guardrails.1.pii.action" in done.err
+
+
+def test_control_characters_do_not_reach_the_terminal(cli: Cli, config: Path) -> None:
+    done = cli("guard", "check", "bob@example.com \x1b[2J\x07", "--config", config)
+    assert "\x1b" not in done.out
+    assert "\\x1b[2J" in done.out
+
+
+def test_a_chat_shows_bars_verdict_and_stance(cli: Cli, config: Path, typed: Type) -> None:
+    typed("Hello\n\n/response Hi, I am bob@example.com\nMore\nAnd more\n/quit\nnot read\n")
+    done = cli("guard", "chat", "--config", config)
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert [line.split("  ")[0] for line in lines if not line.startswith(" ")] == [
+        "passed",
+        "passed with a warning",
+        "passed",
+        "blocked",
+    ]
+    assert "  reciprocity         F ██████████·········· 0.50   T 0.50  I 0.00" in lines
+    assert any(line.startswith("  drift") and "1.00 of 0.80" in line for line in lines)
+    assert any(line.startswith("  stance     cautious: trust") for line in lines)
+    assert "  goes on as: Hi, I am [EMAIL]" in lines
+    assert "not read" not in done.out
+    assert "pipeline mine: pii, keywords, drift" in done.err
+
+
+def test_a_chat_in_json_has_a_line_a_check(cli: Cli, config: Path, typed: Type) -> None:
+    typed("Hello\nThe vault\n/r Never\n/forensics\n")
+    done = cli("guard", "chat", "--config", config, "--json")
+    first, second, third, rest = done.out.split("\n", 3)
+    assert [json.loads(line)["blocked"] for line in (first, second, third)] == [False, True, False]
+    assert json.loads(third)["turn_number"] == 1
+    assert json.loads(rest)["blocked_turns"]["input"] == [2]
+
+
+def test_a_chat_can_be_saved_and_analysed(cli: Cli, config: Path, typed: Type, tmp_path: Path) -> None:
+    saved = tmp_path / "chat.json"
+    typed(f"Hello\nThe vault\n/forensics\n/save {saved}\n/save {saved}\n/save\n/save no/such/chat.json\n")
+    done = cli("guard", "chat", "--config", config)
+    assert "Blocked: inputs of turn 2." in done.out
+    assert "chat.json is there already" in done.err
+    assert "/save needs the name" in done.err
+    assert "can't write no/such/chat.json" in done.err
+    assert "Blocked: inputs of turn 2." in cli("forensics", saved).out
+
+
+def test_what_a_chat_cannot_do_is_said_and_it_goes_on(cli: Cli, config: Path, typed: Type) -> None:
+    typed("/respons hi\n/help\nHello\n")
+    done = cli("guard", "chat", "--config", config)
+    assert done.code == 0
+    assert "did you mean '/response'" in done.err
+    assert done.err.count("/save FILE") == 2
+    assert done.out.startswith("passed")
+
+
+def test_another_observer_for_a_chat(cli: Cli, config: Path, typed: Type, tmp_path: Path) -> None:
+    typed("Hello\n")
+    done = cli("guard", "chat", "--config", config, "--observer", "scripted:0.25")
+    assert "F █████··············· 0.25" in done.out
+    without = tmp_path / "without.yaml"
+    without.write_text("guardrails: [pii]\n")
+    done = cli("guard", "chat", "--config", without, "--observer", "scripted:0.25")
+    assert done.code == 2
+    assert "no guardrail of this configuration has an observer" in done.err
+    assert cli("guard", "chat", "--config", config, "--observer", "locl").code == 2
+
+
+def test_what_was_skipped_is_said(cli: Cli, config: Path, typed: Type) -> None:
+    config.write_text("short_circuit: true\n" + config.read_text())
+    typed("The vault\n")
+    done = cli("guard", "chat", "--config", config)
+    assert "  drift               skipped: keywords blocked already" in done.out.splitlines()
+
+
+def test_a_pipeline_without_scores_shows_none(cli: Cli, typed: Type, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.yaml"
+    plain.write_text("guardrails: [pii]\n")
+    typed("Hello\n")
+    done = cli("guard", "chat", "--config", plain)
+    assert len(done.out.splitlines()) == 1
+
+
+def test_standard_input_that_is_no_text_is_an_error(
+    cli: Cli, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in (["guard", "check", "-"], ["guard", "chat"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8"))
+        done = cli(*command, "--config", config)
+        assert done.code == 2
+        assert "not UTF-8" in done.err

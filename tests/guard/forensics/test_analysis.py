@@ -1,0 +1,243 @@
+"""What the analysis of a conversation says, live and after a way through JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from guard_rails import Contains, Raises
+
+from turnwise.conversation import Conversation
+from turnwise.guard import GuardrailPipeline
+from turnwise.guard.config import Config
+from turnwise.guard.forensics import analyze_conversation_forensics, replay, replay_pipeline
+from turnwise.guard.forensics.words import findings
+
+Talk = Callable[..., Conversation]
+
+KEYS = {
+    "conversation_id",
+    "participants",
+    "model_info",
+    "times",
+    "totals",
+    "blocked_turns",
+    "warned_turns",
+    "unchecked_turns",
+    "guardrails",
+    "timeline",
+    "rate_limits",
+    "trajectory",
+    "drift",
+    "stance",
+}
+
+
+def came_back(conversation: Conversation) -> Conversation:
+    return Conversation.from_dict(json.loads(json.dumps(conversation.to_dict())))
+
+
+def test_live_and_from_json_say_the_same_in_json_values(talk: Talk) -> None:
+    chat = talk([0.1, 0.4, 0.9, 0.1], rails=[{"pii": {"action": "redact"}}], prompts=["I am bob@example.com"])
+    analysis = analyze_conversation_forensics(chat)
+    assert set(analysis) == KEYS
+    assert json.loads(json.dumps(analysis, allow_nan=False)) == analysis
+    assert analyze_conversation_forensics(came_back(chat)) == analysis
+
+
+def test_who_when_and_how_many(talk: Talk) -> None:
+    analysis = analyze_conversation_forensics(talk([0.1, 0.1, 0.9, 0.1]))
+    assert analysis["conversation_id"] == "c1"
+    assert analysis["participants"]["initiator_type"] == "human"
+    assert analysis["model_info"] == {"model_id": "gpt-4"}
+    assert analysis["times"] == {
+        "first": "2025-06-07T12:00:00+00:00",
+        "last": "2025-06-07T12:03:00+00:00",
+        "duration_seconds": 180.0,
+        "first_check": "2025-06-07T12:00:00+00:00",
+        "last_check": "2025-06-07T12:03:00+00:00",
+    }
+    totals = analysis["totals"]
+    assert (totals["turns"], totals["complete"], totals["checks"]) == (4, 3, 7)
+    assert (totals["input_checks"], totals["output_checks"]) == (4, 3)
+    assert analysis["blocked_turns"] == {"input": [3], "output": []}
+    assert (totals["blocked_turns"], totals["unchecked"]) == (1, 0)
+
+
+def test_input_and_output_are_counted_apart() -> None:
+    rails = [Contains("bad"), {"use": Contains("odd"), "action": "warn", "name": "odd"}]
+    pipeline = GuardrailPipeline({"guardrails": rails})
+    chat = Conversation("ann", "bot")
+    pipeline.check_input("bad and odd", conversation=chat)
+    pipeline.check_input("fine", conversation=chat)
+    pipeline.check_output("odd", conversation=chat)
+    pipeline.check_input("fine", conversation=chat)
+    pipeline.check_output("bad", conversation=chat)
+    analysis = analyze_conversation_forensics(chat)
+    assert analysis["blocked_turns"] == {"input": [1], "output": [3]}
+    assert analysis["warned_turns"] == {"input": [1], "output": [2]}
+    odd = analysis["guardrails"]["odd"]
+    assert (odd["evaluated"], odd["firings"], odd["blocks"], odd["warnings"]) == (5, 2, 0, 2)
+    assert (odd["input"]["firings"], odd["output"]["firings"]) == (1, 1)
+    assert (odd["first_firing"], odd["last_firing"]) == (1, 2)
+    assert (odd["input"]["evaluated"], odd["output"]["evaluated"]) == (3, 2)
+    assert odd["mean_seconds"] <= odd["longest_seconds"]
+
+
+def test_failed_and_skipped_are_neither_clean_nor_found() -> None:
+    rails = [
+        {"use": Raises(), "on_error": "allow", "name": "open"},
+        {"use": Raises(), "on_error": "block", "name": "closed"},
+        {"use": Contains("x"), "enabled": False},
+    ]
+    pipeline = GuardrailPipeline({"guardrails": rails})
+    chat = Conversation("ann", "bot")
+    pipeline.check_input("x", conversation=chat)
+    analysis = analyze_conversation_forensics(chat)
+    opened, closed, skipped = (analysis["guardrails"][name] for name in ("open", "closed", "contains"))
+    assert (opened["failed"], closed["failed"]) == (1, 1)
+    assert (opened["failed_open"], closed["failed_closed"], closed["blocks"], closed["firings"]) == (1, 1, 1, 0)
+    assert (skipped["skipped"], skipped["evaluated"], skipped["mean_seconds"]) == (1, 0, None)
+    assert analysis["totals"]["failures"] == 2
+    assert any("2 checks failed, by" in line for line in findings(analysis))
+
+
+def test_redactions_by_kind() -> None:
+    pipeline = GuardrailPipeline({"guardrails": [{"pii": {"action": "redact"}}]})
+    chat = Conversation("ann", "bot")
+    pipeline.check_input("bob@example.com, eve@example.com, 123-45-6789", conversation=chat)
+    analysis = analyze_conversation_forensics(chat)
+    assert analysis["guardrails"]["pii"]["redactions"] == {"email": 2, "ssn": 1}
+    assert analysis["timeline"][0]["redacted"] == ["pii"]
+
+
+def test_the_timeline_is_in_order_of_time_with_refused_prompts_in_it(talk: Talk) -> None:
+    now = datetime(2025, 6, 7, tzinfo=UTC)
+
+    def clock() -> datetime:
+        return now
+
+    pipeline = GuardrailPipeline({"guardrails": [Contains("bad")]}, clock=clock)
+    chat = Conversation("ann", "bot", rate_limit={"turns_per_minute": 1}, clock=clock)
+    pipeline.check_input("one", conversation=chat)
+    now += timedelta(seconds=5)
+    pipeline.check_input("secret words", conversation=chat)
+    now += timedelta(seconds=60)
+    pipeline.check_input("two", conversation=chat)
+    now += timedelta(seconds=5)
+    pipeline.check_output("late answer to one", conversation=chat)
+    for given in (chat, came_back(chat)):
+        analysis = analyze_conversation_forensics(given)
+        kinds = [(entry["kind"], entry.get("turn"), entry.get("side")) for entry in analysis["timeline"]]
+        assert kinds == [
+            ("check", 1, "input"),
+            ("rate_limit", None, None),
+            ("check", 2, "input"),
+            ("check", 1, "output"),
+        ]
+        refused = analysis["timeline"][1]
+        assert (refused["scope"], refused["after_turn"]) == ("conversation", 1)
+        assert analysis["rate_limits"]["count"] == analysis["totals"]["rate_limited"] == 1
+        assert "secret words" not in json.dumps(analysis)
+
+
+def test_a_conversation_that_no_guard_looked_at() -> None:
+    chat = Conversation.from_turns([("Hello", "Hi"), ("Bye", None)], conversation_id="c1")
+    analysis = analyze_conversation_forensics(chat)
+    assert analysis["unchecked_turns"] == [1, 2]
+    assert analysis["totals"]["checks"] == 0
+    assert analysis["times"]["first"] is None
+    assert analysis["timeline"] == analysis["drift"] == analysis["stance"] == analysis["trajectory"] == []
+    assert findings(analysis) == ["No guard looked at this conversation: not checked is not clean."]
+    assert analyze_conversation_forensics(Conversation(conversation_id="empty"))["totals"]["turns"] == 0
+
+
+def test_some_turns_unchecked_are_said(talk: Talk) -> None:
+    chat = talk([0.1, 0.1])
+    chat.add_exchange("behind the guard's back", "yes")
+    chat.add_exchange("and again", "yes")
+    analysis = analyze_conversation_forensics(chat)
+    assert analysis["unchecked_turns"] == [3, 4]
+    assert "No guard looked at turns 3–4: not checked is not clean." in findings(analysis)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "text",
+        ["list"],
+        {},
+        {"input": "text", "output": None},
+        {"input": {"details": "text", "timestamp": "yesterday", "blocked": "yes"}},
+        {"input": {"details": {"a": None, "b": {"redactions": 3, "seconds": "long"}}, "stance": 3}},
+        {"input": {"details": {"d": {"data": {"detector": "cusum", "score": "high"}}}}},
+        {
+            "input": {
+                "details": {"d": {"data": {"detector": "cusum", "score": 1, "scores": {"a": 1, "b": {"T": 9}}}}}
+            }
+        },
+        {"output": {"details": {}, "timestamp": "2025-01-01T12:00:00", "stance": {}}},
+    ],
+)
+def test_metadata_of_other_programs_breaks_nothing(odd: Any) -> None:
+    chat = Conversation.from_turns([("Hello", None)], metadata={"rate_limit_events": odd})
+    chat.turn(1).metadata["guardrail_results"] = odd
+    analysis = analyze_conversation_forensics(chat)
+    assert json.loads(json.dumps(analysis)) == analysis
+    assert findings(analysis)
+    assert analysis["blocked_turns"] == {"input": [], "output": []}
+
+
+def test_stance_over_time(talk: Talk) -> None:
+    analysis = analyze_conversation_forensics(talk([0.1, 0.1, 0.1]))
+    prompts = [one for one in analysis["stance"] if one["side"] == "input"]
+    assert [one["turn"] for one in prompts] == [1, 2, 3]
+    trust = [one["trust"] for one in prompts]
+    assert trust == sorted(trust)
+    assert {"mode", "trajectory", "phase", "rationale", "time"} <= set(prompts[0])
+
+
+def test_without_session_memory_there_is_no_stance(talk: Talk) -> None:
+    analysis = analyze_conversation_forensics(talk([0.1], session=None))
+    assert analysis["stance"] == []
+    assert analysis["timeline"][0]["stance"] is None
+
+
+def test_ten_thousand_turns_are_no_trouble() -> None:
+    chat = Conversation("ann", "bot")
+    pipeline = GuardrailPipeline({"guardrails": [Contains("bad")]})
+    for number in range(10_000):
+        pipeline.check_input("bad" if number % 100 == 0 else "good", conversation=chat)
+    analysis = analyze_conversation_forensics(chat)
+    assert analysis["totals"]["blocked_turns"] == 100
+    assert len(analysis["timeline"]) == 10_000
+
+
+def test_replay_checks_a_recorded_conversation_and_leaves_it_alone() -> None:
+    told = datetime(2025, 1, 1, tzinfo=UTC)
+    chat = Conversation("ann", "bot", conversation_id="c1", metadata={"kind": "test"})
+    chat.add_turn("bad", "fine", timestamp=told)
+    chat.add_turn("fine", None, timestamp=told)
+    config = Config.read(
+        {"guardrails": [Contains("bad")], "rate_limits": {"everyone": {"day": 1}}, "audit": {"path": "no/where"}}
+    )
+    checked, results = replay(replay_pipeline(config), chat)
+    assert [(result.turn_number, str(result.pipeline_type), result.blocked) for result in results] == [
+        (1, "input", True),
+        (1, "output", False),
+        (2, "input", False),
+    ]
+    assert checked.turn(1).timestamp == told
+    assert checked.turn(1).response == "fine"
+    assert checked.metadata == {"kind": "test"}
+    assert "guardrail_results" not in chat.turn(1).metadata
+    assert analyze_conversation_forensics(checked)["blocked_turns"] == {"input": [1], "output": []}
+
+
+def test_replayed_turns_without_times_have_none() -> None:
+    chat = Conversation.from_turns([("hello", "hi")])
+    checked, _ = replay(GuardrailPipeline({"guardrails": [Contains("bad")]}), chat)
+    assert (checked.turn(1).timestamp, checked.turn(1).response_timestamp) == (None, None)

@@ -1,0 +1,155 @@
+"""The page: it opens offline, and no text of a conversation can do anything in it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from turnwise.conversation import Conversation
+from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page
+
+Talk = Callable[..., Conversation]
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    "</style><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "<svg/onload=alert(1)>",
+    "</title><iframe src=javascript:alert(1)>",
+    "&lt;script&gt;",
+    "<!--",
+)
+
+
+class Tags(HTMLParser):
+    """Collects tags and attributes of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    return tags
+
+
+def page_of(chat: Conversation) -> str:
+    return forensics_page(chat, analyze_conversation_forensics(chat))
+
+
+@pytest.fixture
+def harmless(talk: Talk) -> Tags:
+    """Return the tags of a page whose texts are harmless."""
+    return read(page_of(talk([0.1, 0.1, 0.9])))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_text_or_name_adds_a_tag_or_an_attribute(talk: Talk, harmless: Tags, attack: str) -> None:
+    chat = talk([0.1, 0.1, 0.9], prompts=[attack] * 3)
+    chat = Conversation.from_dict(
+        {
+            **chat.to_dict(),
+            "conversation_id": attack,
+            "participants": {"initiator": attack, "responder": attack},
+            "model_info": {attack: attack},
+        }
+    )
+    record = chat.turn(1).metadata["guardrail_results"]
+    drift = record["input"]["details"].pop("drift")
+    drift["data"]["scores"][attack] = {"T": 0.1, "I": 0.1, "F": 0.1}
+    record["input"]["details"][attack] = {**drift, "found": True, "action": "warn", "reason": attack}
+    record["input"]["stance"]["mode"] = record["input"]["stance"]["rationale"] = attack
+    chat.metadata["rate_limit_events"] = {"count": 1, "latest": [{"reason": attack, "after_turn": attack}]}
+    page = page_of(chat)
+    found = read(page)
+    assert found.tags <= harmless.tags | {"span", "br"}
+    assert found.attributes <= harmless.attributes
+    assert "script" not in found.tags
+    assert attack in found.text
+
+
+def test_the_page_asks_for_nothing_and_forbids_it(talk: Talk) -> None:
+    page = page_of(talk([0.1, 0.5, 0.9]))
+    assert "http:" not in page
+    assert "https:" not in page
+    assert not {"src", "href", "srcset", "data", "action"} & read(page).attributes
+    assert "default-src 'none'; style-src 'unsafe-inline'" in page
+    assert not re.search(r"url\((?!['\"]?#)", page)
+
+
+def test_the_page_says_what_was_found_and_draws_it(talk: Talk) -> None:
+    page = page_of(talk([0.1, 0.1, 0.5, 0.6], prompts=["first words"]))
+    text = read(page).text
+    for said in ("Conversation c1", "drift began at turn 3", "first words", "Guardrails", "Timeline", "Stance"):
+        assert said in text
+    assert page.count("<svg") == 3
+    assert "began at turn 3" in page.partition("<svg")[2]
+
+
+def test_a_page_of_what_no_guard_saw() -> None:
+    page = page_of(Conversation.from_turns([("Hello", "Hi"), ("Bye", None)], conversation_id="c1"))
+    assert "<svg" not in page
+    text = read(page).text
+    assert "not checked is not clean" in text
+    assert "Turn 2" in text
+    assert "not known" in text
+
+
+def test_rate_limits_failures_and_long_texts(talk: Talk) -> None:
+    chat = talk([0.1], prompts=["word " * 2000], rails=[{"length": {"max_characters": 100, "action": "warn"}}])
+    chat.metadata["rate_limit_events"] = {
+        "count": 1,
+        "latest": [
+            {"reason": "more than 1 per minute", "timestamp": "2025-06-07T13:00:00+00:00", "after_turn": 1}
+        ],
+    }
+    text = read(page_of(chat)).text
+    assert "rate limit: more than 1 per minute" in text
+    assert "(6000 more characters)" in text
+    assert "warning of length" in text
+
+
+def test_half_a_surrogate_pair_and_null_do_not_break_the_page() -> None:
+    page = page_of(Conversation.from_turns([("a\ud800b\0c", None)]))
+    assert "a\\ud800b\\0c" in page
+    page.encode()
+
+
+def test_without_what_draws_charts_there_is_a_table_and_a_note(talk: Talk, tmp_path: Path) -> None:
+    import json
+
+    saved, page = tmp_path / "chat.json", tmp_path / "page.html"
+    saved.write_text(json.dumps(talk([0.1, 0.9]).to_dict()))
+    code = f"""
+import importlib.util, json, sys
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name in ("altair", "vl_convert") else found(name, *rest)
+from turnwise.conversation import Conversation
+from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page
+chat = Conversation.from_dict(json.load(open({str(saved)!r})))
+open({str(page)!r}, "w").write(forensics_page(chat, analyze_conversation_forensics(chat)))
+assert "altair" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    text = read(page.read_text()).text
+    assert "turnwise[study]" in text
+    assert "0.90" in text
+    assert "<svg" not in page.read_text()
