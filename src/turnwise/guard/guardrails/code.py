@@ -6,8 +6,9 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import ClassVar, get_args
 
-from turnwise.errors import GuardError, UnknownNameError
+from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.recognisers.choices import check_types
 from turnwise.guard.recognisers.code_signs import HINTS, CodeType, find_code, find_fenced
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.shapes import Shapes
@@ -51,11 +52,7 @@ class Code(Guardrail):
     _shapes: Shapes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.types:
-            raise GuardError(f"types is empty; name any of {', '.join(get_args(CodeType))}")
-        for kind in self.types:
-            if kind not in get_args(CodeType):
-                raise UnknownNameError("type of code", str(kind), get_args(CodeType))
+        check_types("type of code", self.types, get_args(CodeType))
         if isinstance(self.min_lines, bool) or not isinstance(self.min_lines, int) or self.min_lines < 1:
             raise GuardError(f"min_lines is a whole number of at least 1, not {self.min_lines!r}")
         if not self.placeholder:

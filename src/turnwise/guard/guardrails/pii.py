@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
 from turnwise.guard.recognisers import cards, documents, emails, iban, ips, phones, ssn
 from turnwise.guard.recognisers.allowed import Allowed
+from turnwise.guard.recognisers.choices import check_types
 from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.phones import Phones
 from turnwise.guard.recognisers.shapes import Shapes
-from turnwise.guard.recognisers.spans import Span, apart, counted
+from turnwise.guard.recognisers.spans import Span, apart
+from turnwise.guard.recognisers.values import values_found
 
 PiiType = Literal["ssn", "card", "iban", "phone", "email", "ip", "passport", "driving_licence", "bank_account"]
 """What the guardrail knows."""
@@ -98,11 +100,7 @@ class Pii(Guardrail):
     _phones: Phones | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
-        if not self.types:
-            raise GuardError(f"types is empty; name any of {', '.join(get_args(PiiType))}")
-        for kind in self.types:
-            if kind not in get_args(PiiType):
-                raise UnknownNameError("type of personal data", str(kind), get_args(PiiType))
+        check_types("type of personal data", self.types, get_args(PiiType))
         if not 0.0 <= self.min_confidence <= 1.0:
             raise GuardError(f"min_confidence is in [0, 1], not {self.min_confidence!r}")
         if self.placeholders not in ("typed", "numbered"):
@@ -125,26 +123,8 @@ class Pii(Guardrail):
             if span.confidence >= self.min_confidence
             and not (self.allow and folded.plain[span.start : span.end] in self._allowed)
         ]
-        if not spans:
-            return CLEAN
-        values = [folded.plain[span.start : span.end] for span in spans]
-        places = [folded.span(span.start, span.end) for span in spans]
-        redactions = tuple(
-            Redaction(start, end, span.kind, placeholder)
-            for (start, end), span, placeholder in zip(
-                places, spans, self._placeholders(spans, values), strict=True
-            )
-        )
-        counts: dict[str, int] = {}
-        for span in spans:
-            counts[span.kind] = counts.get(span.kind, 0) + 1
-        return Finding(
-            found=True,
-            reason=counted((span.kind for span in spans), _NAMES),
-            confidence=max(span.confidence for span in spans),
-            redactions=redactions,
-            data={"kinds": counts},
-        )
+        values = (folded.plain[span.start : span.end] for span in spans)
+        return values_found(spans, folded, _NAMES, self._placeholders(spans, values))
 
     def _find(self, lower: str, shapes: Set[str]) -> Iterator[Span]:
         for kind in self.types:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
 from turnwise.guard.recognisers import assignments
 from turnwise.guard.recognisers.allowed import Allowed
+from turnwise.guard.recognisers.choices import check_types
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
 from turnwise.guard.recognisers.shapes import Shapes
-from turnwise.guard.recognisers.spans import Span, apart, counted
+from turnwise.guard.recognisers.spans import Span, apart
+from turnwise.guard.recognisers.values import values_found
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,7 @@ class Secrets(Guardrail):
     _shapes: Shapes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.types:
-            raise GuardError(f"types is empty; name any of {', '.join(get_args(KeyType))}")
-        for kind in self.types:
-            if kind not in get_args(KeyType):
-                raise UnknownNameError("type of secret", str(kind), get_args(KeyType))
+        check_types("type of secret", self.types, get_args(KeyType))
         if not 0.0 <= self.min_entropy <= 8.0:
             raise GuardError(f"min_entropy is in [0, 8] bits, not {self.min_entropy!r}")
         if self.placeholders not in ("typed", "plain"):
@@ -81,21 +79,7 @@ class Secrets(Guardrail):
             for span in apart(self._find(folded.plain, shapes))
             if not (self.allow and folded.plain[span.start : span.end] in self._allowed)
         ]
-        if not spans:
-            return CLEAN
-        counts: dict[str, int] = {}
-        for span in spans:
-            counts[span.kind] = counts.get(span.kind, 0) + 1
-        return Finding(
-            found=True,
-            reason=counted((span.kind for span in spans), NAMES),
-            confidence=max(span.confidence for span in spans),
-            redactions=tuple(
-                Redaction(*folded.span(span.start, span.end), span.kind, self._placeholder(span.kind))
-                for span in spans
-            ),
-            data={"kinds": counts},
-        )
+        return values_found(spans, folded, NAMES, (self._placeholder(span.kind) for span in spans))
 
     def _find(self, plain: str, shapes: Set[str]) -> Iterator[Span]:
         for kind in self.types:
