@@ -30,11 +30,16 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.rates import clopper_pearson
 
 PRESET = "customer_service"
-MESSAGE = (
-    "Could you tell me how long the parcel usually takes to Lisbon, and whether I can still change the address "
-    "before it leaves your warehouse on Monday morning, since I move to a new flat on Sunday?"
+CITIES = ("Lisbon", "Porto", "Madrid", "Paris", "Vienna", "Prague", "Berlin", "Rome", "Athens", "Dublin", "Oslo")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MESSAGES = tuple(
+    f"Could you tell me how long the parcel usually takes to {city}, and whether I can still change the address "
+    f"before it leaves your warehouse on {day} morning, please, since I move to a new flat that day?"
+    for city in CITIES
+    for day in DAYS
 )
-"""About forty tokens of the embedded observer."""
+"""About forty tokens of the embedded observer each, and no two alike in a row."""
+MESSAGE = MESSAGES[0]
 
 BENIGN = ("arena_real_users", "mtbench101", "mtrag_un_human", "mt_bench")
 HOSTILE = {
@@ -57,22 +62,23 @@ def row(what: str, measured: str, required: str, holds: bool | None = None) -> N
     print(f"{what:66} {measured:>30}   {required:>14} {mark:>4}")
 
 
-def tokens() -> int:
-    """Return how many tokens the message has."""
+def tokens() -> list[int]:
+    """Return how many tokens the messages have."""
     from tokenizers import Tokenizer
 
     from turnwise.observers.local.weights import load_weights
 
     tokenizer = Tokenizer.from_str(load_weights(None).tokenizer)
-    return len(tokenizer.encode(MESSAGE, add_special_tokens=False).ids)
+    return [len(tokenizer.encode(message, add_special_tokens=False).ids) for message in MESSAGES]
 
 
 def timed(pipeline: GuardrailPipeline, conversation: Conversation, checks: int) -> list[float]:
     """Return the seconds of so many checks."""
     seconds = []
-    for _ in range(checks):
+    for number in range(checks):
+        message = MESSAGES[number % len(MESSAGES)]
         start = time.perf_counter()
-        pipeline.check_input(MESSAGE, conversation=conversation)
+        pipeline.check_input(message, conversation=conversation)
         seconds.append(time.perf_counter() - start)
         pipeline.check_output("It usually takes four working days.", conversation=conversation)
     return seconds
@@ -144,8 +150,8 @@ def hostile(presets: tuple[str, ...]) -> None:
 async def _rounds(pipeline: GuardrailPipeline, conversations: int, checks: int) -> float:
     async def talk() -> None:
         conversation = Conversation.human_ai("user", "model")
-        for _ in range(checks):
-            await pipeline.acheck_input(MESSAGE, conversation=conversation)
+        for number in range(checks):
+            await pipeline.acheck_input(MESSAGES[number % len(MESSAGES)], conversation=conversation)
             await asyncio.sleep(0)
 
     start = time.perf_counter()
@@ -289,7 +295,8 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=20, help="conversations of 1,000 harmless turns")
     parser.add_argument("--turns", type=int, nargs="+", default=[10, 1_000, 10_000])
     options = parser.parse_args()
-    print(f"the message has {tokens()} tokens")
+    counts = tokens()
+    print(f"messages of {min(counts)} to {max(counts)} tokens")
     speed(tuple(options.turns))
     memory()
     hostile(GuardrailPipeline.available_presets())

@@ -58,7 +58,7 @@ def test_a_blocked_turn_does_not_block_later_ones():
 
 
 def test_what_is_kept_has_scores_and_threshold():
-    guard = scripted(0.1, 0.45, detector="any_turn:threshold=0.5", warn_at=0.4)
+    guard = scripted(0.1, 0.45, detector="any_turn:threshold=0.5", warn_share=0.8)
     _, (first, second) = talk_through(guard, 2)
     assert first.details["drift"]["data"] == {
         "detector": "any_turn",
@@ -69,7 +69,7 @@ def test_what_is_kept_has_scores_and_threshold():
         "turn": 1,
         "scores": {"reciprocity": {"T": 0.9, "I": 0.0, "F": 0.1}},
     }
-    assert second.warnings == ["drift: reciprocity F 0.450 < 0.500 at turn 2 (warned from 0.4)"]
+    assert second.warnings == ["drift: reciprocity F 0.450 < 0.500 at turn 2 (warned from 0.400)"]
 
 
 # Sessions
@@ -197,7 +197,8 @@ def test_the_times_of_turns_are_those_of_the_conversation():
         ({"session": "defalt"}, "did you mean 'default'"),
         ({"context": "everything"}, "unknown context"),
         ({"principles": ["kindness"]}, "unknown principle"),
-        ({"warn_at": 0.99}, "where turns are blocked"),
+        ({"warn_share": 1.5}, "above 0, at most 1"),
+        ({"warn_share": 0.5, "block_at": 0.0}, "leave it out"),
         ({"breaker": "maybe"}, "'block', 'warn' or 'ignore'"),
     ],
 )

@@ -181,9 +181,9 @@ def test_a_truncated_state_or_one_of_other_weights_is_refused(observer: LocalObs
 def test_the_longer_the_conversation_the_more_it_takes(observer: LocalObserver) -> None:
     arm = Network(load_weights()).arm("history")
     logits, features = np.full((3, 6), 1.0, np.float32), np.zeros(4, np.float32)
-    early, sixth, late = (arm.scores(logits, features, turns)[2] for turns in (1, 6, 200))
-    assert early == pytest.approx(sixth)
-    assert (late < sixth).all()
+    early, fifth, late = (arm.scores(logits, features, turns)[2] for turns in (1, 5, 200))
+    assert early == pytest.approx(fifth)
+    assert (late < fifth).all()
     alone = Network(load_weights()).arm("turn")
     assert alone.scores(logits, features, 1)[2] == pytest.approx(alone.scores(logits, features, 200)[2])
 
@@ -246,7 +246,7 @@ def test_a_very_long_turn_is_scored(observer: LocalObserver) -> None:
 def test_what_a_person_is_told(observer: LocalObserver) -> None:
     info = observer.info
     sha256 = str(observer.parameters["weights_sha256"])
-    assert (info.name, info.version) == ("local", f"0.2+{sha256[:12]}")
+    assert (info.name, info.version) == ("local", f"0.3+{sha256[:12]}")
     assert [str(mode) for mode in info.contexts] == ["turn", "history"]
     assert info.workers is Workers.PROCESSES
     assert info.deterministic
@@ -313,7 +313,7 @@ def test_many_conversations_at_once_get_what_each_gets_alone(observer: LocalObse
     for texts, values in zip(MANY, found, strict=True):
         for row, turn in zip(scores(observer, texts, context), values, strict=True):
             single = [[getattr(row[name], part) for name in KNOWN] for part in "TIF"]
-            assert turn == pytest.approx(np.array(single), abs=1e-6)
+            assert turn == pytest.approx(np.array(single), abs=1e-5)
 
 
 def test_an_empty_prompt_among_many_is_a_gap(observer: LocalObserver) -> None:

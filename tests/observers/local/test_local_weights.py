@@ -106,7 +106,7 @@ def test_weights_of_something_else(folder: Path) -> None:
 
 def test_another_version(folder: Path) -> None:
     rewrite(folder, lambda header: header["__metadata__"].update(version="99"))
-    refused(folder, "weights format '99', this turnwise reads '2'")
+    refused(folder, "weights format '99', this turnwise reads '3'")
 
 
 def test_other_principles(folder: Path) -> None:

@@ -63,7 +63,7 @@ class Drift(Guardrail):
             ``pattern:slope(reciprocity.F) > 0.1``.
         block_at: score of the detector at which a turn is blocked. ``calibrated`` is the observer's operating
             point, where it publishes one, and else the threshold that the specification has.
-        warn_at: score at which a turn is warned of, at most `block_at`; null for no warning.
+        warn_share: share of the blocking score from which a turn is warned of, in (0, 1]; null for no warning.
         session: preset of the session memory, or null for none; see ``turnwise sessions presets``.
         block_stance: engagement mode from which a turn is blocked: ``terminated``, ``guarded`` or ``never``.
         warn_stance: engagement mode from which a turn is warned of.
@@ -83,7 +83,7 @@ class Drift(Guardrail):
     principles: tuple[str, ...] | None = None
     detector: str = "any_turn"
     block_at: float | Literal["calibrated"] = "calibrated"
-    warn_at: float | None = None
+    warn_share: float | None = None
     session: str | None = "default"
     block_stance: Literal["guarded", "terminated", "never"] = "terminated"
     warn_stance: Literal["cautious", "guarded", "terminated", "never"] = "guarded"
@@ -98,9 +98,14 @@ class Drift(Guardrail):
             detector = detector if point is None else detector.with_threshold(point)
         else:
             detector = detector.with_threshold(self.block_at)
-        if self.warn_at is not None and not (math.isfinite(self.warn_at) and self.warn_at <= detector.threshold):
-            most = f"{detector.threshold:g}, where turns are blocked"
-            raise GuardError(f"warn_at is {self.warn_at}; use a number of at most {most}")
+        warn = None
+        if self.warn_share is not None:
+            if not 0.0 < self.warn_share <= 1.0:
+                raise GuardError(f"warn_share is {self.warn_share}; use a share above 0, at most 1")
+            if not 0.0 < detector.threshold < math.inf:
+                blocking = f"{detector.threshold:g}"
+                raise GuardError(f"warn_share is a share of the blocking score, which is {blocking}; leave it out")
+            warn = self.warn_share * detector.threshold
         sessions = None
         if self.session is not None:
             sessions = Sessions(MemoryStateStore(), utc_now, SessionMemory(preset(self.session)))
@@ -108,7 +113,7 @@ class Drift(Guardrail):
             scorer=scorer,
             detector=detector,
             detector_name=format_spec(build_detector(self.detector)),
-            warn=self.warn_at,
+            warn=warn,
             point=scorer.operating_point("any_turn"),
             sessions=sessions,
         )
@@ -219,7 +224,7 @@ class Drift(Guardrail):
         if action is Action.BLOCK:
             return Finding(True, reason, confidence, data=data, stance=stance)
         if signal.contributions and built.warn is not None and signal.score >= built.warn:
-            reason, action = f"{signal.reason} (warned from {built.warn:g})", Action.WARN
+            reason, action = f"{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
     def _session(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from turnwise.observers.local.attempts import ATTEMPTS
+
 _SOURCES = {
     "train/safemt_1k.jsonl": ("SafeMTData_1K, gradual attacks written by a model", "MIT"),
     "train/hh_harmless_redteam.jsonl": (
-        "HH-RLHF red-team chats; for the vocabulary only, since a third of the labels are wrong",
+        "HH-RLHF red-team chats; a third of the labels are wrong, so only those that a first network suspects",
         "MIT",
     ),
     "train/arena_real_users.jsonl": ("real users of a chat arena, user turns only; assumed benign", "CC-BY-4.0"),
@@ -39,17 +41,17 @@ their own over the same table, trained on the same conversations with the same l
 single turn can't show, `turn` learns as an average.
 
 - **F**: probability that the principle is being violated at this turn, given what the mode may see;
-  Platt-scaled on held-out conversations of the training data, a fifth of whose weight is pairs (twins and
-  drills), so calibrated to their mix of attacks and harmless talk, not to yours. In `history` mode its logit
-  falls by half the logarithm of the turns beyond the sixth (fourfold turns: 0.7), since a long conversation has
-  more occasions for a false alarm.
+  calibrated on held-out conversations of the training data, three quarters of whose weight is pairs (twins and
+  drills), so to their mix of attacks and harmless talk, not to yours. In `history` mode the logit falls, before
+  it is calibrated, by the logarithm of the turns beyond the fifth (threefold turns: 1.1), since a long
+  conversation has more occasions for a false alarm.
 - **T**: that the turn is in good faith, from outputs of its own. The twins have it annotated. In a gradual
   attack of which no turn is annotated it was taught to fall evenly (not for `context_integrity`), so both T
   and F can be low.
 - **I**: how unsure the observer is, from disagreement of the probabilities inside the ensemble, distance from
-  the training data, share of word fragments, hidden text and brevity, weighed so as to foretell its own errors
-  on held-out turns. Neither T nor F is part of it. Its scale is a convention: the median held-out turn has
-  0.2. The annotated I of the twins only checks it.
+  the training data, share of word fragments, hidden text and brevity. The weights of disagreement and brevity
+  foretell its own errors on held-out turns, the others are set. Neither T nor F is part of it. Its scale is a
+  convention: the median held-out turn has 0.2. The annotated I of the twins only checks it.
 
 It is an early version. Take it for a cheap signal over many turns, not for a judge.
 
@@ -76,14 +78,13 @@ _FAILURES = """## Known failures
 - Labels of the training conversations are weak, one per conversation, except for the pairs and for sentences
   of our own. The held-out figures are on the same kinds of conversations, and our own sentences stand on both
   sides of the split: they flatter.
-- I follows how unlike the training data a text is. It does not follow the indeterminacy that annotators of the
-  twins saw (rank correlation near 0).
+- I follows where the networks disagree. It does not follow the indeterminacy that annotators of the twins saw.
 - F is decided: most turns get a value near 0 or near 1. Few thresholds make much difference between.
 - Shipped operating points were set on the few kinds of conversations named above. On other traffic the
   false-positive rate differs, as the table of the development sets shows: calibrate on your own.
-- Long conversations are a compromise. Without the length correction about half of the chains of 200 benign turns
-  were flagged in cross-validation, with it about a tenth; in return, held-out gradual attacks behind 30 benign
-  turns were found in 75 instead of 90 of 100 cases, behind 100 turns in 63 instead of 93.
+- Long conversations are a compromise. Without the length correction two thirds of the chains of 200 benign turns
+  were flagged in cross-validation, with it 4 of 100; in return, held-out gradual attacks behind 10 benign turns
+  were found in 88 instead of 95 of 100 cases, behind 30 in 61 instead of 96.
 - Invisible characters, lookalike and styled letters, letter spacing, leetspeak (where it gives a word of the
   vocabulary) and base64 are undone before scoring; other ciphers and misspelling are not.
 """
@@ -102,6 +103,7 @@ def render_card(metrics: Mapping[str, Any]) -> str:
         blocks.append(_twins(metrics["benchmark"]["twins"]))
     if "benchmark" in metrics:
         blocks.append(_benchmark(metrics["benchmark"]))
+        blocks.append(_attempts())
     return "\n".join([*blocks, _FAILURES])
 
 
@@ -134,11 +136,17 @@ def _training(metrics: Mapping[str, Any]) -> str:
             f"Every step of training takes a batch of conversations and {settings['pairs']} pairs, the latter "
             f"with weight {settings['pair_weight']}: annotated F and T of every turn as soft targets, turns "
             "that both halves share with little weight, and a ranking term that asks the attack for a higher F "
-            "than its twin. What to train on and how was chosen inside the training data: each source of benign "
+            "than its twin. In the batch itself attacks are asked to exceed the worst tenth of the harmless "
+            "conversations. A first network, trained without the red-team chats, chooses the "
+            f"{settings['red_team']:.0%} of them that it finds most harmful; the shipped one learns from these as "
+            "well. What to train on and how was chosen inside the training data: each source of benign "
             "chats left out once, the threshold set on it, and recall measured on held-out attacks; for pairs by "
-            "cross-validation over the train split of the twins, with its dev split beside. Two late choices, "
-            "more weight for gradual attacks and fewer harmless openings as counterexamples, were tried because a "
-            "look at the development sets showed too few attacks found; cross-validation agreed. `turnwise train` "
+            "cross-validation over the train split of the twins and the drills. Two choices, more weight for "
+            "gradual attacks and fewer harmless openings as counterexamples, were tried because a look at the "
+            "development sets showed too few attacks found; cross-validation agreed. A third look moved the start "
+            "of the length correction from the fourth turn to the fifth. A fourth, at this recipe, led to the "
+            "last two: held-out pairs weigh three times in calibration instead of twice, and I lost a constant; "
+            "cross-validation agreed with both. `turnwise train` "
             f"with its defaults and {settings['threads']} thread(s) gives the same weights, byte for byte, with "
             "the same version of torch on a processor of the same kind.\n"
         )
@@ -319,6 +327,23 @@ def _benchmark(figures: Mapping[str, Any]) -> str:
     first = next(iter(points.values()))
     for name in (name for name, row in first.items() if isinstance(row, dict)):
         lines.append(f"| {name} | {' | '.join(_rate(rows[name]) for rows in points.values())} |")
+    return "\n".join([*lines, ""])
+
+
+def _attempts() -> str:
+    lines = [
+        "## What was tried\n",
+        "On the figures above that are missed, or were before. Measured inside the training data unless it says "
+        "otherwise, on what was neither fitted nor used to calibrate: *left-out chats*: each source of benign "
+        "chats left out once, the threshold at 1 % of its conversations, recall of held-out attacks, means of the "
+        "two; *left-out pairs*: a third of the twins' train split and of the drills.\n",
+        "| for | attempt | measured on | before | after | kept | remark |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one in ATTEMPTS:
+        kept = "yes" if one.kept else "no"
+        cells = (", ".join(one.aims), one.what, one.where, one.before, one.after, kept, one.remark)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 

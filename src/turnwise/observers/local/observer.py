@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Side, Turn
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-VERSION = "0.2"
+    from turnwise.observers.local.network import Reading
+
+VERSION = "0.3"
 """Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
 
 CONTEXTS = (ContextMode.TURN, ContextMode.HISTORY)
@@ -52,6 +54,10 @@ class LocalState:
     hidden: NDArray[np.float32]
     turns: int
     weights_sha256: str
+
+    def __deepcopy__(self, memo: object) -> LocalState:
+        """Return a state of its own; the array may be shared, since no turn changes one in place."""
+        return replace(self)
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes, at most 4 KB; `LocalObserver.restore` takes them back."""
@@ -84,6 +90,7 @@ class LocalObserver:
         self._metrics = weights.metrics
         self._sha256 = weights.sha256
         self._shape = (weights.members, weights.width)
+        self._latest: tuple[str, Reading] | None = None
 
     @classmethod
     def describe(cls) -> ObserverInfo:
@@ -163,7 +170,7 @@ class LocalObserver:
         if not turn.prompt.strip():
             return []
         arm = self._network.arm(str(state.mode))
-        reading = self._network.read(turn.prompt)
+        reading = self._read(turn.prompt)
         logits, following = arm.step(reading.vector, state.hidden)
         if state.mode is ContextMode.HISTORY:
             state.hidden = following
@@ -171,17 +178,24 @@ class LocalObserver:
         prompts = [request for request in wanted if request.side is Side.PROMPT]
         if not prompts:
             return []
-        values = arm.scores(logits, reading.features, max(state.turns, 1)).tolist()
+        values = arm.scores(logits, reading.features, max(state.turns, 1))
+        scores = {name: Score(*row) for name, row in zip(PRINCIPLES, values.T.tolist(), strict=True)}
         answers: list[Observation | ObservationFailure] = []
         for request in prompts:
             name = request.principle.name
-            if name in PRINCIPLES:
-                score = Score(*(row[PRINCIPLES.index(name)] for row in values))
-                answers.append(Observation(name, request.side, score))
+            if name in scores:
+                answers.append(Observation(name, request.side, scores[name]))
             else:
                 message = f"observer local does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
                 answers.append(ObservationFailure(name, request.side, "unsupported", message))
         return answers
+
+    def _read(self, text: str) -> Reading:
+        """Return what is read off a text; the latest is kept, since both context modes may be asked about it."""
+        latest = self._latest
+        if latest is None or latest[0] != text:
+            latest = self._latest = (text, self._network.read(text))
+        return latest[1]
 
     def score_many(self, conversations: Sequence[Sequence[str]], context: Context) -> list[NDArray[np.float32]]:
         """Score whole conversations at once: what `observe` gives turn by turn, many times as fast.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT = "turnwise-local-observer"
-FORMAT_VERSION = "2"
+FORMAT_VERSION = "3"
 WEIGHTS_FILE = "weights.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 METRICS_FILE = "metrics.json"
@@ -37,6 +37,9 @@ ARMS = ("history", "turn")
 
 FEATURES = ("disagreement", "distance", "unfamiliar", "evasion", "brevity")
 """What indeterminacy is made of, in the order of its weights."""
+
+CALIBRATION = ("logit", "bent", "offset")
+"""What a calibrated logit is a weighted sum of: the logit, the logit cut off at either side, and 1."""
 
 _TYPES = {"F32": "<f4", "F16": "<f2", "I8": "|i1"}
 _HEADER_LIMIT = 1_000_000
@@ -97,7 +100,7 @@ def shapes(sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
             f"{arm}.recurrent_bias": (members, 3 * width),
             f"{arm}.heads": (members, 2 * width, outputs),
             f"{arm}.heads_bias": (members, outputs),
-            f"{arm}.calibration": (outputs, 2),
+            f"{arm}.calibration": (outputs, len(CALIBRATION)),
             f"{arm}.indeterminacy": (len(PRINCIPLES), len(FEATURES) + 1),
             f"{arm}.patience": (2,),
         }

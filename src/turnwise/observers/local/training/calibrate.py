@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turnwise.detectors import Detector, build_detector, run_detector
-from turnwise.observers.local.network import Floats, Network
+from turnwise.observers.local.network import BEND, Floats, Network
 from turnwise.observers.local.training.samples import PAIR_KINDS, UNKNOWN, Sample
 from turnwise.observers.local.weights import FEATURES, PRINCIPLES
 from turnwise.scoring import Score, TurnScores
@@ -18,15 +18,18 @@ from turnwise.scoring import Score, TurnScores
 DETECTORS = ("any_turn", "trust_ema", "slope", "cusum")
 """The detectors that get an operating point."""
 
-FIXED = {"evasion": 1.5, "unfamiliar": 2.0}
-"""Weights in indeterminacy that no held-out part of the training data can teach: of hidden text (the odds times
-4.5), and of text made of fragments instead of words that training has seen."""
+FIXED = {"distance": 1.0, "evasion": 1.5, "unfamiliar": 2.0}
+"""Weights in indeterminacy that no held-out part of the training data can teach, since all of it is alike: of
+distance from it, of hidden text (the odds times 4.5), and of text made of fragments instead of known words."""
 
 TOGETHER = 200
 """Conversations run at once."""
 
 FAR = 0.25
 """An F that is this far from its target is an error, on whichever side of 0.5."""
+
+LEAST_SLOPE = 0.02
+"""Slope of a calibrated logit at least."""
 
 TYPICAL_I = 0.2
 """Indeterminacy of the median held-out turn: an anchor, since labels say nothing of its scale."""
@@ -85,6 +88,7 @@ class Known:
         labels: targets of F and of T, shape (turns, 2).
         weights: weight of each turn.
         features: features of a reading, shape (turns, features of a reading).
+        numbers: number of the turn, from 1.
         annotated: 1 where the label is an annotation, of a twin or a drill.
     """
 
@@ -93,6 +97,7 @@ class Known:
     labels: NDArray[np.float64]
     weights: NDArray[np.float64]
     features: NDArray[np.float64]
+    numbers: NDArray[np.float64]
     annotated: NDArray[np.float64]
 
 
@@ -118,32 +123,51 @@ def known_turns(samples: Sequence[Sample], seen: Sequence[Trace], principle: int
         for turn, target in enumerate(targets):
             if target != UNKNOWN:
                 label = (target, 1 - target if faith[turn] == UNKNOWN else faith[turn])
-                weight = sample.weight * (sample.turn_weights[turn] if sample.turn_weights else 1.0)
                 annotated = sample.kind in PAIR_KINDS
-                rows.append((false[turn], true[turn], label, weight, trace.features[turn], annotated))
+                features = trace.features[turn]
+                rows.append((false[turn], true[turn], label, sample.weight, features, turn + 1, annotated))
     return Known(*(np.array(column, float) for column in zip(*rows, strict=True)))
 
 
-def fit_platt(
-    logits: NDArray[np.float64], labels: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Return slope and offset that make logits into probabilities (Platt 1999, with his smoothed targets).
+def terms_of(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what a calibrated logit is a weighted sum of, in the order of ``weights.CALIBRATION``.
 
     Args:
         logits: one a turn.
+
+    >>> terms_of(np.array([-1.0, 4.0])).tolist()
+    [[-1.0, -1.0, 1.0], [4.0, 3.0, 1.0]]
+    """
+    return np.column_stack((logits, np.clip(logits, -BEND, BEND), np.ones_like(logits)))
+
+
+def fit_calibration(
+    terms: NDArray[np.float64], labels: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the weights of the terms that make logits into probabilities.
+
+    Logistic regression on smoothed targets (Platt 1999). A calibrated logit must rise with the logit wherever it
+    is: where the fit says otherwise, the bend is given up.
+
+    Args:
+        terms: what `terms_of` gave, shape (turns, terms).
         labels: in [0, 1].
         weights: weight of each.
 
-    >>> slope, offset = fit_platt(np.array([-2.0, -1, 1, 2]), np.array([0.0, 0, 1, 1]), np.ones(4))
-    >>> slope > 0 and abs(offset) < 1e-6
+    >>> slope, bent, offset = fit_calibration(
+    ...     terms_of(np.array([-2.0, -1, 1, 2])), np.array([0.0, 0, 1, 1]), np.ones(4)
+    ... )
+    >>> bool(slope > 0 and abs(offset) < 1e-3)
     True
     """
     positives, negatives = float(labels.sum()), float((1 - labels).sum())
     low, high = 1 / (negatives + 2), (positives + 1) / (positives + 2)
     targets = low + labels * (high - low)
-    design = np.column_stack((logits, np.ones_like(logits)))
-    slope, offset = _logistic(design, targets, weights, ridge=1e-6)
-    return max(float(slope), 1e-3), float(offset)
+    slope, bent, offset = _logistic(terms, targets, weights, ridge=1e-3)
+    if min(slope, slope + bent) < LEAST_SLOPE:
+        slope, offset = _logistic(terms[:, (0, 2)], targets, weights, ridge=1e-3)
+        bent = 0.0
+    return np.array([max(slope, LEAST_SLOPE), bent, offset])
 
 
 def fit_indeterminacy(

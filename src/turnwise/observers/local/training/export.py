@@ -15,7 +15,16 @@ from turnwise.observers.local.training.calibrate import traces
 from turnwise.observers.local.training.libraries import load_library
 from turnwise.observers.local.training.model import TorchModel
 from turnwise.observers.local.training.samples import Sample
-from turnwise.observers.local.weights import ARMS, FEATURES, PRINCIPLES, SIZES, Weights, dump_arrays, weights_hash
+from turnwise.observers.local.weights import (
+    ARMS,
+    CALIBRATION,
+    FEATURES,
+    PRINCIPLES,
+    SIZES,
+    Weights,
+    dump_arrays,
+    weights_hash,
+)
 
 TOLERANCE = 1e-5
 """Largest difference allowed between probabilities in numpy and in torch."""
@@ -68,7 +77,7 @@ def export_arrays(
     rows, scale = quantise(table)
     arrays: dict[str, NDArray[Any]] = {"table": rows, "table_scale": scale}
     arrays |= {name: array.astype(np.float16) for name, array in model.arrays().items()}
-    neutral = np.tile(np.array([1, 0], np.float32), (2 * len(PRINCIPLES), 1))
+    neutral = np.tile(np.eye(len(CALIBRATION), dtype=np.float32)[0], (2 * len(PRINCIPLES), 1))
     for arm in ARMS:
         arrays[f"{arm}.calibration"] = neutral
         arrays[f"{arm}.patience"] = np.array(patience if arm == "history" else (0, 1), np.float32)

@@ -37,6 +37,12 @@ MOST_TURNS = 1_024
 RISE = 0.2
 """Weight of the penalty on suspicion that falls within a gradual attack."""
 
+RANK_MARGIN = 1.0
+"""Logits by which an attack should exceed the worst harmless conversations of its batch."""
+
+WORST = 0.1
+"""Share of the harmless conversations of a batch that attacks are asked to exceed: those of the highest peak."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -61,6 +67,8 @@ class Settings:
         gradual: weight of gradual attacks beside other conversations.
         stopped: weight of copies of gradual attacks that stop a turn early, beside the whole ones: many never ask
             the last question.
+        red_team: share of the red-team chats that is learned from: those that a first network finds most harmful.
+        ranking: weight of the loss that asks attacks to exceed the worst harmless conversations of their batch.
         patience: by how much the logit of F falls with the logarithm of the turns, in history mode.
         patience_start: turns after which it begins to fall.
         threads: threads that torch may use; another number gives other weights.
@@ -81,10 +89,12 @@ class Settings:
     composed: float = 0.6
     pairs: int = 16
     pair_weight: float = 0.3
-    gradual: float = 2.0
-    stopped: float = 0.5
-    patience: float = 0.5
-    patience_start: float = 6.0
+    gradual: float = 2.5
+    stopped: float = 0.7
+    red_team: float = 0.5
+    ranking: float = 1.0
+    patience: float = 1.0
+    patience_start: float = 5.0
     threads: int = 1
 
     @property
@@ -150,7 +160,7 @@ def fit(
         start = time.perf_counter()
         total = 0.0
         for indices in order:
-            loss = _step(model, batches.batch(indices, kept), balance)
+            loss = _step(model, batches.batch(indices, kept), balance, ranking=settings.ranking)
             if halves is not None:
                 batch = halves.batch(settings.pairs, generator, kept)
                 loss = loss + settings.pair_weight * _step(model, batch, even, contrast=True)
@@ -165,15 +175,43 @@ def fit(
     return losses
 
 
-def _step(model: TorchModel, batch: dict[str, Any], balance: Any, *, contrast: bool = False) -> Any:
+def _step(
+    model: TorchModel, batch: dict[str, Any], balance: Any, *, ranking: float = 0.0, contrast: bool = False
+) -> Any:
     vectors = model.vectors(batch, training=True)
     total = 0.0
     for arm in model.arms.values():
         logits = arm.forward(vectors, training=True)
         total = total + loss_of(logits, batch, balance)
+        if ranking:
+            total = total + ranking * ranking_of(logits, batch)
         if contrast:
             total = total + contrast_of(logits, batch)
     return total
+
+
+def ranking_of(logits: Any, batch: dict[str, Any]) -> Any:
+    """Return how far the attacks of a batch fail to exceed the worst of its harmless conversations.
+
+    What counts later is recall where hardly any harmless conversation is flagged, which no mean over conversations
+    looks at: a smooth form of the partial area under the ROC curve (Narasimhan and Agarwal 2013).
+
+    Args:
+        logits: shape (members, conversations, turns, 2 · principles).
+        batch: what `Batches.batch` gave, conversations of like length.
+    """
+    torch = load_library("torch")
+    false = logits[..., : len(PRINCIPLES)].masked_fill(batch["mask"][None, :, :, None] == 0, -1e4)
+    peak = torch.logsumexp(PEAK * false, dim=(2, 3)) / PEAK
+    attack = (batch["conversation"] == 1).any(-1)
+    harmless = (batch["conversation"] == 0).all(-1)
+    if not attack.any() or not harmless.any():
+        return torch.zeros(())
+    worst = torch.logsumexp(PEAK * peak[:, harmless], dim=1) / PEAK
+    worst = worst - np.log(max(1.0, WORST * int(harmless.sum()))) / PEAK
+    weight = batch["weight"] * attack
+    short = torch.nn.functional.softplus(RANK_MARGIN + worst[:, None] - peak) * weight
+    return short.sum(-1).mean() / weight.sum() * attack.float().mean()
 
 
 def by_length(samples: Sequence[Sample], generator: np.random.Generator, batch: int) -> list[list[int]]:

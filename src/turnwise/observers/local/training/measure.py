@@ -9,18 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from turnwise.observers.local.network import Network
+from turnwise.observers.local.network import Network, Patience, disagreement
 from turnwise.observers.local.training import calibrate
 from turnwise.observers.local.training.calibrate import Trace
 from turnwise.observers.local.training.samples import PAIR_KINDS, Sample
-from turnwise.observers.local.weights import ARMS, PRINCIPLES
+from turnwise.observers.local.weights import ARMS, CALIBRATION, PRINCIPLES
 from turnwise.rates import clopper_pearson
 
 REAL_BENIGN = ("arena_real_users", "mtbench101")
 """Sources whose held-out conversations set the operating points, beside the benign twins."""
 
-PAIR_SHARE = 0.25
-"""Weight of the held-out pairs in calibration, as a share of that of everything else held out."""
+PAIR_SHARE = 3.0
+"""Weight of the held-out pairs in calibration, as a share of that of everything else held out: theirs are the only
+annotated turns."""
 
 
 def traces_of(network: Network, samples: Sequence[Sample]) -> dict[str, list[Trace]]:
@@ -59,18 +60,23 @@ def set_calibration(
 def _calibrate(
     arrays: dict[str, Any], arm: str, samples: Sequence[Sample], traces: Sequence[Trace]
 ) -> dict[str, Any]:
-    platt = np.zeros((2 * len(PRINCIPLES), 2), np.float32)
+    scaling = np.zeros((2 * len(PRINCIPLES), len(CALIBRATION)), np.float32)
+    patience = Patience(*map(float, arrays[f"{arm}.patience"]))
     unsure = []
     summary = {}
     for index, principle in enumerate(PRINCIPLES):
         known = calibrate.known_turns(samples, traces, index)
         false, true = known.labels.T
-        slope, offset = calibrate.fit_platt(known.false.mean(axis=1), false, known.weights)
-        platt[index] = slope, offset
-        platt[index + len(PRINCIPLES)] = calibrate.fit_platt(known.true, true, known.weights)
-        each = 1 / (1 + np.exp(-(known.false * slope + offset)))
-        probability = 1 / (1 + np.exp(-(known.false.mean(axis=1) * slope + offset)))
-        features = np.column_stack((each.std(axis=1), known.features))
+        numbers = known.numbers if arm == "history" else np.ones_like(known.numbers)
+        mean = known.false.mean(axis=1) - np.ravel(patience.at(numbers))
+        terms = calibrate.terms_of(mean)
+        scaling[index] = calibrate.fit_calibration(terms, false, known.weights)
+        scaling[index + len(PRINCIPLES)] = calibrate.fit_calibration(
+            calibrate.terms_of(known.true), true, known.weights
+        )
+        probability = 1 / (1 + np.exp(-(terms @ scaling[index])))
+        each = 1 / (1 + np.exp(-known.false))
+        features = np.column_stack((disagreement(each.std(axis=1)), known.features))
         broken = (false >= 0.5).astype(float)
         far = np.abs(probability - false) > calibrate.FAR
         wrong: NDArray[np.float64] = (((probability >= 0.5) != (broken == 1)) | far).astype(float)
@@ -87,7 +93,7 @@ def _calibrate(
             "i_auroc": calibrate.auroc(index_of_i, wrong),
             "i_auroc_pairs": calibrate.auroc(index_of_i[annotated], wrong[annotated]),
         }
-    arrays[f"{arm}.calibration"] = platt
+    arrays[f"{arm}.calibration"] = scaling
     arrays[f"{arm}.indeterminacy"] = np.array(unsure, np.float32)
     return summary
 

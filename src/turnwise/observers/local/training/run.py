@@ -33,6 +33,7 @@ from turnwise.observers.local.training.measure import (
 )
 from turnwise.observers.local.training.model import TorchModel
 from turnwise.observers.local.training.pairs import PairMaterial, read_pair_material
+from turnwise.observers.local.training.redteam import RED_TEAM, suspected
 from turnwise.observers.local.training.samples import Sample, sample_of, stopped_early
 from turnwise.observers.local.training.transfer import left_out_scores, transferable
 from turnwise.observers.local.training.twins import TwinSamples
@@ -42,6 +43,9 @@ from turnwise.observers.local.weights import FORMAT, FORMAT_VERSION, PRINCIPLES
 CENTROIDS = 64
 AGREEMENT_SAMPLES = 200
 HELD_OUT_SHARE = 0.2
+
+FIRST_EPOCHS = 1
+"""Epochs of the network that chooses among the red-team chats: which are the worst half shows early."""
 
 FEWEST_TURNS = 4
 """Turns of a gradual attack that may stop early, at least."""
@@ -76,6 +80,7 @@ class Material:
         fitted: samples to fit.
         held_out: samples that calibrate and set operating points, halves of pairs among them.
         pairs: pairs to fit, by corpus (``twins``, ``drills``).
+        red_team: red-team chats, of which a first network chooses.
         permitted: texts that the vocabulary may use beside those of the samples.
         hashes: SHA-256 of each file read.
     """
@@ -83,6 +88,7 @@ class Material:
     fitted: list[Sample]
     held_out: list[Sample]
     pairs: dict[str, list[list[TwinSamples]]]
+    red_team: list[Item]
     permitted: list[str]
     hashes: dict[str, str]
 
@@ -133,14 +139,15 @@ def train(sources: Sources, out: Path, settings: Settings, report: Report) -> di
     tokenizer = Tokenizer.from_str(tokenizer_blob.decode("utf-8"))
     start = initial_table(tokenizer, material.texts, settings.dimensions)
     report(f"vocabulary of {len(start[0])} tokens, table filled, {time.perf_counter() - begin:.0f} s")
+    chosen = chosen_red_team(material, tokenizer_blob, start, settings, report)
+    material = replace(material, fitted=[*material.fitted, *chosen])
     model, losses = trained(material, tokenizer, start, settings, report)
 
-    arrays = export_arrays(model, CENTROIDS, settings.patience_of_history)
+    arrays = exported(model, tokenizer_blob, material, settings)
     network = Network(pack(arrays, tokenizer_blob, {})[1])
     difference = check_agreement(model, network, arrays, held_out[:: _stride(held_out)], tokenizer)
-    arrays["centroids"] = _centroids(network, material, settings.seed)
     report(f"exported, numpy and torch agree to {difference:.1e}")
-    seen = traces_of(Network(pack(arrays, tokenizer_blob, {})[1]), held_out)
+    seen = traces_of(network, held_out)
     calibration = set_calibration(arrays, held_out, seen)
     blob, weights = pack(arrays, tokenizer_blob, {})
     figures = held_out_figures(Network(weights), held_out, seen)
@@ -148,8 +155,9 @@ def train(sources: Sources, out: Path, settings: Settings, report: Report) -> di
     for source in REAL_BENIGN:
         report(f"once more without {source}, to see where the operating points lie for a service never seen")
         rest = without(sources, source, settings)
+        rest = replace(rest, fitted=[*rest.fitted, *chosen])
         other, _ = trained(rest, tokenizer, start, settings, report)
-        found = export_arrays(other, CENTROIDS, settings.patience_of_history)
+        found = exported(other, tokenizer_blob, rest, settings)
         left_out[source] = left_out_scores(found, tokenizer_blob, rest.held_out, source)
     metrics: dict[str, Any] = {
         "format": FORMAT,
@@ -178,11 +186,40 @@ def train(sources: Sources, out: Path, settings: Settings, report: Report) -> di
             report(f"once more {name}")
             part = replace(material, pairs={corpus: material.pairs[corpus] for corpus in kept})
             other, _ = trained(part, tokenizer, start, settings, report)
-            ablation.measure(name, export_arrays(other, CENTROIDS, settings.patience_of_history))
+            ablation.measure(name, exported(other, tokenizer_blob, part, settings))
         metrics["ablation"] = ablation.figures
         _write(out, blobs, metrics)
     report(f"wrote {out}, {time.perf_counter() - begin:.0f} s in all")
     return metrics
+
+
+def chosen_red_team(
+    material: Material,
+    tokenizer: bytes,
+    start: tuple[NDArray[np.float32], NDArray[np.float32]],
+    settings: Settings,
+    report: Report,
+) -> list[Sample]:
+    """Return the red-team chats that a first network, trained without any of them, finds most harmful.
+
+    Args:
+        material: what that network learns from.
+        tokenizer: bytes of the tokeniser file.
+        start: first values of the table, and of the weights of its tokens.
+        settings: settings of the run.
+        report: takes lines of progress.
+    """
+    if not settings.red_team or not material.red_team:
+        return []
+    report("a first network, to choose among the red-team chats")
+    brief = replace(settings, epochs=FIRST_EPOCHS)
+    model, _ = trained(material, Tokenizer.from_str(tokenizer.decode("utf-8")), start, brief, report)
+    arrays = exported(model, tokenizer, material, settings)
+    seen = traces_of(Network(pack(arrays, tokenizer, {})[1]), material.held_out)
+    set_calibration(arrays, material.held_out, seen)
+    chosen = suspected(Network(pack(arrays, tokenizer, {})[1]), material.red_team, settings.red_team)
+    report(f"{len(chosen)} of {len(material.red_team)} red-team chats chosen")
+    return chosen
 
 
 def trained(
@@ -212,6 +249,29 @@ def trained(
     losses = fit(model, material.fitted, material.groups, tokenizer, settings, report)
     model.load_rounded(*rounded(export_arrays(model, CENTROIDS)))
     return model, losses
+
+
+def exported(
+    model: TorchModel, tokenizer: bytes, material: Material, settings: Settings
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model, calibration still neutral, reference points those of what it learned from.
+
+    The reference points stand for a sample of all texts, and for those of the pairs.
+
+    Args:
+        model: the trained model.
+        tokenizer: bytes of the tokeniser file.
+        material: what it learned from.
+        settings: settings of the run.
+    """
+    arrays = export_arrays(model, CENTROIDS, settings.patience_of_history)
+    distinct = np.array(list(dict.fromkeys(material.texts)), object)
+    drawn = np.random.default_rng(settings.seed).choice(distinct, 6_000)
+    others = dict.fromkeys(text for half in material.halves for text in half.texts)
+    network = Network(pack(arrays, tokenizer, {})[1])
+    vectors = network.read_many([*drawn, *others]).vector
+    arrays["centroids"] = nearest_points(vectors[:, : network.dimensions], CENTROIDS, settings.seed)
+    return arrays
 
 
 def read_material(sources: Sources, settings: Settings) -> Material:
@@ -264,6 +324,7 @@ def _material(items: Sequence[Item], hashes: dict[str, str], sources: Sources, s
         [*gradual, *stopped, *more.harmless],
         weighed([*held_out, *more.held_out]),
         more.pairs,
+        [item for item in items if item.source == RED_TEAM and not item.held_out],
         permitted,
         hashes | more.hashes,
     )
@@ -292,15 +353,6 @@ def code_hash() -> str:
         *(here.parent / f"{name}.py" for name in ("network", "normalise", "tokens", "weights")),
     ]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-
-
-def _centroids(network: Network, material: Material, seed: int) -> NDArray[np.float16]:
-    """Return the reference points: of a sample of all texts, and of those of the pairs."""
-    distinct = np.array(list(dict.fromkeys(material.texts)), object)
-    drawn = np.random.default_rng(seed).choice(distinct, 6_000)
-    others = dict.fromkeys(text for half in material.halves for text in half.texts)
-    vectors = network.read_many([*drawn, *others]).vector
-    return nearest_points(vectors[:, : network.dimensions], CENTROIDS, seed)
 
 
 def _write(out: Path, blobs: dict[str, bytes], metrics: dict[str, Any]) -> None:

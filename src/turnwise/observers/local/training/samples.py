@@ -21,7 +21,7 @@ HARMFUL_END: Labels = (1.0, 0.0, 1.0)
 OVERRIDE: Labels = (UNKNOWN, 1.0, UNKNOWN)
 
 LEFT_OUT = frozenset({"hh_harmless_redteam", "harmfulqa"})
-"""Files that serve the vocabulary only: too many of their labels are wrong."""
+"""Files of which too many labels are wrong to take them whole; they serve the vocabulary."""
 
 WEIGHTS = {"openai_moderation": 0.4}
 """Weight of single prompts by file, where it is not 1: noisy labels, and labels of content instead of intent."""
@@ -153,8 +153,9 @@ def sample_of(item: Item) -> Sample | None:
     """Return the sample that an item of the data is by itself, or None where it teaches nothing.
 
     Red-team chats of crowd workers (``hh_harmless_redteam``) are left out: with a third of the labels wrong they
-    teach that short, spoken chat is an attack, and without them more of their own attacks are found as well. So
-    are the questions of ``harmfulqa``: many only ask for advice, and what they teach flags advice elsewhere.
+    teach that short, spoken chat is an attack, and without them more of their own attacks are found as well;
+    ``redteam`` chooses among them. So are the questions of ``harmfulqa``: many only ask for advice, and what they
+    teach flags advice elsewhere.
     """
     if item.source in LEFT_OUT:
         return None
