@@ -64,7 +64,13 @@ def test_public_names() -> None:
         "Turn",
         "TurnwiseError",
         "__version__",
+        "analyze_conversation_forensics",
         "balance",
         "trust_strength",
     ]
     assert all(hasattr(turnwise, name) for name in turnwise.__all__)
+
+
+def test_an_unknown_name_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'GuardRail'"):
+        turnwise.GuardRail  # noqa: B018 - looking it up is the point

@@ -6,7 +6,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from turnwise import Conversation, Evaluation, Score, Side, Trajectory, Turn, balance, trust_strength
+from turnwise import (
+    Conversation,
+    Evaluation,
+    GuardrailPipeline,
+    PipelineResult,
+    Score,
+    Side,
+    Trajectory,
+    Turn,
+    analyze_conversation_forensics,
+    balance,
+    trust_strength,
+)
 from turnwise import patterns as language
 from turnwise.conversation import Label, from_any, from_messages, from_sharegpt, to_messages, to_sharegpt
 from turnwise.datasets import BadRecord, LoadOptions, open_dataset
@@ -39,6 +51,26 @@ from turnwise.evaluate import (
     score_conversation,
     works_of,
 )
+from turnwise.guard import (
+    CLEAN,
+    Action,
+    Check,
+    Cost,
+    Detail,
+    Finding,
+    Guardrail,
+    GuardrailInfo,
+    On,
+    OnError,
+    Redaction,
+    Status,
+    Step,
+    describe_guardrails,
+    guardrail,
+    guardrail_names,
+)
+from turnwise.guard.audit import AuditAnswer, AuditQuestion, AuditSink, AuditStatus, read_audit
+from turnwise.guard.forensics import forensics_page
 from turnwise.observers import (
     OBSERVERS,
     BoundsRequests,
@@ -372,3 +404,38 @@ def live(chat: Conversation) -> Verdict:
     detector: Detector = calibrated("cusum", observer.info.operating_points.get(str(context), {}))
     assert Rate(0, 50).interval < (1.0, 1.0)
     return run_detector(build_detector("slope") if not turns else detector, turns)
+
+
+@guardrail("typed_example")
+class Shouting(Guardrail):
+    cost = Cost.TEXT
+    default_timeout = None
+
+    def check(self, check: Check) -> Finding:
+        if not check.text.isupper() or check.side is Side.RESPONSE:
+            return CLEAN
+        place = Redaction(0, len(check.text), "shouting")
+        return Finding(True, "capitals", 0.9, (place,), Action.WARN, {"length": check.once("n", lambda: 1)})
+
+
+async def guarded(chat: Conversation, sink: AuditSink | None) -> PipelineResult:
+    with GuardrailPipeline({"guardrails": [Shouting()]}, audit=sink) as pipeline:
+        asked: PipelineResult = pipeline.check_input("hello", conversation=chat, key="ann", role="paying")
+        told = await pipeline.acheck_output("hi", conversation=chat, turn_number=asked.turn_number)
+        details: Mapping[str, Detail] = told.details
+        messages: list[str] = [*asked.reasons, *asked.warnings, *asked.failures]
+        kept: AuditStatus | None = pipeline.audit_status
+        steps: tuple[Step, ...] = pipeline.steps
+        assert kept or messages or steps[0].on is On.BOTH or steps[0].on_error is OnError.BLOCK
+        assert details["shouting"].status is Status.EVALUATED
+    return pipeline.check_messages([{"role": "user", "content": "hello"}])
+
+
+def looked_back(chat: Conversation, folder: Path) -> str:
+    found: Mapping[str, object] = analyze_conversation_forensics(chat)
+    known: tuple[GuardrailInfo, ...] = describe_guardrails()
+    names: tuple[str, ...] = guardrail_names()
+    presets: tuple[str, ...] = GuardrailPipeline.available_presets()
+    answer: AuditAnswer = read_audit(folder / "audit.jsonl", AuditQuestion())
+    assert known and names and presets and answer.events
+    return forensics_page(chat, dict(found))

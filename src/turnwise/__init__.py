@@ -9,6 +9,7 @@ from turnwise.scoring import Evaluation, Failure, Score, Trajectory, balance, tr
 
 if TYPE_CHECKING:
     from turnwise.guard import GuardrailPipeline, PipelineResult
+    from turnwise.guard.forensics import analyze_conversation_forensics
 
 __all__ = [
     "Conversation",
@@ -24,6 +25,7 @@ __all__ = [
     "Turn",
     "TurnwiseError",
     "__version__",
+    "analyze_conversation_forensics",
     "balance",
     "trust_strength",
 ]
@@ -35,4 +37,8 @@ def __getattr__(name: str) -> object:
         from turnwise import guard
 
         return getattr(guard, name)
+    if name == "analyze_conversation_forensics":
+        from turnwise.guard import forensics
+
+        return forensics.analyze_conversation_forensics
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
