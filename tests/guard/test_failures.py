@@ -2,13 +2,18 @@
 
 import asyncio
 import math
+import threading
 from time import monotonic
 
 import pytest
-from guard_rails import Contains, Hangs, Nonsense, Raises, Waits
+from guard_rails import Asks, Contains, Hangs, Nonsense, Raises, Waits
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard import Finding, Redaction
+from turnwise.guard import Cost, Finding, Redaction, Step
+from turnwise.guard.guardrails.drift import Drift
+from turnwise.guard.guardrails.harm import Harm
+from turnwise.guard.guardrails.prompt_injection import PromptInjection
+from turnwise.guard.step import WAITING_SECONDS
 from turnwise.guard.threads import TookTooLongError, Workers
 
 
@@ -91,6 +96,24 @@ def test_an_async_check_leaves_the_event_loop_free():
         return await check
 
     assert not asyncio.run(talk()).blocked
+
+
+def test_a_guardrail_that_waits_never_does_so_on_an_event_loop():
+    asks, unlimited = Asks(), Asks()
+    guard = GuardrailPipeline({"guardrails": [asks, {"use": unlimited, "name": "unlimited", "timeout": None}]})
+    assert [step.timeout for step in guard.steps] == [WAITING_SECONDS, None]
+    asyncio.run(guard.acheck_input("hello"))
+    assert threading.get_ident() not in {*asks.threads, *unlimited.threads}
+    assert not guard.check_input("hello").failures
+
+
+@pytest.mark.parametrize("guardrail", [Drift, Harm, PromptInjection])
+def test_guardrails_wait_where_their_observer_does(guardrail):
+    levels = {} if guardrail is Drift else {"warn_above": 0.5, "block_above": 0.9}
+    waiting = Step.of(guardrail(observer="scripted:0.1", **levels), "x")
+    assert (waiting.timeout, waiting.cost) == (WAITING_SECONDS, Cost.REMOTE)
+    local = Step.of(guardrail(), "x")
+    assert (local.timeout, local.cost) == (None, Cost.MODEL)
 
 
 def test_a_cancelled_check_is_not_clean():

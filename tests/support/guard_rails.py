@@ -55,6 +55,26 @@ class Told(Guardrail):
         return Finding(found=False)
 
 
+class Asks(Guardrail):
+    """Waits without a time limit of its own, and keeps the thread that it waited in."""
+
+    default_timeout: ClassVar[float | None] = None
+    cost: ClassVar[Cost] = Cost.MODEL
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+
+    @property
+    def waits(self) -> bool:
+        """It does."""
+        return True
+
+    def check(self, check: Check) -> Finding:
+        """Keep the thread."""
+        self.threads.append(threading.get_ident())
+        return Finding(found=False)
+
+
 class Raises(Guardrail):
     """Always fails."""
 

@@ -178,6 +178,14 @@ class Guardrail(ABC):
     default_on: ClassVar[On] = On.BOTH
     default_timeout: ClassVar[float | None] = 10.0
 
+    @property
+    def waits(self) -> bool:
+        """Whether a check may wait, as those with a time limit do; settings may make others wait as well.
+
+        Such a check never runs on an event loop, and has a time limit unless that is set to none.
+        """
+        return self.default_timeout is not None
+
     @abstractmethod
     def check(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""

@@ -21,6 +21,7 @@ from turnwise.observers import (
     ObserverInfo,
     Request,
     Scene,
+    Workers,
     build_observer,
 )
 from turnwise.principles import Principle, load_principle, principle_names
@@ -117,6 +118,11 @@ class Scorer:
     def context(self) -> str:
         """What the observer may see, such as ``"turn"``."""
         return str(self._context)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the observer waits for something outside this process, such as a language model."""
+        return self.info.workers is Workers.THREADS
 
     @property
     def principles(self) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ class GuardrailPipeline:
         self._limits = KeyLimits(self.config.rate_limits)
         steps = self.config.build()
         # Cheap ones first: the sort keeps the order of the file among those that cost alike.
-        self._steps = tuple(sorted(steps, key=lambda step: step.guardrail.cost))
+        self._steps = tuple(sorted(steps, key=lambda step: step.cost))
         self._by_side = {
             side: tuple(step for step in self._steps if step.looks_at(side))
             for side in (Side.PROMPT, Side.RESPONSE)

@@ -11,12 +11,15 @@ from typing import Any, TypeVar
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import Action, Check, Finding, Guardrail, On, OnError, milder
+from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On, OnError, milder
 from turnwise.guard.records import Detail, Path, Status
 from turnwise.guard.threads import Workers
 
 DEFAULT = "default"
 """Stands for the timeout that a guardrail has by itself."""
+
+WAITING_SECONDS = 30.0
+"""Timeout of a guardrail that waits and has none of its own."""
 
 _REASON = 500
 """Characters of an error's message that a detail keeps."""
@@ -100,7 +103,11 @@ class Step:
         if not isinstance(guardrail, Guardrail):
             raise GuardError(f"{name}: a guardrail is a subclass of Guardrail, not {type(guardrail).__name__}")
         strictest = _member(name, "action", Action, action or guardrail.default_action)
-        limit = guardrail.default_timeout if timeout == DEFAULT else timeout
+        limit = timeout
+        if timeout == DEFAULT:
+            limit = guardrail.default_timeout
+            if limit is None and guardrail.waits:
+                limit = WAITING_SECONDS
         if isinstance(limit, bool | str):
             raise _no_time(name, limit)
         return cls(
@@ -112,6 +119,12 @@ class Step:
             on_error=_member(name, "on_error", OnError, on_error or _ON_ERROR[strictest]),
             timeout=limit,
         )
+
+    @property
+    def cost(self) -> Cost:
+        """How dear it is: the cheaper ones run first."""
+        rail = self.guardrail
+        return Cost.REMOTE if rail.waits and rail.default_timeout is None else rail.cost
 
     def looks_at(self, side: Side) -> bool:
         """Return whether it looks at texts of that side."""
@@ -140,7 +153,7 @@ class Step:
                 finding = await asyncio.wait_for(acheck(check), self.timeout)
             elif self.timeout is not None:
                 finding = await self._workers.arun(self._call(check), self.timeout)
-            elif len(check.text) > _LONG_TEXT:
+            elif self.guardrail.waits or len(check.text) > _LONG_TEXT:
                 import asyncio
 
                 finding = await asyncio.to_thread(self.guardrail.check, check)

@@ -17,7 +17,6 @@ from turnwise.guard.drift_state import DriftData, Followed, Following, packed, s
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
 from turnwise.guard.observing import Scorer
 from turnwise.guard.session_ids import short_id
-from turnwise.observers.protocol import Workers
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, MemoryStateStore, SessionMemory, Sessions, Stance, preset
@@ -119,6 +118,11 @@ class Drift(Guardrail):
         )
         object.__setattr__(self, "_built", built)
 
+    @property
+    def waits(self) -> bool:
+        """Whether the observer asks a language model."""
+        return self._built.scorer.waits
+
     def forget_session(self, session_id: str) -> bool:
         """Forget a session, a terminated one as well, so that it may begin anew; return whether it was known."""
         return self._built.sessions is not None and self._built.sessions.forget(short_id(session_id))
@@ -176,7 +180,7 @@ class Drift(Guardrail):
         built = self._built
         scores = _kept(turn)
         try:
-            if scores is None and built.scorer.info.workers is Workers.PROCESSES:
+            if scores is None and not built.scorer.waits:
                 scores = dict(built.scorer.score(following.scores, turn, Side.PROMPT).scores)
             else:
                 # An observer that asks a language model is not paid for turns that nobody waits for.

@@ -45,6 +45,11 @@ class Harm(Guardrail):
         levels = levels_of("harm", self.observer, self.warn_above, self.block_above)
         object.__setattr__(self, "_levels", levels)
 
+    @property
+    def waits(self) -> bool:
+        """Whether the observer asks a language model."""
+        return self._scorer.waits
+
     def check(self, check: Check) -> Finding:
         """Return what F of the text says."""
         score = read_text(check, self._scorer).scores.get(PRINCIPLE)

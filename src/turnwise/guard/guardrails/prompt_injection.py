@@ -61,6 +61,11 @@ class PromptInjection(Guardrail):
         object.__setattr__(self, "_scorer", scorer)
         object.__setattr__(self, "_phrases", load_phrases(INJECTION_FILE) if self.phrases else None)
 
+    @property
+    def waits(self) -> bool:
+        """Whether the observer asks a language model."""
+        return self._scorer is not None and self._scorer.waits
+
     def check(self, check: Check) -> Finding:
         """Return what phrases and F of the text say, whichever is the graver."""
         open_ones = self._openly(check)
