@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -279,6 +280,15 @@ def test_a_budget_is_a_clean_stop(
     assert tally.failures == 0
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Let an interrupt raise, also where the tests run in the background of a shell, which ignores them there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_stores_what_is_under_way(
     filled: Store, judge: Callable[..., LlmObserver], client: ScriptedClient, principles: Principles
 ) -> None:

@@ -119,7 +119,7 @@ class Confusion:
 
         >>> low, high = Confusion(caught=8, missed=2, false_alarms=1, cleared=99).f1_interval
         >>> round(low, 4), round(high, 4)
-        (0.5609, 0.9885)
+        (0.5614, 0.969)
         """
         either = self.caught + self.missed + self.false_alarms
         if not either:
