@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Ordered
 from hashlib import sha256
 from os import PathLike
@@ -13,9 +13,11 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import GuardError
+from turnwise.guard.arguments import checkable, one_number
 from turnwise.guard.audit.events import AuditSink, audited
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config
+from turnwise.guard.course import Course, arun, run
 from turnwise.guard.guardrail import Check
 from turnwise.guard.limits import KeyLimits, Refusal
 from turnwise.guard.rate_limit_events import CONVERSATION, note_refusal
@@ -29,9 +31,6 @@ RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
-
-Run = Generator[tuple[Step, Check], Detail, PipelineResult]
-"""A check under way: yields what is to be run, takes what it said, and returns the result."""
 
 
 class GuardrailPipeline:
@@ -153,7 +152,7 @@ class GuardrailPipeline:
         Raises:
             GuardError: content that is None ("Content cannot be None") or no text.
         """
-        return _run(self._input(content, conversation, key, role, session_id, metadata))
+        return run(self._input(content, conversation, key, role, session_id, metadata))
 
     async def acheck_input(
         self,
@@ -166,7 +165,7 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
-        return await _arun(self._input(content, conversation, key, role, session_id, metadata))
+        return await arun(self._input(content, conversation, key, role, session_id, metadata))
 
     def check_output(
         self,
@@ -194,7 +193,7 @@ class GuardrailPipeline:
                 that differ.
             ConversationError: the turn does not exist, or has its response.
         """
-        return _run(self._output(content, conversation, turn_number, turn, session_id, metadata))
+        return run(self._output(content, conversation, turn_number, turn, session_id, metadata))
 
     async def acheck_output(
         self,
@@ -207,7 +206,7 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
-        return await _arun(self._output(content, conversation, turn_number, turn, session_id, metadata))
+        return await arun(self._output(content, conversation, turn_number, turn, session_id, metadata))
 
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message of an OpenAI list, with those before it as the conversation so far.
@@ -250,9 +249,9 @@ class GuardrailPipeline:
         role: str | None,
         session_id: str | None,
         metadata: Mapping[str, Any] | None,
-    ) -> Run:
+    ) -> Course:
         start = perf_counter()
-        content = _checkable(content)
+        content = checkable(content)
         chat = Conversation() if conversation is None else conversation
         refusal = self._limits.refuse(key, role, self._clock())
         turn = None if refusal else chat.try_add_prompt(content, metadata)
@@ -268,11 +267,11 @@ class GuardrailPipeline:
         turn: Turn | None,
         session_id: str | None,
         metadata: Mapping[str, Any] | None,
-    ) -> Run:
+    ) -> Course:
         start = perf_counter()
-        content = _checkable(content)
+        content = checkable(content)
         chat = Conversation() if conversation is None else conversation
-        answered = chat.answer(content, metadata, turn_number=_one_number(turn_number, turn, chat))
+        answered = chat.answer(content, metadata, turn_number=one_number(turn_number, turn, chat))
         return (yield from self._checked(content, Side.RESPONSE, chat, answered, session_id, start))
 
     def _checked(
@@ -283,7 +282,7 @@ class GuardrailPipeline:
         turn: Turn,
         session_id: str | None,
         start: float,
-    ) -> Run:
+    ) -> Course:
         check = Check(content, side, turn, conversation, self._session(session_id, conversation))
         details: list[Detail] = []
         blocker: str | None = None
@@ -381,57 +380,8 @@ class GuardrailPipeline:
             self._audit.write(audited(result, session_id, conversation, self.config.name, self._clock()))
 
 
-def _run(run: Run) -> PipelineResult:
-    try:
-        step, check = next(run)
-        while True:
-            step, check = run.send(step.run(check))
-    except StopIteration as end:
-        result: PipelineResult = end.value
-        return result
-    finally:
-        run.close()
-
-
-async def _arun(run: Run) -> PipelineResult:
-    try:
-        step, check = next(run)
-        while True:
-            step, check = run.send(await step.arun(check))
-    except StopIteration as end:
-        result: PipelineResult = end.value
-        return result
-    finally:
-        run.close()
-
-
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | None:
     """Return a stance; as the object that the turn keeps already where it is equal."""
     before = turn.metadata.get(GUARD_KEY)
     kept = before.input.stance if isinstance(before, TurnRecord) and isinstance(before.input, SideRecord) else None
     return kept if kept == stance else stance
-
-
-def _checkable(content: object) -> str:
-    """Return a text as it is; halves of surrogate pairs, which no file or model takes, become U+FFFD."""
-    if content is None:
-        raise GuardError("Content cannot be None")
-    if not isinstance(content, str):
-        raise GuardError(f"content is {type(content).__name__}, not text")
-    if content.isascii():
-        return content
-    try:
-        content.encode("utf-8")
-    except UnicodeEncodeError:
-        return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return content
-
-
-def _one_number(number: int | None, turn: Turn | None, conversation: Conversation) -> int | None:
-    if turn is None:
-        return number
-    if number is not None and number != turn.number:
-        raise GuardError(f"turn_number is {number}, but turn is number {turn.number}; give one of them")
-    if conversation.turn(turn.number) is not turn:
-        raise GuardError(f"turn {turn.number} is of another conversation; give a turn of this one")
-    return turn.number
