@@ -61,8 +61,8 @@ class Patience(NamedTuple):
     def at(self, turns: NDArray[Any] | int) -> Floats | float:
         """Return the fall at a turn, with a last axis of one for an array of turns.
 
-        >>> Patience(1.0, 5.0).at(4), Patience(1.0, 5.0).at(np.array([5, 50])).round(2).tolist()
-        (0.0, [[0.0], [2.3]])
+        >>> Patience(1.0, 5.0).at(4), Patience(1.0, 5.0).at(np.array([5, 50])).round(2).astype(str).tolist()
+        (0.0, [['0.0'], ['2.3']])
         """
         if isinstance(turns, int):
             return self.weight * math.log(max(turns / self.start, 1.0))
@@ -345,7 +345,7 @@ def _triples(rows: Floats) -> Floats:
     Args:
         rows: shape (rows, width), contiguous.
 
-    >>> _triples(np.arange(4, dtype=np.float32)[:, None]).tolist()
+    >>> _triples(np.arange(4, dtype=np.float32).reshape(4, 1)).tolist()
     [[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]
     """
     count, width = rows.shape
