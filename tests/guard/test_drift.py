@@ -1,14 +1,18 @@
 """Drift: the trajectory decides, a session recovers, and a conversation can be picked up anywhere."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import TurnwiseError
 from turnwise.guard.guardrails.drift import Drift
 from turnwise.observers import ObservationFailure
+from turnwise.observers.local.weights import PRINCIPLES
+from turnwise.observers.protocol import Workers
 from turnwise.observers.registry import OBSERVERS
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
@@ -96,6 +100,16 @@ def test_a_session_that_never_relents_is_terminated_and_stays_so_until_it_is_for
     assert drift.forget_session(talk.conversation_id)
     assert not drift.forget_session(talk.conversation_id)
     assert not guard.check_input("hello again", conversation=talk).blocked
+
+
+def test_a_turn_that_drift_was_skipped_at_still_counts_in_the_session():
+    config = {"observer": "scripted:0.1,0.9,0.1", "principles": ["reciprocity"], "timeout": None}
+    rails = [Contains(), {"drift": config}]
+    guard = GuardrailPipeline({"short_circuit": True, "guardrails": rails})
+    talk = Conversation.human_ai("u", "m")
+    said = [guard.check_input(text, conversation=talk) for text in ("hello", "bad", "hello again")]
+    assert said[1].details["drift"].status == "skipped"
+    assert said[2].stance.interactions == 3
 
 
 def test_stance_may_warn_before_it_blocks():
@@ -221,12 +235,29 @@ class Fails(ScriptedObserver):
         return Score(T=0.9, I=0.1, F=0.1)
 
 
+class FailsAtOnce(Fails):
+    """The same, but computing, so that earlier turns are scored when they are read."""
+
+    @property
+    def info(self):
+        """What is to be known of it."""
+        return replace(super().info, workers=Workers.PROCESSES)
+
+
 def test_an_observer_that_fails_is_a_failed_check_and_the_next_turn_goes_on(monkeypatch):
     monkeypatch.setitem(OBSERVERS._parts, "fails", Fails)
     guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "fails"}}]})
     _, results = talk_through(guard, 3)
     assert [result.details["drift"].status for result in results] == ["evaluated", "failed", "evaluated"]
     assert [result.blocked for result in results] == [False, True, False]
+
+
+def test_an_earlier_turn_that_can_not_be_scored_is_a_gap(monkeypatch):
+    monkeypatch.setitem(OBSERVERS._parts, "fails", FailsAtOnce)
+    guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "fails"}}]})
+    talk = Conversation.from_turns([("one", "fine"), ("two", "fine")])
+    result = guard.check_input("three", conversation=talk)
+    assert (result.failures, result.details["drift"].data["scores"].keys()) == ([], {*PRINCIPLES})
 
 
 def test_an_empty_prompt_has_nothing_to_judge():

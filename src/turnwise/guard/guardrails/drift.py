@@ -156,9 +156,12 @@ class Drift(Guardrail):
         number, conversation = check.turn.number, check.conversation
         if following.turns >= number - 1:
             return
+        sessions = self._built.sessions
+        # The session knows the turns of a conversation that was followed elsewhere; of one that is followed here,
+        # those that drift was skipped at are still to be told.
+        take = sessions is not None and (following.turns > 0 or sessions.stance(check.session_id) is None)
         if not following.turns and number - 1 > _CATCH_UP:
             following.turns = number - 1 - _CATCH_UP
-        known = self._built.sessions is not None and self._built.sessions.stance(check.session_id) is not None
         for before in range(following.turns + 1, number):
             turn = conversation.turn(before)
             if turn.metadata.get(GUARD_KEY) is None and turn.response is None:
@@ -167,7 +170,7 @@ class Drift(Guardrail):
                 if len(following.ahead) > _WAITING:
                     del following.ahead[min(following.ahead)]
             else:
-                self._recall(following, turn, check, take=not known)
+                self._recall(following, turn, check, take=take)
 
     def _tried(self, following: Following, turn: Turn, check: Check) -> Finding | Exception:
         try:
@@ -176,7 +179,10 @@ class Drift(Guardrail):
             return error
 
     def _recall(self, following: Following, turn: Turn, check: Check, *, take: bool) -> None:
-        """Take in a turn of which the check is long over, with the scores that were kept where there are any."""
+        """Take in a turn of which the check is over, with the scores that were kept where there are any.
+
+        One that can't be scored is a gap: its failure is none of the turn that is under check.
+        """
         built = self._built
         scores = _kept(turn)
         try:
@@ -185,6 +191,8 @@ class Drift(Guardrail):
             else:
                 # An observer that asks a language model is not paid for turns that nobody waits for.
                 built.scorer.skip(following.scores, turn)
+        except TurnwiseError:
+            scores = None
         finally:
             following.turns = turn.number
         told = TurnScores(turn.number, scores or {}, len(turn.prompt))
