@@ -23,15 +23,9 @@ def replay(
     file: Annotated[str, typer.Argument(help="File of conversations in any format that import reads.")],
     preset: Preset = None,
     config: ConfigFile = None,
-    format: Annotated[
-        str | None, typer.Option(help="Format of the file where it can't be told; see turnwise datasets.")
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns by their other name, such as messages=chat,id=uid.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label for conversations that bring none: attack or benign.")
-    ] = None,
+    format: options.Format = None,
+    columns: options.Columns = None,
+    label: options.DefaultLabel = None,
     limit: Annotated[int | None, typer.Option(min=1, help="The first so many conversations.")] = None,
     fail_on_findings: Findings = False,
     json: options.Json = False,

@@ -15,15 +15,9 @@ _SHOWN = 20
 def import_(
     file: Annotated[str, typer.Argument(help="File of conversations, or hf:org/name.", show_default=False)],
     store: options.Store = options.DEFAULT_STORE,
-    format: Annotated[
-        str | None, typer.Option(help="Format of the file where it can't be told; see turnwise datasets.")
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns by their other name, such as messages=chat,id=uid.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Label for conversations that bring none: attack or benign.")
-    ] = None,
+    format: options.Format = None,
+    columns: options.Columns = None,
+    label: options.DefaultLabel = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad line; store nothing after.")
     ] = False,

@@ -19,6 +19,15 @@ Sequences: TypeAlias = Annotated[
 Label: TypeAlias = Annotated[
     str | None, typer.Option(help="Only sequences with this label: attack, benign or unlabelled.")
 ]
+Format: TypeAlias = Annotated[
+    str | None, typer.Option(help="Format of the file where it can't be told; see turnwise datasets.")
+]
+Columns: TypeAlias = Annotated[
+    str | None, typer.Option(help="Columns by their other name, such as messages=chat,id=uid.")
+]
+DefaultLabel: TypeAlias = Annotated[
+    str | None, typer.Option(help="Label for conversations that bring none: attack or benign.")
+]
 Detectors: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

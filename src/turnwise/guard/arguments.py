@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError
+from turnwise.guard.encodable import encodable
 
 
 def checkable(content: object) -> str:
-    """Return a text as it is; halves of surrogate pairs, which no file or model takes, become U+FFFD.
+    """Return a text that can be checked; see `encodable`.
 
     Raises:
         GuardError: content that is None, or no text.
-
-    >>> checkable("a\\ud800b")
-    'a\ufffdb'
     """
     if content is None:
         raise GuardError("Content cannot be None")
     if not isinstance(content, str):
         raise GuardError(f"content is {type(content).__name__}, not text")
-    if content.isascii():
-        return content
-    try:
-        content.encode("utf-8")
-    except UnicodeEncodeError:
-        return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return content
+    return encodable(content)
 
 
 def one_number(number: int | None, turn: Turn | None, conversation: Conversation) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
+from turnwise.guard.encodable import encodable
 from turnwise.observers import (
     Context,
     ContextMode,
@@ -31,7 +31,6 @@ KEPT = 4
 """Turns whose beginning a state remembers, so that a response may arrive after later prompts."""
 
 _BUILDING = threading.Lock()
-_LONE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class Scorer:
         if self._context.mode is ContextMode.TURN:
             return
         with state.lock:
-            self._observer.observe(state.observed, turn, [])
+            self._observer.observe(state.observed, _readable(turn), [])
             state.latest = turn.number
 
     def score_after(self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = "") -> Reading:
@@ -197,7 +196,7 @@ class Scorer:
         """
         observed = self._observer.start(Scene(conversation_id), self._context)
         for one in earlier:
-            self._observer.observe(observed, one, ())
+            self._observer.observe(observed, _readable(one), ())
         return self._read(observed, turn, side, [Request(principle, side) for principle in self._principles])
 
     def operating_point(self, detector_name: str) -> float | None:
@@ -209,7 +208,7 @@ class Scorer:
 
     def _read(self, observed: Any, turn: Turn, side: Side, wanted: Sequence[Request]) -> Reading:
         try:
-            answers = self._observer.observe(observed, _encodable(turn), wanted)
+            answers = self._observer.observe(observed, _readable(turn), wanted)
         except ObserverError:
             raise
         except Exception as error:  # an observer may be foreign code
@@ -227,13 +226,12 @@ class Scorer:
         )
 
 
-def _encodable(turn: Turn) -> Turn:
+def _readable(turn: Turn) -> Turn:
     """Return a turn whose texts are Unicode: a lone surrogate must not keep a text from being read."""
-    texts = (turn.prompt, turn.response or "")
-    if not any(_LONE.search(text) for text in texts if not text.isascii()):
+    prompt, response = encodable(turn.prompt), None if turn.response is None else encodable(turn.response)
+    if prompt == turn.prompt and response == turn.response:
         return turn
-    prompt, response = (_LONE.sub("\ufffd", text) for text in texts)
-    return replace(turn, prompt=prompt, response=None if turn.response is None else response)
+    return replace(turn, prompt=prompt, response=response)
 
 
 def shared_observer(spec: str) -> Observer:
