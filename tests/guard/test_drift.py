@@ -54,6 +54,15 @@ def test_a_pattern_is_a_detector():
     assert [result.blocked for result in results] == [False, False, True]
 
 
+def test_a_tuned_detector_comes_from_its_file(tmp_path):
+    path = tmp_path / "cusum.yaml"
+    path.write_text("detector: cusum\ndrift: 0.2\nlimit: 0.5\n", encoding="utf-8")
+    guard = scripted(0.1, 0.4, 0.6, detector=str(path))
+    _, results = talk_through(guard, 3)
+    assert [result.blocked for result in results] == [False, False, True]
+    assert results[0].details["drift"].data["detector"] == "cusum:drift=0.2"
+
+
 def test_a_blocked_turn_does_not_block_later_ones():
     guard = scripted(0.1, 0.9, 0.1, 0.1, detector="cusum:drift=0.2,limit=0.5")
     talk, results = talk_through(guard, 4)

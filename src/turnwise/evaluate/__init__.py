@@ -1,6 +1,7 @@
 """Runs and verdicts: scoring the turns that a run lacks, and detectors over what it has."""
 
-from turnwise.evaluate.detect import Detection, calibrated, detect, read_detector, score_conversation
+from turnwise.detectors.files import calibrated, read_detector
+from turnwise.evaluate.detect import Detection, detect, score_conversation
 from turnwise.evaluate.missing import Aim, count_missing, works_of
 from turnwise.evaluate.outbox import Progress
 from turnwise.evaluate.run import Summary, evaluate

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass
-from pathlib import Path
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
-from turnwise.detectors import Detector, Verdict, build_detector, run_detector
-from turnwise.errors import DetectorError, TurnwiseError
+from turnwise.detectors import Verdict, run_detector
+from turnwise.detectors.files import calibrated
 from turnwise.evaluate.plan import plan
 from turnwise.evaluate.worker import Outcome, score_sequence
 from turnwise.observers import Context, Observation, Observer
@@ -34,46 +33,6 @@ class Detection:
     detector: str
     verdict: Verdict | None
     missing: int
-
-
-def read_detector(spec: str) -> Detector:
-    """Build a detector from its specification, or from a YAML file that holds one.
-
-    Args:
-        spec: such as ``"cusum:drift=0.05"``, or a path that ends in ``.yaml`` or ``.yml``; the file holds a
-        mapping with
-            ``detector`` and its parameters, as ``turnwise tune`` writes it.
-
-    Raises:
-        UnknownNameError: no such detector or parameter.
-        DetectorError: a specification, file or value that does not fit; of a file the message names it.
-    """
-    if not spec.endswith((".yaml", ".yml")):
-        return build_detector(spec)
-    import yaml
-
-    try:
-        content = yaml.safe_load(Path(spec).read_text(encoding="utf-8"))
-        return build_detector(content)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DetectorError(f"{spec}: the detector can't be read: {error}") from error
-    except TurnwiseError as error:
-        raise DetectorError(f"{spec}: {error}") from error
-
-
-def calibrated(spec: str, operating_points: Mapping[str, float]) -> Detector:
-    """Build a detector; one that is named without parameters takes the observer's operating point.
-
-    Args:
-        spec: specification of the detector, or a YAML file; see `read_detector`.
-        operating_points: calibrated threshold by detector.
-
-    Raises:
-        UnknownNameError: no such detector or parameter.
-        DetectorError: a specification or value that does not fit.
-    """
-    detector = read_detector(spec)
-    return detector.with_threshold(operating_points[spec]) if spec in operating_points else detector
 
 
 def detect(

@@ -199,9 +199,14 @@ class Scorer:
             self._observer.observe(observed, _readable(one), ())
         return self._read(observed, turn, side, [Request(principle, side) for principle in self._principles])
 
+    @property
+    def operating_points(self) -> Mapping[str, float]:
+        """The thresholds at which detectors were calibrated on the observer's scores, by name."""
+        return self.info.operating_points.get(self.context, {})
+
     def operating_point(self, detector_name: str) -> float | None:
         """Return the threshold at which a detector was calibrated on the observer's scores, or None."""
-        return self.info.operating_points.get(self.context, {}).get(detector_name)
+        return self.operating_points.get(detector_name)
 
     def _begin(self, state: ScorerState) -> Any:
         return self._observer.start(Scene(state.conversation_id), self._context)

@@ -11,7 +11,8 @@ from typing import ClassVar, Literal
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import GUARD_KEY
-from turnwise.detectors import Detector, build_detector, format_spec
+from turnwise.detectors import Detector, format_spec
+from turnwise.detectors.files import calibrated, read_detector
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.drift_state import DriftData, Followed, Following, packed, stored_scores
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
@@ -58,8 +59,8 @@ class Drift(Guardrail):
         observer: what scores turns, such as ``local`` or ``llm:openai/gpt-4.1-mini``.
         context: what it may see of the conversation: ``history``, ``window:k`` or ``turn``.
         principles: what turns are judged against; all that ship by default.
-        detector: a detector's specification, such as ``cusum:drift=0.5``, or a pattern as
-            ``pattern:slope(reciprocity.F) > 0.1``.
+        detector: a detector's specification, such as ``cusum:drift=0.5``, a pattern as
+            ``pattern:slope(reciprocity.F) > 0.1``, or a YAML file as ``turnwise tune`` writes it.
         block_at: score of the detector at which a turn is blocked. ``calibrated`` is the observer's operating
             point, where it publishes one, and else the threshold that the specification has.
         warn_share: share of the blocking score from which a turn is warned of, in (0, 1]; null for no warning.
@@ -91,12 +92,11 @@ class Drift(Guardrail):
 
     def __post_init__(self) -> None:
         scorer = Scorer(self.observer, self.context, self.principles)
-        detector = build_detector(self.detector)
-        point = scorer.operating_point(self.detector)
+        named = read_detector(self.detector)
         if isinstance(self.block_at, str):
-            detector = detector if point is None else detector.with_threshold(point)
+            detector = calibrated(self.detector, scorer.operating_points)
         else:
-            detector = detector.with_threshold(self.block_at)
+            detector = named.with_threshold(self.block_at)
         warn = None
         if self.warn_share is not None:
             if not 0.0 < self.warn_share <= 1.0:
@@ -111,7 +111,7 @@ class Drift(Guardrail):
         built = _Settings(
             scorer=scorer,
             detector=detector,
-            detector_name=format_spec(build_detector(self.detector)),
+            detector_name=format_spec(named),
             warn=warn,
             point=scorer.operating_point("any_turn"),
             sessions=sessions,
