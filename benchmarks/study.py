@@ -4,7 +4,7 @@
 
 Commands run as processes, as a user runs them: import, evaluate in both context modes, tune, calibrate, compare.
 `tune` searches inside the conversations that `compare` trains on, so that what it writes may be compared on the
-others. With --write, results.md and its figures are written to that folder. --limit takes the first conversations
+others. With --write, labels.md and its figures are written to that folder. --limit takes the first conversations
 of each file alone, to try the script.
 """
 
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="conversations of each file; 0 for all")
     parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate")
     parser.add_argument("--budget", type=int, default=100, help="trials of each search")
-    parser.add_argument("--write", type=Path, help="folder for results.md and its figures")
+    parser.add_argument("--write", type=Path, help="folder for labels.md and its figures")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -94,7 +94,7 @@ def main() -> None:
             print(line)
         if arguments.write is not None:
             write(arguments.write, report, found, steps, rows, cpu)
-            print(f"wrote {arguments.write / 'results.md'}")
+            print(f"wrote {arguments.write / 'labels.md'}")
     raise SystemExit(not all(holds for *_, holds in rows))
 
 
@@ -219,8 +219,8 @@ def write(
     rows: list[tuple[str, str, str, bool]],
     cpu: float,
 ) -> None:
-    """Write results.md and the figures that it shows."""
-    figures = target / "results"
+    """Write labels.md and the figures that it shows."""
+    figures = target / "labels"
     figures.mkdir(parents=True, exist_ok=True)
     for name in FIGURES:
         file = report / "figures" / f"{name}.svg"
@@ -232,7 +232,12 @@ def write(
         dict.fromkeys(f"{run['observer']} {run['observer_version']}" for run in found["data"]["runs"])
     )
     lines = [
-        "# Results",
+        "# By labels of whole conversations",
+        "",
+        "The second view. [results.md](results.md) is the first: what careful readers say turn by turn. A label "
+        "here says what the maker of a data set was after, and is given to a whole conversation: in a third of "
+        "Attack_600 readers find nothing to flag, while the manner of its generator gives it away. Where the two "
+        "differ, believe the readers; what follows shows how a study is made, not how well the observer sees.",
         "",
         "What `python benchmarks/study.py --data DATA --write docs` measured: the embedded observer on "
         "conversations by other people, none of which it was trained on. [study.md](study.md) says how such a "
@@ -275,12 +280,12 @@ def write(
         ),
         "## Figures",
         "",
-        *(f"![{name}](results/{name}.svg)\n" for name in FIGURES if (figures / f"{name}.svg").exists()),
+        *(f"![{name}](labels/{name}.svg)\n" for name in FIGURES if (figures / f"{name}.svg").exists()),
         f"Observer {observer}; turnwise {found['versions']['turnwise']}; conversations SHA-256 "
         f"`{found['data']['sha256']}`; seed {found['configuration']['seed']}.",
         "",
     ]
-    (target / "results.md").write_text("\n".join(lines), encoding="utf-8")
+    (target / "labels.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from turnwise.cli import main
+from turnwise.datasets import examples
+from turnwise.datasets.judged import example_judgements, join_judgements, read_judgements
 
 Cli = Callable[..., Any]
 
@@ -40,34 +42,68 @@ def demo(store: Path) -> Any:
     return json.loads(store.with_name("told.json").read_text(encoding="utf-8"))
 
 
-def test_the_demo_compares_both_arms_on_every_example(demo: Any) -> None:
-    labels = [conversation["label"] for conversation in demo["conversations"]]
-    assert labels.count("attack") >= 12
-    assert labels.count("benign") >= 12
-    for conversation in demo["conversations"]:
-        assert all(0 <= value <= 1 for value in conversation["F"])
-        for arm in ("single_turns", "trajectory"):
-            verdict = conversation[arm]
-            assert verdict["fired"] == (verdict["turn"] is not None)
-            assert verdict["turn"] is None or verdict["turn"] <= len(conversation["F"])
-    for arm in ("single_turns", "trajectory"):
+def arm(demo: Any, observer: str, context: str) -> Any:
+    return next(a for a in demo["arms"] if (a["observer"], a["context"]) == (observer, context))
+
+
+def test_the_demo_shows_a_recorded_reader_and_the_embedded_observer_both_ways(demo: Any) -> None:
+    assert [a["run"] for a in demo["arms"]] == ["reader-turn", "reader-history", "local-turn", "local-history"]
+    for shown in demo["arms"]:
+        labels = [conversation["label"] for conversation in shown["conversations"]]
+        assert min(labels.count("attack"), labels.count("benign")) >= 12
+        for conversation in shown["conversations"]:
+            assert all(0 <= value <= 1 for value in conversation["F"])
+            assert conversation["fired"] == (conversation["turn"] is not None)
+            assert conversation["turn"] is None or conversation["turn"] <= len(conversation["F"])
+            assert conversation["fired"] == any(value >= shown["threshold"] for value in conversation["F"])
         for label in ("attack", "benign"):
-            rate = demo["summary"][arm][label]
-            fired = sum(c[arm]["fired"] for c in demo["conversations"] if c["label"] == label)
+            rate = shown["summary"][label]
+            fired = sum(c["fired"] for c in shown["conversations"] if c["label"] == label)
             assert (rate["fired"], rate["of"]) == (fired, labels.count(label))
             assert rate["interval"][0] <= fired / labels.count(label) <= rate["interval"][1]
+
+
+def test_the_recorded_reader_sees_more_with_the_turns_so_far_and_flags_nothing_benign(demo: Any) -> None:
+    alone, so_far = (arm(demo, "reader", context)["summary"] for context in ("turn", "history"))
+    assert so_far["attack"]["fired"] > alone["attack"]["fired"]
+    assert so_far["benign"]["fired"] == 0
+    assert so_far["attack"]["fired"] > arm(demo, "local", "history")["summary"]["attack"]["fired"]
+
+
+def test_thresholds_come_from_other_conversations(demo: Any) -> None:
+    beside = json.loads(example_judgements("history").with_name("operating_points.json").read_text(encoding="utf-8"))
+    for context in ("turn", "history"):
+        assert arm(demo, "reader", context)["threshold"] == beside["points"][context]["any_turn"]
+    assert "arena_real_users" in beside["about"]
+
+
+@pytest.mark.parametrize("mode", ["history", "turn"])
+def test_every_turn_of_the_examples_was_read_by_two_readers(mode: str) -> None:
+    turns = sum(sequence.conversation.get_turn_count() for sequence in examples())
+    readings = []
+    for second in (False, True):
+        made = list(read_judgements(example_judgements(mode, second=second)))
+        joined = list(join_judgements(examples(), made))
+        assert sum(len(one.judgements) for one in joined) == turns
+        readings.append({one.reading for one in made})
+    assert not readings[0] & readings[1]
+
+
+def test_one_observer_can_be_asked_for(cli: Cli, tmp_path: Path) -> None:
+    asked = cli("demo", "--store", tmp_path / "one.db", "--observer", "scripted:0.5", "--json")
+    assert asked.code == 0
+    assert [a["run"] for a in asked.json["arms"]] == ["scripted:0.5-turn", "scripted:0.5-history"]
 
 
 def test_the_demo_ends_with_the_report_of_a_study(demo: Any, store: Path) -> None:
     assert Path(demo["report"]) == store.with_name("turnwise-demo-report") / "report.html"
     assert "Does looking over time help?" in Path(demo["report"]).read_text(encoding="utf-8")
     found = json.loads(Path(demo["report"]).with_name("results.json").read_text(encoding="utf-8"))
-    assert (found["reference"], found["chosen"]) == ("any_turn@demo-turn", "cusum@demo-history")
-    counts = next(row["counts"] for row in found["detectors"] if row["name"] == found["chosen"])
-    for label, name in (("attack", "caught"), ("benign", "false_alarms")):
-        assert counts[name] == demo["summary"]["trajectory"][label]["fired"]
-    # The embedded observer scored the turns again in another order.
-    assert found["checks"]["turns_reordered"]["attacks"]["of"] > 0
+    assert found["reference"] == "any_turn@reader-turn"
+    runs = {row["run"] for row in found["detectors"]}
+    assert runs == {"reader-turn", "reader-history"}
+    row = next(row for row in found["detectors"] if row["name"] == "any_turn@reader-history")
+    assert row["counts"]["caught"] == arm(demo, "reader", "history")["summary"]["attack"]["fired"]
 
 
 def test_without_the_extra_the_demo_runs_to_its_summary_and_says_what_adds_the_report(store: Path) -> None:
@@ -83,9 +119,9 @@ def test_without_the_extra_the_demo_runs_to_its_summary_and_says_what_adds_the_r
 
 
 def test_the_demo_keeps_a_store_that_the_other_commands_read(cli: Cli, store: Path) -> None:
-    shown = cli("show", "grooming-01", "--store", store, "--run", "demo-history")
+    shown = cli("show", "grooming-01", "--store", store, "--run", "reader-history")
     assert shown.code == 0
-    assert cli("detect", "--store", store, "--run", "demo-turn").code == 0
+    assert cli("detect", "--store", store, "--run", "local-turn").code == 0
 
 
 def test_the_demo_tells_a_person_what_to_do_next(cli: Cli, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +137,7 @@ def test_the_demo_tells_a_person_what_to_do_next(cli: Cli, store: Path, monkeypa
 
 
 def test_the_demo_refuses_a_store_of_another_observer(cli: Cli, evaluated: Path) -> None:
-    taken = cli("evaluate", "--store", evaluated, "--run", "demo-turn", "--observer", "scripted:0.5")
+    taken = cli("evaluate", "--store", evaluated, "--run", "reader-turn", "--observer", "scripted:0.5")
     assert taken.code == 0
     refused = cli("demo", "--store", evaluated)
     assert refused.code == 2

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from turnwise.conversation import Side, Turn
+from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Context, ContextMode, Observation, Observer, Request, Scene, build_observer
 from turnwise.observers.replay import ReplayObserver
@@ -135,3 +135,63 @@ def test_a_bad_line_is_named(
 def test_two_scores_for_one_thing_are_an_error(replay: Callable[..., Observer]) -> None:
     with pytest.raises(ObserverError, match="line 2: a second score for 'a', turn 1, p, prompt"):
         replay(LINE, {**LINE, "side": "prompt", "F": 0.7})
+
+
+def test_a_line_may_hold_all_principles_of_a_turn(replay: Callable[..., Observer]) -> None:
+    observer = replay({"sequence_id": "a", "turn": 1, "scores": {"p": [0.9, 0.2, 0.1], "q": [0, 0, 1]}})
+    assert ask(observer, "a", 1, (P, Side.PROMPT), (Q, Side.PROMPT)) == [
+        Observation("p", Side.PROMPT, Score(0.9, 0.2, 0.1)),
+        Observation("q", Side.PROMPT, Score(0.0, 0.0, 1.0)),
+    ]
+
+
+@pytest.mark.parametrize("seen", list(Seen))
+def test_a_score_holds_for_the_text_that_was_read(replay: Callable[..., Observer], seen: Seen) -> None:
+    turns = [Turn(1, "hi", "hello"), Turn(2, "and now?", "this")]
+    digest = SeenDigest().after(turns[0]).after(turns[1]).of(seen)
+    side = Side.RESPONSE if seen is Seen.BOTH else Side.PROMPT
+    line = {"sequence_id": "a", "turn": 2, "side": str(side), "scores": {"p": [0.9, 0.2, 0.1]}, "seen": str(seen)}
+    observer = replay({**line, "digest": digest})
+
+    def told(*texts: Turn) -> Any:
+        state = observer.start(Scene("a"), Context.parse("history"))
+        return [observer.observe(state, turn, [Request(P, side)]) for turn in texts][-1][0]
+
+    assert told(*turns) == Observation("p", side, Score(0.9, 0.2, 0.1))
+    last = told(turns[0], Turn(2, "and  now?", "this"))
+    assert (last.reason, last.principle, last.side) == ("text_changed", "p", side)
+    first = told(Turn(1, "hi!", "hello"), turns[1])
+    assert isinstance(first, Observation) == (seen is Seen.PROMPT)
+    reply = told(Turn(1, "hi", "hello!"), turns[1])
+    assert isinstance(reply, Observation) == (seen is not Seen.BOTH)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"scores": []}, "field 'scores' must be an object"),
+        ({"scores": {"p": [0.1, 0.2]}}, "scores of 'p' must be a list [T, I, F]"),
+        ({"scores": {"p": [0.1, 0.2, 1.5]}}, "F must be a finite number in [0, 1]"),
+        (
+            {"scores": {"p": [0.1, 0.2, 0.3]}, "seen": "all"},
+            "seen must be 'prompt' or 'prompts' or 'both', not 'all'",
+        ),
+        ({"scores": {"p": [0.1, 0.2, 0.3]}, "digest": 7}, "field 'digest' must be text"),
+    ],
+)
+def test_a_bad_line_of_several_scores_is_named(
+    replay: Callable[..., Observer], line: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ObserverError, match=r"line 1: .*") as caught:
+        replay({"sequence_id": "a", "turn": 1, **line})
+    assert said in str(caught.value)
+
+
+def test_thresholds_beside_the_file_are_operating_points(replay: Callable[..., Observer], tmp_path: Path) -> None:
+    assert replay(LINE).info.operating_points == {}
+    beside = tmp_path / "operating_points.json"
+    beside.write_text(json.dumps({"about": "x", "points": {"history": {"any_turn": 0.4}}}))
+    assert replay(LINE).info.operating_points == {"history": {"any_turn": 0.4}}
+    beside.write_text('{"points": {"history": {"any_turn": "high"}}}')
+    with pytest.raises(ObserverError, match="operating points must be"):
+        replay(LINE)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,49 +13,77 @@ import typer
 from turnwise.cli import options
 
 if TYPE_CHECKING:
+    from turnwise.conversation import Sequence as Chat
     from turnwise.evaluate import Detection
     from turnwise.observers import Observer
+    from turnwise.scoring import TurnScores
     from turnwise.store import Store
 
-SINGLE = ("demo-turn", "turn", "any_turn")
-"""Run, context and detector of the arm that looks at single turns."""
+READER, LOCAL = "reader", "local"
+WAYS = {"turn": "any_turn", "history": "any_turn"}
+"""Context modes that are compared, and the detector that decides on each."""
 
-TRAJECTORY = ("demo-history", "history", "cusum")
-"""Run, context and detector of the arm that looks at the trajectory."""
+_TEXT_SHOWN = 46
+"""Characters of a prompt in the conversation that is shown whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One observer in one context mode, with the verdicts of its detector.
+
+    Args:
+        observer: ``reader``, ``local`` or what was asked for.
+        context: the context mode.
+        run: the run that holds the scores.
+        found: the verdicts, a conversation each.
+        turns: the scores of every turn, by conversation.
+        threshold: at which the detector fires.
+    """
+
+    observer: str
+    context: str
+    run: str
+    found: Sequence[Detection]
+    turns: Mapping[str, Sequence[TurnScores]]
+    threshold: float
 
 
 def demo(
     store: Annotated[str, typer.Option(help="File that keeps the conversations and scores.")] = "turnwise-demo.db",
+    observer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Whose scores to show: reader (recorded), local (embedded), or another observer such as "
+            "llm:provider/model; may be given several times. By default reader and local."
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
-    """Evaluate the conversations that ship, compare single turns with trajectories, and write a report."""
+    """Show a conversation turn, and compare single turns with trajectories on the conversations that ship."""
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import EXTRA, FOR_A_REPORT, is_installed
     from turnwise.datasets import examples
     from turnwise.errors import UsageError
-    from turnwise.observers import build_observer
     from turnwise.store import Store
 
     began = time.perf_counter()
-    sequences = list(examples())
-    ids = [sequence.sequence_id for sequence in sequences]
-    observer = build_observer("local")
+    sequences = examples()
+    names = list(dict.fromkeys(observer or [READER, LOCAL]))
     with Store(store, create=True) as opened:
         try:
             opened.add_sequences(sequences)
-            single, temporal = (_arm(opened, observer, ids, *arm) for arm in (SINGLE, TRAJECTORY))
+            arms = [arm for name in names for arm in _arms(opened, name, sequences)]
         except UsageError as error:
             raise UsageError(
                 f"{store} holds a demo of another version ({error}); remove the file, or name another with --store"
             ) from error
-        graphs = _graphs(opened, ids)
         seconds = time.perf_counter() - began
         if not json:
-            _print(store, single, temporal, graphs, seconds)
+            _print(store, sequences, arms, seconds)
         able = is_installed(*FOR_A_REPORT)
-        report = _write_report(opened) if able else None
+        report = _write_report(opened, arms) if able else None
     if json:
-        print_json(_as_json(store, single, temporal, graphs, seconds, report))
+        print_json(_as_json(store, arms, seconds, report))
     told = (
         f"\nA study of these examples, with tables and figures: {report}"
         if report
@@ -66,107 +95,186 @@ def demo(
         typer.echo(told)
 
 
-def _write_report(store: Store) -> Path:
+def _arms(store: Store, name: str, sequences: Sequence[Chat]) -> list[Arm]:
+    """Score the examples with an observer in both context modes, and let the detectors decide."""
+    from turnwise.datasets.judged import example_judgements
+    from turnwise.evaluate import calibrated, detect, evaluate
+    from turnwise.observers import build_observer
+    from turnwise.principles import builtin_principles
+
+    ids = [sequence.sequence_id for sequence in sequences]
+    arms = []
+    for context, detector in WAYS.items():
+        scorer: Observer = build_observer(f"replay:{example_judgements(context)}" if name == READER else name)
+        run = f"{name}-{context}"
+        evaluate(store, run, scorer, principles=builtin_principles(), context=context, ids=ids)
+        arms.append(
+            Arm(
+                observer=name,
+                context=context,
+                run=run,
+                found=list(detect(store, run, [detector], ids=ids)),
+                turns={head.sequence_id: list(turns) for head, turns in store.trajectories(run, ids=ids)},
+                threshold=calibrated(detector, store.run(run).operating_points).threshold,
+            )
+        )
+    return arms
+
+
+def _write_report(store: Store, arms: Sequence[Arm]) -> Path:
     """Write the report of a study on the examples into a folder beside the store, and return its page."""
     from turnwise.cli.output import note
     from turnwise.cli.study import rescorer
     from turnwise.study.compare import Settings, compare
     from turnwise.study.report import write_report
 
-    runs, detector = (SINGLE[0], TRAJECTORY[0]), TRAJECTORY[2]
     note("writing the report of a study on these examples")
-    study = compare(store, Settings(runs=runs, detectors=(detector,), thresholds="given"), rescore=rescorer())
+    runs = tuple(arm.run for arm in arms if arm.observer == arms[0].observer)
+    settings = Settings(runs=runs, detectors=("cusum",), thresholds="given")
+    study = compare(store, settings, rescore=rescorer())
     place = Path(store.path)
     return write_report(study, place.with_name(f"{place.stem}-report"))[0]
 
 
-def _arm(
-    store: Store, observer: Observer, ids: Sequence[str], run: str, context: str, detector: str
-) -> list[Detection]:
-    from turnwise.evaluate import detect, evaluate
-    from turnwise.principles import builtin_principles
-
-    evaluate(store, run, observer, principles=builtin_principles(), context=context, ids=ids)
-    return list(detect(store, run, [detector], ids=ids))
-
-
-def _graphs(store: Store, ids: Sequence[str]) -> dict[str, list[float | None]]:
+def _as_json(store: str, arms: Sequence[Arm], seconds: float, report: Path | None) -> dict[str, Any]:
+    from turnwise.cli.detect import as_json, shares
     from turnwise.cli.trajectories import peak_f
-
-    run, _, _ = TRAJECTORY
-    return {head.sequence_id: list(map(peak_f, turns)) for head, turns in store.trajectories(run, ids=ids)}
-
-
-def _as_json(
-    store: str,
-    single: Sequence[Detection],
-    temporal: Sequence[Detection],
-    graphs: dict[str, list[float | None]],
-    seconds: float,
-    report: Path | None,
-) -> dict[str, Any]:
-    from turnwise.cli.detect import shares
-    from turnwise.cli.trajectories import verdict_as_json
 
     return {
         "store": store,
         "report": None if report is None else str(report),
-        "conversations": [
+        "arms": [
             {
-                "sequence_id": one.head.sequence_id,
-                "label": str(one.head.label),
-                "F": graphs[one.head.sequence_id],
-                "single_turns": verdict_as_json(one.verdict) if one.verdict else None,
-                "trajectory": verdict_as_json(other.verdict) if other.verdict else None,
+                "observer": arm.observer,
+                "context": arm.context,
+                "run": arm.run,
+                "threshold": arm.threshold,
+                "summary": {
+                    label: {"fired": rate.count, "of": rate.of, "interval": list(rate.interval)}
+                    for label, rate in shares(arm.found).items()
+                },
+                "conversations": [
+                    {**as_json(found), "F": list(map(peak_f, arm.turns[found.head.sequence_id]))}
+                    for found in arm.found
+                ],
             }
-            for one, other in zip(single, temporal, strict=True)
+            for arm in arms
         ],
-        "summary": {
-            name: {
-                label: {"fired": rate.count, "of": rate.of, "interval": list(rate.interval)}
-                for label, rate in shares(arm).items()
-            }
-            for name, arm in (("single_turns", single), ("trajectory", temporal))
-        },
         "seconds": seconds,
     }
 
 
-def _print(
-    store: str,
-    single: Sequence[Detection],
-    temporal: Sequence[Detection],
-    graphs: dict[str, list[float | None]],
-    seconds: float,
-) -> None:
+def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: float) -> None:
     from turnwise.cli.detect import shares
     from turnwise.cli.output import new_table, print_table, sparkline
+    from turnwise.cli.trajectories import peak_f
 
-    table = new_table("conversation", "label", "F over turns", "single turns", "trajectory")
-    for one, other in zip(single, temporal, strict=True):
-        graph = sparkline(graphs[one.head.sequence_id])
-        table.add_row(one.head.sequence_id, str(one.head.label), graph, _says(one), _says(other))
+    shown = _telling(arms)
+    if shown is not None:
+        _print_story(next(chat for chat in sequences if chat.sequence_id == shown), arms)
+    names = list(dict.fromkeys(arm.observer for arm in arms))
+    headings = [f"{name}: {way}" for name in names for way in ("alone", "so far")]
+    table = new_table("conversation", "label", "F so far", *headings, title="Every example")
+    graphs = next(arm.turns for arm in arms if arm.context == "history")
+    for position, found in enumerate(arms[0].found):
+        chat = found.head.sequence_id
+        table.add_row(
+            chat,
+            str(found.head.label),
+            sparkline(map(peak_f, graphs[chat])),
+            *(_says(a.found[position]) for a in arms),
+        )
     print_table(table)
-    summary = new_table("looking at", "attacks caught", "benign flagged", title="With 95 % intervals")
-    for name, (_, context, detector), arm in (
-        ("single turns", SINGLE, single),
-        ("the trajectory", TRAJECTORY, temporal),
-    ):
-        rates = shares(arm)
-        summary.add_row(f"{name} ({detector}, context {context})", str(rates["attack"]), str(rates["benign"]))
+    summary = new_table("scores of", "attacks caught", "benign flagged", title="With 95 % intervals")
+    for arm in arms:
+        rates = shares(arm.found)
+        way = "each turn alone" if arm.context == "turn" else "turns so far"
+        summary.add_row(f"{arm.observer}, {way}", str(rates["attack"]), str(rates["benign"]))
     print_table(summary)
-    typer.echo(
-        "The graph is the highest F over the principles, turn by turn; then the turn at which each way of\n"
-        "looking fires, and whether that is right (✓) or wrong (✗) by the label.\n\n"
-        f"{len(single)} conversations in {seconds:.1f} s, observer local. Both thresholds were set for at\n"
-        "most 1 % of benign conversations of services left out of its training. These examples are few, our own,\n"
-        "most of them pairs that differ in intent alone, which the observer hardly tells apart: they show how\n"
-        "turnwise works, not how well. docs/model-card.md has figures on other people's data.\n"
-        f"\nEverything is in {store}. Next:\n"
-        f"  turnwise show {temporal[0].head.sequence_id} --store {store} --run {TRAJECTORY[0]}\n"
-        f"  turnwise detect --store {store} --run {TRAJECTORY[0]} --detector trust_ema --detector slope\n"
-        "  turnwise import YOUR_FILE.jsonl --store work.db && turnwise evaluate --store work.db"
-    )
+    told = [
+        "F so far: highest F over the principles, turn by turn, by the first of these observers. Then the turn at",
+        "which each way of looking fires, and whether that is right (✓) or wrong (✗) by the label.",
+        "",
+    ]
+    if READER in names:
+        told += [
+            "reader: a large language model that read these conversations blind, turn by turn, before they",
+            "shipped; its scores are replayed, nothing is called. Its thresholds flag at most 1 % of ordinary",
+            "chats of other people, read in the same way.",
+        ]
+    if LOCAL in names:
+        told += [
+            "local: the embedded observer, run here and now, without a key. It misses most of what people write",
+            "by hand (docs/results.md). With a model of your own: turnwise demo --observer llm:PROVIDER/MODEL",
+        ]
+    run = arms[-1].run
+    told += [
+        "",
+        f"{len(arms[0].found)} conversations in {seconds:.1f} s. They are few and our own: they show how turnwise",
+        "works, not how well. docs/results.md has figures on other people's data.",
+        "",
+        f"Everything is in {store}. Next:",
+        f"  turnwise show {shown or arms[0].found[0].head.sequence_id} --store {store} --run {run}",
+        f"  turnwise detect --store {store} --run {run} --detector trust_ema --detector slope",
+        "  turnwise import YOUR_FILE.jsonl --store work.db && turnwise evaluate --store work.db",
+    ]
+    typer.echo("\n".join(told))
+
+
+def _telling(arms: Sequence[Arm]) -> str | None:
+    """Return the attack that its history alone gives away, most clearly by the first observer, or None."""
+    alone, so_far = arms[0], arms[1]
+    gaps = {}
+    for one, other in zip(alone.found, so_far.found, strict=True):
+        if one.head.label != "attack" or not one.verdict or not other.verdict or other.verdict.turn is None:
+            continue
+        if not one.verdict.fired:
+            gaps[one.head.sequence_id] = other.verdict.score - one.verdict.score
+    return max(gaps, key=lambda name: gaps[name], default=None)
+
+
+def _print_story(chat: Chat, arms: Sequence[Arm]) -> None:
+    """Print a conversation turn by turn, with the scores of every arm, and say what turned."""
+    from turnwise.cli.output import new_table, print_table
+    from turnwise.cli.trajectories import peak_f
+
+    name = chat.sequence_id
+    headings = [f"{arm.observer}: {'alone' if arm.context == 'turn' else 'so far'}" for arm in arms]
+    verdicts = [next(found.verdict for found in arm.found if found.head.sequence_id == name) for arm in arms]
+    table = new_table("turn", "the user says", *headings, numeric=("turn", *headings), title=f"How {name} turns")
+    for place, turn in enumerate(chat.conversation):
+        text = " ".join(turn.prompt.split())
+        cells = []
+        for arm, verdict in zip(arms, verdicts, strict=True):
+            value = peak_f(arm.turns[name][place])
+            fires = verdict is not None and verdict.turn == turn.number
+            cells.append("–" if value is None else f"{'►' if fires else ' '}{value:.2f}")
+        table.add_row(
+            str(turn.number), text if len(text) <= _TEXT_SHOWN else f"{text[: _TEXT_SHOWN - 1]}…", *cells
+        )
+    print_table(table)
+    alone, so_far, *others = arms
+    at = verdicts[1].turn if verdicts[1] else None
+    if at is None:
+        return
+    scores = so_far.turns[name][at - 1].scores
+    principle = max(scores, key=lambda key: scores[key].F)
+    highest = max(filter(None, map(peak_f, alone.turns[name])), default=0.0)
+    broken = principle.replace("_", " ")
+    told = [
+        f"Turn {at} breaks {broken}: F {scores[principle].F:.2f} with the turns so far in view,",
+        f"{peak_f(alone.turns[name][at - 1]) or 0.0:.2f} for that message alone. No message by itself passes "
+        f"{highest:.2f}: what came before gives it away.",
+    ]
+    for arm, verdict in zip(others, verdicts[2:], strict=True):
+        if arm.context == "history":
+            at_turn = "stays quiet" if verdict is None or verdict.turn is None else f"fires at turn {verdict.turn}"
+            value = peak_f(arm.turns[name][at - 1])
+            said = "no score" if value is None else f"{value:.2f}"
+            told.append(
+                f"Observer {arm.observer} gives turn {at} {said} and {at_turn} (threshold {arm.threshold:.2f})."
+            )
+    typer.echo("\n".join(told) + "\n")
 
 
 def _says(found: Detection) -> str:

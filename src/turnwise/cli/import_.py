@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,23 +23,51 @@ def import_(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad line; store nothing after.")
     ] = False,
+    judged: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of judgements, such as corpus/judged: import only conversations that were judged, and "
+            "record their scores as runs judged-history, judged-turn and the like."
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Read conversations into the store. Bad lines are skipped and listed; good ones are kept."""
     from turnwise.cli.arguments import read_label
     from turnwise.cli.output import note, print_json
-    from turnwise.datasets import LoadOptions, open_dataset
+    from turnwise.conversation import Sequence
+    from turnwise.datasets import BadRecord, LoadOptions, open_dataset
+    from turnwise.errors import DatasetError
+    from turnwise.evaluate import judged_ids, record_judgements
     from turnwise.store import Store, import_sequences
 
     settings = LoadOptions.parse(columns, read_label(label))
     records = open_dataset(file, format=format, options=settings)
+    wanted = None if judged is None else judged_ids(judged)
+    taken: list[str] = []
+
+    def chosen() -> Iterator[Sequence | BadRecord]:
+        for record in records:
+            if wanted is None or isinstance(record, BadRecord) or record.sequence_id in wanted:
+                if wanted is not None and isinstance(record, Sequence):
+                    taken.append(record.sequence_id)
+                yield record
+
     with Store(store, create=True) as opened:
-        result = import_sequences(opened, records, where=file, strict=strict)
+        result = import_sequences(opened, chosen(), where=file, strict=strict)
+        if judged is not None and not taken:
+            raise DatasetError(f"none of the conversations of {file} was judged in {judged}")
+        runs = [] if judged is None else record_judgements(opened, judged, taken)
     if json:
         errors = [{"line": error.line, "reason": error.reason} for error in result.errors]
-        print_json({"imported": result.imported, "skipped": result.skipped, "errors": errors})
+        made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
+        judgements = {} if judged is None else {"judgements": made}
+        print_json({"imported": result.imported, "skipped": result.skipped, "errors": errors, **judgements})
     else:
         typer.echo(f"imported {result.imported}, skipped {result.skipped} that were there, into {store}")
+        for run in runs:
+            void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
+            typer.echo(f"run {run.run}: {run.evaluations} recorded scores{void}")
         for error in result.errors[:_SHOWN]:
             note(f"{file}, line {error.line}: {error.reason}")
         if len(result.errors) > _SHOWN:

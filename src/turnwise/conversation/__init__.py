@@ -2,6 +2,7 @@
 
 from turnwise.conversation.conversation import Conversation, ParticipantType
 from turnwise.conversation.detect import from_any
+from turnwise.conversation.digest import Seen, SeenDigest
 from turnwise.conversation.messages import from_messages, to_messages
 from turnwise.conversation.sequence import Label, Sequence
 from turnwise.conversation.sharegpt import from_sharegpt, to_sharegpt
@@ -11,6 +12,8 @@ __all__ = [
     "Conversation",
     "Label",
     "ParticipantType",
+    "Seen",
+    "SeenDigest",
     "Sequence",
     "Side",
     "Turn",

@@ -1,4 +1,4 @@
-"""Twins: pairs of conversations that begin alike, of which one turns; with scores for every user turn."""
+"""Pairs of conversations that differ in intent alone: one is an attack, the other goes on in good faith."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REPLIES = ("complied", "partial", "limits", "refuses")
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """One half of a pair with its annotation.
+    """One half of a pair, with its annotation where the writer gave one.
 
     Args:
-        sequence: the conversation, with its tactic, area, speakers, register and language as metadata.
-        scores: the annotated score of every user turn, in turn order, by principle.
+        sequence: the conversation, with what is known of it (tactic, area, register, language) as metadata.
+        scores: the annotated score of every user turn, in turn order, by principle; empty without annotation.
         turned_at: first turn at which a careful reader is more suspicious than not; None in a benign half.
         harm_at: first turn whose compliance would do harm; None in a benign half.
         replies: what each reply does with the request of its turn; None where there is no reply.
@@ -41,13 +41,13 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two conversations that share their first turns word for word.
+    """Two conversations on the same thing, which may share their first turns word for word.
 
     Args:
         name: name of the pair.
         split: ``train``, ``dev``, ``test``, ``held_out_tactic`` or ``held_out_area``; None where the corpus has
             no splits.
-        shared: how many turns both halves begin with.
+        shared: how many turns both halves begin with; 0 where they share none.
         attack: the half that turns.
         benign: the half that goes on in good faith.
     """
@@ -60,10 +60,11 @@ class Pair:
 
 
 def load_twins(folder: str | Path, split: str | None = None) -> Iterator[Pair]:
-    """Yield the pairs of a twins corpus, in the order of its files.
+    """Yield the pairs of a corpus, in the order of its files.
 
     Args:
-        folder: the folder with the JSONL files, such as ``corpus/twins``; ``splits.json`` lies beside it.
+        folder: the folder with the JSONL files, ``corpus/twins`` or ``corpus/human``; ``splits.json`` lies
+            beside it.
         split: only the pairs of this split.
 
     Raises:
@@ -105,18 +106,19 @@ def _by_pair(file: Path) -> Iterable[tuple[str, dict[Label, Twin]]]:
 def _twin(sequence: Sequence) -> Twin:
     notes = sequence.metadata
     turns = sequence.conversation.get_turn_count()
-    scores = {principle: tuple(map(Score.from_dict, series)) for principle, series in notes["scores"].items()}
-    replies = tuple(notes["replies"])
+    given = notes.get("scores", {})
+    scores = {principle: tuple(map(Score.from_dict, series)) for principle, series in given.items()}
+    replies = tuple(notes.get("replies", [None] * turns))
     if any(len(series) != turns for series in scores.values()) or len(replies) != turns:
         raise TypeError(f"{turns} turns need as many scores for every principle, and as many replies")
-    return Twin(sequence, scores, notes["turned_at"], notes["harm_at"], replies)
+    return Twin(sequence, scores, notes.get("turned_at"), notes.get("harm_at"), replies)
 
 
 def _pair(file: Path, name: str, split: str | None, halves: dict[Label, Twin]) -> Pair:
     if set(halves) != {Label.ATTACK, Label.BENIGN}:
         raise DatasetError(f"{file}: pair {name!r} needs an attack and a benign half, it has {', '.join(halves)}")
     attack, benign = halves[Label.ATTACK], halves[Label.BENIGN]
-    shared: int = attack.sequence.metadata["shared_turns"]
+    shared: int = attack.sequence.metadata.get("shared_turns", 0)
     for number in range(1, shared + 1):
         one, other = (half.sequence.conversation.turn(number) for half in (attack, benign))
         if (one.prompt, one.response) != (other.prompt, other.response):

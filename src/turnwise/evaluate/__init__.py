@@ -2,6 +2,7 @@
 
 from turnwise.detectors.files import calibrated, read_detector
 from turnwise.evaluate.detect import Detection, detect, score_conversation
+from turnwise.evaluate.judged import judged_ids, record_judgements
 from turnwise.evaluate.missing import Aim, count_missing, works_of
 from turnwise.evaluate.outbox import Progress
 from turnwise.evaluate.run import Summary, evaluate
@@ -15,7 +16,9 @@ __all__ = [
     "count_missing",
     "detect",
     "evaluate",
+    "judged_ids",
     "read_detector",
+    "record_judgements",
     "score_conversation",
     "works_of",
 ]

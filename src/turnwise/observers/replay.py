@@ -1,35 +1,61 @@
-"""Recorded scores as an observer: people's annotations, another tool's output, an earlier study."""
+"""Recorded scores as an observer: judgements by careful readers, another tool's output, an earlier study."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from turnwise.conversation import Side, Turn
+from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.protocol import Observation, ObservationFailure, ObserverInfo, Request, Scene
 from turnwise.scoring import Score
 
+OPERATING_POINTS = "operating_points.json"
+"""Beside a file of scores: ``{"points": {context: {detector: threshold}}}``."""
+
 _Key = tuple[str, int, str, Side]
+_Word = TypeVar("_Word", bound=StrEnum)
 _NEEDS = (
-    'a JSONL file of {"sequence_id", "turn", "principle", "T", "I", "F"}, with optional "side" and "reasoning"'
+    'a JSONL file of {"sequence_id", "turn", "principle", "T", "I", "F"}, with optional "side" and "reasoning", '
+    'or of {"sequence_id", "turn", "side", "scores": {principle: [T, I, F]}, "seen", "digest"}'
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """A recorded score, and what it was read from where the file says so."""
+
+    observation: Observation
+    seen: Seen
+    digest: str | None
+
+
+@dataclass(slots=True)
+class _State:
+    """Where a conversation stands: its id, and the digest of its turns so far."""
+
+    sequence_id: str
+    digest: SeenDigest
 
 
 class ReplayObserver:
     """Gives the scores that a file holds, and nothing where it holds none.
 
     A missing line is a gap, not a failure. The whole file is read and checked before the first score is given.
+    Where a file ``operating_points.json`` lies beside it, its thresholds are the observer's operating points.
 
     Args:
-        argument: path of a JSONL file, a score a line: ``sequence_id`` (text), ``turn`` (from 1),
-            ``principle`` (text), ``T``, ``I`` and ``F`` in [0, 1], and where wanted ``side`` (``prompt``, the
-            default, or ``response``) and ``reasoning`` (text).
+        argument: path of a JSONL file. A line is a score: ``sequence_id`` (text), ``turn`` (from 1), ``principle``
+            (text), ``T``, ``I`` and ``F`` in [0, 1], and where wanted ``side`` (``prompt``, the default, or
+            ``response``) and ``reasoning`` (text). Or a line has ``scores``, by principle ``[T, I, F]``. With
+            ``seen`` (`turnwise.conversation.Seen`) and ``digest`` the score holds for the very text that was
+            read: where the text has changed, the turn fails with the reason ``text_changed``.
 
     Raises:
         ObserverError: no path, no such file, or a line that is not such a score; the message names it.
@@ -45,6 +71,7 @@ class ReplayObserver:
             raise ObserverError(f"can't read recorded scores from {path}: {error.strerror}") from error
         self._scores = _read(path, content)
         self._sha256 = hashlib.sha256(content).hexdigest()
+        self._points = _read_points(path.with_name(OPERATING_POINTS))
         self.parameters: Mapping[str, object] = {"scores_sha256": self._sha256}
 
     @classmethod
@@ -62,53 +89,105 @@ class ReplayObserver:
     def info(self) -> ObserverInfo:
         """What a person should know of it; the version carries the hash of the file."""
         known = self.describe()
-        return replace(known, version=f"{known.version}+{self._sha256[:12]}")
+        version = f"{known.version}+{self._sha256[:12]}"
+        return replace(known, version=version, operating_points=self._points)
 
-    def start(self, scene: Scene, context: Context) -> str:
-        """Return the id of the sequence: all that is to be remembered. Recorded scores fit any context mode."""
-        return scene.sequence_id
+    def start(self, scene: Scene, context: Context) -> _State:
+        """Return the state of a conversation before its first turn. Recorded scores fit any context mode."""
+        return _State(scene.sequence_id, SeenDigest())
 
     def observe(
-        self, state: str, turn: Turn, wanted: Collection[Request]
+        self, state: _State, turn: Turn, wanted: Collection[Request]
     ) -> Sequence[Observation | ObservationFailure]:
         """Give the recorded scores of this turn."""
-        keys = ((state, turn.number, request.principle.name, request.side) for request in wanted)
-        return [self._scores[key] for key in keys if key in self._scores]
+        state.digest = state.digest.after(turn)
+        keys = ((state.sequence_id, turn.number, request.principle.name, request.side) for request in wanted)
+        return [_given(self._scores[key], state.digest) for key in keys if key in self._scores]
 
 
-def _read(path: Path, content: bytes) -> dict[_Key, Observation]:
-    scores: dict[_Key, Observation] = {}
+def _given(recorded: _Recorded, digest: SeenDigest) -> Observation | ObservationFailure:
+    if recorded.digest in (None, digest.of(recorded.seen)):
+        return recorded.observation
+    return ObservationFailure(
+        recorded.observation.principle,
+        recorded.observation.side,
+        reason="text_changed",
+        message="the text is another than the one that was read when this score was recorded",
+    )
+
+
+def _read(path: Path, content: bytes) -> dict[_Key, _Recorded]:
+    scores: dict[_Key, _Recorded] = {}
     for number, line in enumerate(content.splitlines(), start=1):
         if not line.strip():
             continue
         try:
-            key, observation = _parse(json.loads(line))
+            found = list(_parse(json.loads(line)))
         except (ValueError, RecursionError) as error:  # bad JSON or a bad score is a ValueError, as a rule
             raise ObserverError(f"{path}, line {number}: {error}") from error
-        if key in scores:
-            sequence_id, turn, principle, side = key
-            raise ObserverError(
-                f"{path}, line {number}: a second score for {sequence_id!r}, turn {turn}, {principle}, {side}"
-            )
-        scores[key] = observation
+        for key, recorded in found:
+            if key in scores:
+                sequence_id, turn, principle, side = key
+                raise ObserverError(
+                    f"{path}, line {number}: a second score for {sequence_id!r}, turn {turn}, {principle}, {side}"
+                )
+            scores[key] = recorded
     return scores
 
 
-def _parse(record: Any) -> tuple[_Key, Observation]:
+def _read_points(path: Path) -> Mapping[str, Mapping[str, float]]:
+    if not path.is_file():
+        return {}
+    try:
+        points = json.loads(path.read_bytes())["points"]
+        return {
+            str(context): {str(name): float(value) for name, value in detectors.items()}
+            for context, detectors in points.items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        shape = '{"points": {context: {detector: threshold}}}'
+        raise ObserverError(f"{path}: operating points must be {shape}, not so here: {error!r}") from error
+
+
+def _parse(record: Any) -> Iterator[tuple[_Key, _Recorded]]:
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    for name, kind in (("sequence_id", str), ("turn", int), ("principle", str)):
+    several = "scores" in record
+    needed: list[tuple[str, type, str]] = [("sequence_id", str, "text"), ("turn", int, "a whole number")]
+    needed.append(("scores", dict, "an object") if several else ("principle", str, "text"))
+    for name, kind, said in needed:
         if name not in record:
             raise ValueError(f"field {name!r} is missing")
         if not isinstance(record[name], kind) or isinstance(record[name], bool):
-            raise ValueError(f"field {name!r} must be {'text' if kind is str else 'a whole number'}")
+            raise ValueError(f"field {name!r} must be {said}")
     if record["turn"] < 1:
         raise ValueError(f"turns are numbered from 1, not {record['turn']}")
-    side = record.get("side", "prompt")
-    if side not in tuple(Side):
-        raise ValueError(f"side must be 'prompt' or 'response', not {side!r}")
-    reasoning = record.get("reasoning")
-    if reasoning is not None and not isinstance(reasoning, str):
-        raise ValueError("field 'reasoning' must be text")
-    observation = Observation(record["principle"], Side(side), Score.from_dict(record), reasoning=reasoning)
-    return (record["sequence_id"], record["turn"], record["principle"], Side(side)), observation
+    side = _choice(record, "side", Side.PROMPT)
+    seen = _choice(record, "seen", Seen.PROMPTS)
+    for name in ("reasoning", "digest"):
+        if record.get(name) is not None and not isinstance(record[name], str):
+            raise ValueError(f"field {name!r} must be text")
+    scores = (
+        {name: _triple(name, triple) for name, triple in record["scores"].items()}
+        if several
+        else {record["principle"]: Score.from_dict(record)}
+    )
+    for principle, score in scores.items():
+        observation = Observation(principle, side, score, reasoning=record.get("reasoning"))
+        key = (record["sequence_id"], record["turn"], principle, side)
+        yield key, _Recorded(observation, seen, record.get("digest"))
+
+
+def _choice(record: Mapping[str, Any], name: str, default: _Word) -> _Word:
+    """Return a field that takes one of a few words."""
+    kind = type(default)
+    given = record.get(name, default)
+    if given not in tuple(kind):
+        raise ValueError(f"{name} must be {' or '.join(map(repr, map(str, kind)))}, not {given!r}")
+    return kind(given)
+
+
+def _triple(principle: str, given: object) -> Score:
+    if not isinstance(given, list) or len(given) != 3:
+        raise ValueError(f"scores of {principle!r} must be a list [T, I, F]")
+    return Score(*given)

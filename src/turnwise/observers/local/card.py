@@ -53,7 +53,11 @@ single turn can't show, `turn` learns as an average.
   foretell its own errors on held-out turns, the others are set. Neither T nor F is part of it. Its scale is a
   convention: the median held-out turn has 0.2. The annotated I of the twins only checks it.
 
-It is an early version. Take it for a cheap signal over many turns, not for a judge.
+It is an early version. Take it for a cheap signal over many turns, not for a judge. Most figures of this page
+rest on labels of whole conversations, which teach style: against careful readers who score single turns it is near
+chance on what people write. [results.md](results.md) has those figures. What is said here of pairs (twins) was
+measured on texts whose attack halves were shorter in 70 % of the pairs; results.md ranks the mended ones, from
+the split to `harm_at`, balanced by length, beside what length and words alone would do.
 
 ## Intended use
 

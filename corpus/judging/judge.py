@@ -1,0 +1,394 @@
+"""Have turns judged blind: what to read is dealt out, shown round by round, and scored.
+
+    python corpus/judging/judge.py deal history --work W --name h FILE... [--ids IDS] [--skip JUDGED] [--twice 0.1]
+    python corpus/judging/judge.py next h-01 --work W          # what a reader runs first
+    python corpus/judging/judge.py score h-01 --work W < scores  # and then after each round
+    python corpus/judging/judge.py status --work W
+    python corpus/judging/judge.py inspect --work W
+    python corpus/judging/judge.py collect --work W --out corpus/judged --reader NAME --kind KIND
+
+README.md beside this file is the protocol. Nothing here makes a score: it shows texts and checks what comes back.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import random
+import statistics
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from turnwise.conversation import Seen, Side
+from turnwise.conversation import Sequence as Chat
+from turnwise.datasets import BadRecord, open_dataset
+from turnwise.datasets.judged import MODES, SECOND, Judgement, digests, read_judgements
+from turnwise.scoring import Score
+
+PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
+GUIDELINE = Path(__file__).parents[1] / "GUIDELINE.md"
+GUIDELINE_VERSION = 2
+A_ROUND = 40
+"""Conversations of which a reader sees the next turn at a time."""
+
+HEAD, TAIL = 900, 450
+"""Characters shown of a longer text."""
+
+
+@dataclass
+class Item:
+    """One turn to be scored, with what the reader may not see: where it comes from."""
+
+    sequence_id: str
+    turn: int
+    digest: str
+    text: str
+    scores: list[int] | None = None
+
+
+@dataclass
+class Batch:
+    """The work of one reader: rounds of items, in the order in which they are shown."""
+
+    name: str
+    mode: str
+    second: bool
+    rounds: list[list[tuple[str, Item]]] = field(default_factory=list)
+    began: str | None = None
+    ended: str | None = None
+
+    @property
+    def current(self) -> int | None:
+        """Index of the first round that is not scored, or None."""
+        return next((n for n, items in enumerate(self.rounds) if any(i.scores is None for _, i in items)), None)
+
+    @property
+    def items(self) -> list[Item]:
+        """All items."""
+        return [item for items in self.rounds for _, item in items]
+
+    def save(self, work: Path) -> None:
+        """Write the batch to its file."""
+        with gzip.open(work / f"{self.name}.json.gz", "wt", encoding="utf-8") as out:
+            json.dump(asdict(self), out, ensure_ascii=False)
+
+    @classmethod
+    def load(cls, work: Path, name: str) -> Batch:
+        """Read a batch back."""
+        path = work / f"{name}.json.gz"
+        if not path.exists():
+            raise SystemExit(f"there is no batch {name!r} in {work}; `status` lists those that there are")
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            record = json.load(file)
+        record["rounds"] = [[(label, Item(**item)) for label, item in items] for items in record["rounds"]]
+        return cls(**record)
+
+
+def main() -> None:
+    """Run one of the commands."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    deal_ = commands.add_parser("deal", help="make batches of what is to be read")
+    deal_.add_argument("mode", choices=MODES)
+    deal_.add_argument("files", nargs="+")
+    deal_.add_argument("--name", required=True, help="batches are called NAME-01, NAME-02 and so on")
+    deal_.add_argument("--ids", type=Path, help="file of ids, one a line: only these conversations")
+    deal_.add_argument("--skip", type=Path, nargs="*", default=[], help="files of judgements: not these again")
+    deal_.add_argument("--size", type=int, default=700, help="turns a batch")
+    deal_.add_argument("--twice", type=float, default=0.0, help="share of conversations that two readers read")
+    deal_.add_argument("--second", action="store_true", help="all of it is a second reading")
+    deal_.add_argument("--seed", type=int, default=1)
+    for name in ("next", "score"):
+        commands.add_parser(name).add_argument("batch")
+    for name in ("status", "inspect"):
+        commands.add_parser(name)
+    collect_ = commands.add_parser("collect", help="write all finished batches as files of judgements")
+    collect_.add_argument("--out", type=Path, required=True)
+    collect_.add_argument("--reader", required=True, help="who read, such as the name of a model")
+    collect_.add_argument("--kind", required=True, help="what kind of reader that is")
+    for command in commands.choices.values():
+        command.add_argument(
+            "--work", type=Path, required=True, help="folder of the batches, outside of the project"
+        )
+    arguments = parser.parse_args()
+    commands_ = {
+        "deal": deal, "next": show_next, "score": take_scores,
+        "status": status, "inspect": inspect, "collect": collect,
+    }  # fmt: skip
+    commands_[arguments.command](arguments)
+
+
+# Dealing
+
+
+def deal(arguments: argparse.Namespace) -> None:
+    """Deal conversations to batches: mixed sources, no two halves of a pair in one batch."""
+    rng = random.Random(arguments.seed)
+    wanted = set(arguments.ids.read_text(encoding="utf-8").split()) if arguments.ids else None
+    done = {(j.sequence_id, j.turn, j.seen) for path in arguments.skip for j in read_judgements(path)}
+    chats = [chat for chat in read(arguments.files) if wanted is None or chat.sequence_id in wanted]
+    if wanted is not None and (missing := wanted - {chat.sequence_id for chat in chats}):
+        raise SystemExit(f"{len(missing)} ids are in none of the files, {min(missing)!r} among them")
+    side, seen = MODES[arguments.mode]
+    work = [(chat, to_read(chat, side, seen, done)) for chat in chats]
+    work = [(chat, items) for chat, items in work if items]
+    rng.shuffle(work)
+    batches = spread(work, arguments.size)
+    again = spread(work[: round(len(work) * arguments.twice)], arguments.size) if arguments.twice else []
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    number = 0
+    for second, dealt in ((arguments.second, batches), (True, again)):
+        for one in dealt:
+            number += 1
+            batch = Batch(f"{arguments.name}-{number:02d}", arguments.mode, second)
+            batch.rounds = isolated(one, rng) if arguments.mode == "turn" else in_order(one)
+            batch.save(arguments.work)
+            print(
+                f"{batch.name}: {len(batch.items)} turns of {len(one)} conversations, {len(batch.rounds)} rounds"
+            )
+
+
+def read(files: Iterable[str]) -> Iterator[Chat]:
+    """Yield the conversations of files; a bad record ends it."""
+    for file in files:
+        for record in open_dataset(file):
+            if isinstance(record, BadRecord):
+                raise SystemExit(f"{file}, line {record.line}: {record.reason}")
+            yield record
+
+
+def to_read(chat: Chat, side: Side, seen: Seen, done: set[tuple[str, int, Seen]]) -> list[Item]:
+    """Return the turns of a conversation to be read; none where each was read before."""
+    known = digests(chat.conversation, seen)
+    items = []
+    for turn in chat.conversation:
+        text = turn.text(side)
+        if not text:
+            continue
+        if side is Side.RESPONSE:
+            text = f"[user] {clipped(turn.prompt)}\n[reply, to be scored] {clipped(text)}"
+        items.append(
+            Item(chat.sequence_id, turn.number, known[turn.number], clipped(text, whole=side is not Side.PROMPT))
+        )
+    if all((item.sequence_id, item.turn, seen) in done for item in items):
+        return []
+    return items
+
+
+def clipped(text: str, whole: bool = False) -> str:
+    """Return a text, or the head and tail of a long one."""
+    if whole or len(text) <= HEAD + TAIL + 50:
+        return text
+    return f"{text[:HEAD]} [... {len(text) - HEAD - TAIL} characters ...] {text[-TAIL:]}"
+
+
+def pair_of(chat: Chat) -> str:
+    """Return what two halves of a pair have in common, or the id of the conversation."""
+    return str(chat.metadata.get("pair", chat.sequence_id))
+
+
+def spread(work: Sequence[tuple[Chat, list[Item]]], size: int) -> list[list[list[Item]]]:
+    """Deal conversations to as many batches as the turns need, longest first, evenly."""
+    turns = sum(len(items) for _, items in work)
+    count = max(1, round(turns / size), 2 if len({pair_of(c) for c, _ in work}) < len(work) else 1)
+    load = [0] * count
+    pairs: list[set[str]] = [set() for _ in range(count)]
+    dealt: list[list[list[Item]]] = [[] for _ in range(count)]
+    for chat, items in sorted(work, key=lambda one: -len(one[1])):
+        free = [n for n in range(count) if pair_of(chat) not in pairs[n]]
+        least = min(free, key=lambda n: load[n])
+        load[least] += len(items)
+        pairs[least].add(pair_of(chat))
+        dealt[least].append(items)
+    return [one for one in dealt if one]
+
+
+def in_order(chats: list[list[Item]]) -> list[list[tuple[str, Item]]]:
+    """Return rounds of the next turn of each of some conversations of like length, mixed."""
+    random.Random(len(chats)).shuffle(chats)
+    groups = max(1, round(len(chats) / A_ROUND))
+    rounds = []
+    for group in range(groups):
+        some = chats[group::groups]
+        for depth in range(max(map(len, some))):
+            rounds.append([(f"{n + 1}.{depth + 1}", c[depth]) for n, c in enumerate(some) if depth < len(c)])
+    return rounds
+
+
+def isolated(chats: list[list[Item]], rng: random.Random) -> list[list[tuple[str, Item]]]:
+    """Return rounds of single turns, shuffled, no two of a conversation in one round."""
+    lengths = [len(items) for items in chats]
+    count = max(*lengths, math.ceil(sum(lengths) / A_ROUND))
+    rounds: list[list[Item]] = [[] for _ in range(count)]
+    for items in chats:
+        room = sorted(range(count), key=lambda n: (len(rounds[n]), rng.random()))
+        for place, item in zip(room, rng.sample(items, len(items)), strict=False):
+            rounds[place].append(item)
+    for items in rounds:
+        rng.shuffle(items)
+    return [[(f"{n + 1}", item) for n, item in enumerate(items)] for items in rounds if items]
+
+
+# Reading
+
+
+def show_next(arguments: argparse.Namespace) -> None:
+    """Show the round that is to be scored."""
+    batch = Batch.load(arguments.work, arguments.batch)
+    if batch.began is None:
+        batch.began = now()
+        batch.save(arguments.work)
+    show(batch)
+
+
+def show(batch: Batch) -> None:
+    """Print the current round of a batch."""
+    current = batch.current
+    if current is None:
+        print(f"{batch.name} is read to its end: {len(batch.items)} turns. Thank you.")
+        return
+    items = batch.rounds[current]
+    print(f"== {batch.name}, round {current + 1} of {len(batch.rounds)}, {len(items)} turns")
+    if batch.mode != "turn" and all(label.endswith(".1") for label, _ in items):
+        print("== new conversations begin; what came before is done with")
+    for label, item in items:
+        print(f"<{label}> {item.text}")
+    print(f"== score each: LABEL then T I F of {', '.join(PRINCIPLES)}, in hundredths, a line each")
+
+
+def take_scores(arguments: argparse.Namespace) -> None:
+    """Take the scores of the current round: all of them, or none."""
+    batch = Batch.load(arguments.work, arguments.batch)
+    current = batch.current
+    if current is None:
+        raise SystemExit(f"{batch.name} is read to its end")
+    items = dict(batch.rounds[current])
+    given, wrong = parse(sys.stdin.read(), items.keys())
+    wrong += [f"{label}: no score" for label in items if label not in given]
+    if wrong:
+        raise SystemExit("nothing was taken:\n" + "\n".join(wrong[:20]))
+    for label, numbers in given.items():
+        items[label].scores = numbers
+    if batch.current is None:
+        batch.ended = now()
+    batch.save(arguments.work)
+    show(batch)
+
+
+def parse(text: str, labels: Iterable[str]) -> tuple[dict[str, list[int]], list[str]]:
+    """Return the scores by label, and what is wrong with the others."""
+    known, given, wrong = set(labels), {}, []
+    for line in filter(str.strip, text.splitlines()):
+        label, *parts = line.replace("<", " ").replace(">", " ").split()
+        if label not in known:
+            wrong.append(f"{label}: not a label of this round")
+        elif label in given:
+            wrong.append(f"{label}: scored twice")
+        elif len(parts) != 9 or not all(part.isdecimal() and int(part) <= 100 for part in parts):
+            wrong.append(f"{label}: nine whole numbers from 0 to 100 are wanted, not {' '.join(parts)!r}")
+        else:
+            given[label] = [int(part) for part in parts]
+    return given, wrong
+
+
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# Looking at what came back
+
+
+def batches_in(work: Path) -> list[Batch]:
+    """Return all batches of a folder."""
+    return [Batch.load(work, path.name.removesuffix(".json.gz")) for path in sorted(work.glob("*.json.gz"))]
+
+
+def status(arguments: argparse.Namespace) -> None:
+    """Print how far each batch is."""
+    total = read_ = 0
+    for batch in batches_in(arguments.work):
+        items = batch.items
+        done = sum(item.scores is not None for item in items)
+        total, read_ = total + len(items), read_ + done
+        print(
+            f"{batch.name:<14} {batch.mode:<8} {'second' if batch.second else '':<7} {done:>5} of {len(items):>5}"
+        )
+    print(f"{read_} of {total} turns are read")
+
+
+def inspect(arguments: argparse.Namespace) -> None:
+    """Print for each batch what careless reading would show in: constant rows, copied rows, length, spread."""
+    print(
+        f"{'batch':<14}{'turns':>6}{'distinct rows':>15}{'most frequent':>15}{'same as the row before':>24}"
+        f"{'mean F':>8}{'F>=.5':>7}{'F: three equal at >=.3':>24}{'F with length':>15}"
+    )
+    for batch in batches_in(arguments.work):
+        items = [item for item in batch.items if item.scores]
+        if len(items) < 5:
+            continue
+        rows = [tuple(item.scores or ()) for item in items]
+        common = Counter(rows).most_common(1)[0][1] / len(rows)
+        repeats = sum(a == b for a, b in pairwise(rows)) / (len(rows) - 1)
+        peaks = [max(row[2::3]) / 100 for row in rows]
+        flagged = sum(peak >= 0.5 for peak in peaks) / len(peaks)
+        high = [row for row in rows if max(row[2::3]) >= 30]
+        equal = sum(len(set(row[2::3])) == 1 for row in high) / max(1, len(high))
+        lengths = [float(len(item.text)) for item in items]
+        tie = statistics.correlation(lengths, peaks) if len(set(peaks)) > 1 else 0.0
+        print(
+            f"{batch.name:<14}{len(rows):>6}{len(set(rows)) / len(rows):>15.2f}{common:>15.2f}{repeats:>24.2f}"
+            f"{statistics.mean(peaks):>8.3f}{flagged:>7.2f}{equal:>24.2f}{tie:>15.2f}"
+        )
+
+
+def collect(arguments: argparse.Namespace) -> None:
+    """Add the finished batches to the files of judgements, and say how each was read."""
+    register = arguments.out / "readings.json"
+    readings: dict[str, Any] = json.loads(register.read_text(encoding="utf-8")) if register.exists() else {}
+    lines: dict[str, list[Judgement]] = defaultdict(list)
+    for batch in batches_in(arguments.work):
+        if batch.current is not None or batch.name in readings:
+            continue
+        side, seen = MODES[batch.mode]
+        file = f"{batch.mode}{SECOND if batch.second else ''}.jsonl"
+        for number, items in enumerate(batch.rounds, start=1):
+            for _, item in items:
+                lines[file].append(
+                    Judgement(
+                        item.sequence_id, item.turn, side, seen, item.digest, as_scores(item), batch.name, number
+                    )
+                )
+        readings[batch.name] = {
+            "mode": batch.mode, "second": batch.second, "reader": arguments.reader, "kind": arguments.kind,
+            "guideline": GUIDELINE_VERSION, "began": batch.began, "ended": batch.ended,
+            "rounds": len(batch.rounds), "turns": len(batch.items),
+            "conversations": len({item.sequence_id for item in batch.items}),
+        }  # fmt: skip
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for file, added in lines.items():
+        path = arguments.out / file
+        kept = {(j.sequence_id, j.turn): j for j in read_judgements(path)} if path.exists() else {}
+        kept |= {(j.sequence_id, j.turn): j for j in added}
+        ordered = [kept[key] for key in sorted(kept)]
+        path.write_text("".join(f"{one.to_line()}\n" for one in ordered), encoding="utf-8")
+        print(f"{path}: {len(added)} new, {len(ordered)} in all")
+    register.write_text(json.dumps(readings, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def as_scores(item: Item) -> dict[str, Score]:
+    """Return the scores of an item by principle."""
+    numbers = [number / 100 for number in item.scores or ()]
+    return {name: Score(*numbers[3 * n : 3 * n + 3]) for n, name in enumerate(PRINCIPLES)}
+
+
+if __name__ == "__main__":
+    main()

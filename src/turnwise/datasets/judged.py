@@ -1,0 +1,175 @@
+"""Recorded judgements: scores of single turns by careful readers, each with a digest of what was read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from turnwise.conversation import Conversation, Seen, SeenDigest, Sequence, Side
+from turnwise.errors import DatasetError, ScoreError
+from turnwise.scoring import Score
+
+MODES: Mapping[str, tuple[Side, Seen]] = {
+    "history": (Side.PROMPT, Seen.PROMPTS),
+    "turn": (Side.PROMPT, Seen.PROMPT),
+    "replies": (Side.RESPONSE, Seen.BOTH),
+}
+"""Ways of reading: which half of a turn is scored, and what the reader sees; each has a file of its name."""
+
+SECOND = "-second"
+"""What follows in the name of a file of second readings, by other readers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one reader said of one turn.
+
+    Args:
+        sequence_id: the conversation, by the id that its data set gives it.
+        turn: number of the turn, from 1.
+        side: the half of the turn that was scored.
+        seen: what the reader had before them.
+        digest: digest of just that (`turnwise.conversation.SeenDigest`).
+        scores: T, I and F by principle.
+        reading: name of the reading, the key of ``readings.json``.
+        round: in which round of the reading the turn was shown, from 1.
+    """
+
+    sequence_id: str
+    turn: int
+    side: Side
+    seen: Seen
+    digest: str
+    scores: Mapping[str, Score]
+    reading: str
+    round: int
+
+    @property
+    def peak_f(self) -> float:
+        """Highest F over the principles."""
+        return max(score.F for score in self.scores.values())
+
+    def to_line(self) -> str:
+        """Return the line of a file of judgements, which `replay` reads too."""
+        record = {
+            "sequence_id": self.sequence_id,
+            "turn": self.turn,
+            "side": str(self.side),
+            "scores": {name: [score.T, score.I, score.F] for name, score in self.scores.items()},
+            "seen": str(self.seen),
+            "digest": self.digest,
+            "reading": self.reading,
+            "round": self.round,
+        }
+        return json.dumps(record, ensure_ascii=False)
+
+
+def judgement_files(folder: str | Path) -> dict[str, Path]:
+    """Return the files of judgements in a folder by name, such as ``history`` or ``turn-second``.
+
+    Args:
+        folder: a folder such as ``corpus/judged``.
+
+    Raises:
+        DatasetError: there is none in it.
+    """
+    names = [f"{mode}{which}" for mode in MODES for which in ("", SECOND)]
+    found = {name: path for name in names if (path := Path(folder) / f"{name}.jsonl").is_file()}
+    if not found:
+        raise DatasetError(
+            f"{folder} holds no judgements: name a folder with history.jsonl or turn.jsonl, such as corpus/judged"
+        )
+    return found
+
+
+def read_judgements(path: str | Path) -> Iterator[Judgement]:
+    """Yield the judgements of a file, in its order.
+
+    Args:
+        path: a JSONL file such as ``corpus/judged/history.jsonl``.
+
+    Raises:
+        DatasetError: no such file, or a line that is no judgement; the message names file and line.
+    """
+    try:
+        with Path(path).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    yield _judgement(json.loads(line))
+                except (ValueError, KeyError, TypeError, ScoreError) as error:
+                    raise DatasetError(f"{path}, line {number}: not a judgement: {error!r}") from error
+    except OSError as error:
+        raise DatasetError(f"can't read judgements from {path}: {error.strerror}") from error
+
+
+def _judgement(record: Mapping[str, Any]) -> Judgement:
+    return Judgement(
+        sequence_id=record["sequence_id"],
+        turn=record["turn"],
+        side=Side(record["side"]),
+        seen=Seen(record["seen"]),
+        digest=record["digest"],
+        scores={name: Score(*triple) for name, triple in record["scores"].items()},
+        reading=record["reading"],
+        round=record["round"],
+    )
+
+
+def digests(conversation: Conversation, seen: Seen) -> dict[int, str]:
+    """Return the digest of what a reader has seen at each turn, by turn number."""
+    running = SeenDigest()
+    found = {}
+    for turn in conversation:
+        running = running.after(turn)
+        found[turn.number] = running.of(seen)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A conversation with its judgements.
+
+    Args:
+        sequence: the conversation.
+        judgements: those that were made of this very text, in turn order.
+        void: how many were made of another text, and left out.
+    """
+
+    sequence: Sequence
+    judgements: tuple[Judgement, ...]
+    void: int
+
+
+def join_judgements(sequences: Iterable[Sequence], judgements: Iterable[Judgement]) -> Iterator[Judged]:
+    """Yield the sequences that were judged, each with the judgements that hold for its text.
+
+    Args:
+        sequences: conversations, from any loader.
+        judgements: from one or several files of judgements.
+    """
+    by_id: dict[str, list[Judgement]] = {}
+    for judgement in judgements:
+        by_id.setdefault(judgement.sequence_id, []).append(judgement)
+    for sequence in sequences:
+        if sequence.sequence_id not in by_id:
+            continue
+        known = {seen: digests(sequence.conversation, seen) for seen in Seen}
+        made = sorted(by_id[sequence.sequence_id], key=lambda judgement: judgement.turn)
+        valid = tuple(one for one in made if known[one.seen].get(one.turn) == one.digest)
+        yield Judged(sequence, valid, len(made) - len(valid))
+
+
+def example_judgements(mode: str, second: bool = False) -> Path:
+    """Return the file of judgements of the conversations that ship (`turnwise.datasets.examples`).
+
+    Args:
+        mode: ``history`` or ``turn``.
+        second: those of the second reader.
+    """
+    return Path(
+        str(resources.files("turnwise.datasets") / "examples_judged" / f"{mode}{SECOND if second else ''}.jsonl")
+    )

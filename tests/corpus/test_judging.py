@@ -1,0 +1,165 @@
+"""The protocol of readings: no later turn first, halves apart, a round taken whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from turnwise.datasets import open_dataset
+from turnwise.datasets.judged import join_judgements, read_judgements
+
+TOOL = Path(__file__).parents[2] / "corpus" / "judging" / "judge.py"
+
+
+class Judging:
+    """The tool on a folder of its own."""
+
+    def __init__(self, folder: Path, conversations: list[dict[str, Any]]) -> None:
+        self.folder = folder
+        self.file = folder / "chats.jsonl"
+        self.file.write_text("".join(json.dumps(one) + "\n" for one in conversations), encoding="utf-8")
+
+    def __call__(self, *arguments: str, given: str = "") -> str:
+        done = self.run(*arguments, given=given)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def run(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(TOOL), *arguments, "--work", str(self.folder / "work")]
+        return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+
+    def read(self, batch: str, numbers: str = "90 10 2 90 10 2 95 5 0") -> list[str]:
+        """Score a batch to its end, and return what was shown, round by round."""
+        shown = [self("next", batch)]
+        while "read to its end" not in shown[-1]:
+            labels = [line.split(">")[0][1:] for line in shown[-1].splitlines() if line.startswith("<")]
+            shown.append(self("score", batch, given="".join(f"{label} {numbers}\n" for label in labels)))
+        return shown[:-1]
+
+
+def chat(name: str, *texts: str, pair: str | None = None) -> dict[str, Any]:
+    turns = [
+        turn
+        for text in texts
+        for turn in ({"role": "user", "content": text}, {"role": "assistant", "content": f"re {text}"})
+    ]
+    return {
+        "id": name,
+        "label": "attack",
+        "source": "s",
+        "turns": turns,
+        "metadata": {"pair": pair} if pair else {},
+    }
+
+
+@pytest.fixture
+def judging(tmp_path: Path) -> Judging:
+    chats = [chat(f"p{n}-{half}", f"one {n}{half}", f"two {n}{half}", f"three {n}{half}", pair=f"p{n}")
+             for n in range(3) for half in "ab"]  # fmt: skip
+    return Judging(tmp_path, chats)
+
+
+def deal(judging: Judging, mode: str, *further: str) -> list[str]:
+    told = judging("deal", mode, str(judging.file), "--name", "x", *further)
+    return [line.split(":")[0] for line in told.splitlines()]
+
+
+def test_a_round_shows_the_next_turn_of_each_conversation_and_no_label(judging: Judging) -> None:
+    batches = deal(judging, "history")
+    assert len(batches) == 2
+    for batch in batches:
+        rounds = judging.read(batch)
+        assert len(rounds) == 3
+        for number, word in enumerate(("one", "two", "three")):
+            texts = [line.split("> ", 1)[1] for line in rounds[number].splitlines() if line.startswith("<")]
+            assert len(texts) == 3
+            assert all(text.startswith(word) for text in texts)
+        assert not any(hidden in shown for shown in rounds for hidden in ("attack", "p0-", "p1-", "p2-"))
+
+
+def test_halves_of_a_pair_go_to_different_readers(judging: Judging) -> None:
+    for batch in deal(judging, "history"):
+        (shown, *_) = judging.read(batch)
+        pairs = [line.split()[2][0] for line in shown.splitlines() if line.startswith("<")]
+        assert sorted(pairs) == ["0", "1", "2"]
+
+
+def test_single_turns_are_shuffled_and_no_two_of_a_conversation_share_a_round(judging: Judging) -> None:
+    seen = []
+    for batch in deal(judging, "turn"):
+        for shown in judging.read(batch):
+            texts = [line.split("> ", 1)[1] for line in shown.splitlines() if line.startswith("<")]
+            assert len({text.split()[1] for text in texts}) == len(texts)
+            seen += texts
+    assert len(seen) == len(set(seen)) == 18
+
+
+def test_a_reply_is_shown_with_its_prompt(judging: Judging) -> None:
+    (batch, *_) = deal(judging, "replies")
+    (shown, *_) = judging.read(batch)
+    assert "[user] one" in shown
+    assert "[reply, to be scored] re one" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("1.1 90 10 2 90 10 2 95 5 0", "2.1: no score"),
+        ("1.1 90 10 2 90 10 2 95 5 101", "nine whole numbers from 0 to 100"),
+        ("1.1 90 10 2 90 10 2 95 5", "nine whole numbers from 0 to 100"),
+        ("1.1 90 10 2 90 10 2 95 5 -1", "nine whole numbers from 0 to 100"),
+        ("9.9 90 10 2 90 10 2 95 5 0", "9.9: not a label of this round"),
+    ],
+)
+def test_a_round_is_taken_whole_or_not_at_all(judging: Judging, given: str, said: str) -> None:
+    batch = deal(judging, "history")[0]
+    before = judging("next", batch)
+    refused = judging.run("score", batch, given=given)
+    assert refused.returncode != 0
+    assert said in refused.stderr
+    assert judging("next", batch) == before
+
+
+def test_what_was_read_is_collected_with_its_digest_and_holds_for_that_text_alone(judging: Judging) -> None:
+    for batch in deal(judging, "history", "--twice", "0.5"):
+        judging.read(batch)
+    out = judging.folder / "judged"
+    judging("collect", "--out", str(out), "--reader", "r", "--kind", "k")
+    made = list(read_judgements(out / "history.jsonl"))
+    assert len(made) == 18
+    assert {one.round for one in made} == {1, 2, 3}
+    assert len(list(read_judgements(out / "history-second.jsonl"))) == 9
+    readings = json.loads((out / "readings.json").read_text(encoding="utf-8"))
+    assert {one.reading for one in made} <= readings.keys()
+    assert {"reader": "r", "kind": "k", "guideline": 2, "mode": "history"}.items() <= readings[
+        made[0].reading
+    ].items()
+
+    joined = list(join_judgements(open_dataset(str(judging.file)), made))
+    assert [(len(one.judgements), one.void) for one in joined] == [(3, 0)] * 6
+    changed = judging.file.read_text(encoding="utf-8").replace("two 0a", "too 0a")
+    judging.file.write_text(changed, encoding="utf-8")
+    joined = list(join_judgements(open_dataset(str(judging.file)), made))
+    assert sorted((len(one.judgements), one.void) for one in joined) == [(1, 2), *[(3, 0)] * 5]
+
+
+def test_what_was_read_before_is_not_dealt_again(judging: Judging) -> None:
+    for batch in deal(judging, "history"):
+        judging.read(batch)
+    out = judging.folder / "judged"
+    judging("collect", "--out", str(out), "--reader", "r", "--kind", "k")
+    assert judging("deal", "history", str(judging.file), "--name", "y", "--skip", str(out / "history.jsonl")) == ""
+
+
+def test_careless_reading_shows(judging: Judging) -> None:
+    for batch in deal(judging, "turn", "--size", "100"):
+        judging.read(batch)
+    (_, row, *_) = judging("inspect").splitlines()
+    distinct, frequent = row.split()[2:4]
+    assert float(distinct) < 0.2
+    assert float(frequent) == 1.0
