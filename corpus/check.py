@@ -210,12 +210,13 @@ def human_structure(pairs: Sequence[Pair]) -> Iterable[Row]:
         "12, 15",
         len(manners) >= 12 and min(manners.values()) >= 15,
     )
-    replies = [
-        [turn.response is not None for half in (pair.attack, pair.benign) for turn in half.sequence.conversation]
-        for pair in pairs
-    ]
-    uneven = sum(len(set(there)) > 1 for there in replies)
-    yield Row("pairs in which one half alone has replies, or some turns", str(uneven), "none", not uneven)
+    uneven = sum(len({has_replies(half) for half in (pair.attack, pair.benign)}) > 1 for pair in pairs)
+    yield Row("pairs in which one half alone has replies", str(uneven), "none", not uneven)
+
+
+def has_replies(half: Twin) -> bool:
+    """Return whether anything is answered in a conversation."""
+    return any(turn.response is not None for turn in half.sequence.conversation)
 
 
 def judgements(twins: Sequence[Pair], human: Sequence[Pair], data: Path | None) -> Iterable[Row]:
@@ -307,6 +308,8 @@ def reader_agreement(found: Mapping[str, Sequence[Judgement]]) -> Iterable[Row]:
             ("", units),
             (" where either is 0.25 or above", [u for u in units if max(u) >= 0.25]),
         ):
+            if len(set(map(float, sum(chosen, ())))) < 2:
+                continue
             alpha = krippendorff.alpha(list(zip(*chosen, strict=True)), level_of_measurement="interval")
             bound = not where and what != "all conversations"
             yield Row(

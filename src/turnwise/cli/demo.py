@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from turnwise.conversation import Sequence as Chat
     from turnwise.evaluate import Detection
     from turnwise.observers import Observer
+    from turnwise.rates import Rate
     from turnwise.scoring import TurnScores
     from turnwise.store import Store
 
@@ -190,6 +191,11 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
         rates = shares(arm.found)
         way = "each turn alone" if arm.context == "turn" else "turns so far"
         summary.add_row(f"{arm.observer}, {way}", str(rates["attack"]), str(rates["benign"]))
+    for arm in arms:
+        if arm.observer == READER:
+            attack, benign = _second_reader(arm, sequences)
+            way = "each turn alone" if arm.context == "turn" else "turns so far"
+            summary.add_row(f"a second reader, {way}", str(attack), str(benign))
     print_table(summary)
     told = [
         "F so far: highest F over the principles, turn by turn, by the first of these observers. Then the turn at",
@@ -219,6 +225,23 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
         "  turnwise import YOUR_FILE.jsonl --store work.db && turnwise evaluate --store work.db",
     ]
     typer.echo("\n".join(told))
+
+
+def _second_reader(arm: Arm, sequences: Sequence[Chat]) -> tuple[Rate, Rate]:
+    """Return how many attacks and benign conversations another reader flags at the same threshold."""
+    from turnwise.conversation import Label
+    from turnwise.datasets.judged import example_judgements, read_judgements
+    from turnwise.rates import Rate
+
+    peaks: dict[str, float] = {}
+    for one in read_judgements(example_judgements(arm.context, second=True)):
+        peaks[one.sequence_id] = max(one.peak_f, peaks.get(one.sequence_id, 0.0))
+    flags = {
+        label: [peaks[chat.sequence_id] >= arm.threshold for chat in sequences if chat.label is label]
+        for label in (Label.ATTACK, Label.BENIGN)
+    }
+    attack, benign = (Rate(sum(flags[label]), len(flags[label])) for label in (Label.ATTACK, Label.BENIGN))
+    return attack, benign
 
 
 def _telling(arms: Sequence[Arm]) -> str | None:
