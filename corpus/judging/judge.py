@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
 import math
 import random
@@ -76,9 +77,11 @@ class Batch:
         return [item for items in self.rounds for _, item in items]
 
     def save(self, work: Path) -> None:
-        """Write the batch to its file."""
-        with gzip.open(work / f"{self.name}.json.gz", "wt", encoding="utf-8") as out:
+        """Write the batch to its file, whole or not at all."""
+        beside = work / f"{self.name}.part"
+        with gzip.open(beside, "wt", encoding="utf-8") as out:
             json.dump(asdict(self), out, ensure_ascii=False)
+        beside.replace(work / f"{self.name}.json.gz")
 
     @classmethod
     def load(cls, work: Path, name: str) -> Batch:
@@ -261,7 +264,13 @@ def show(batch: Batch) -> None:
         print("== new conversations begin; what came before is done with")
     for label, item in items:
         print(f"<{label}> {item.text}")
-    print(f"== score each: LABEL then T I F of {', '.join(PRINCIPLES)}, in hundredths, a line each")
+    print(f"== begin with the line: {mark_of(batch, current)}")
+    print(f"== then score each: LABEL then T I F of {', '.join(PRINCIPLES)}, in hundredths, a line each")
+
+
+def mark_of(batch: Batch, number: int) -> str:
+    """Return the mark of a round, by which its scores are known to be meant for it."""
+    return "# " + hashlib.sha256(f"{batch.name} {number}".encode()).hexdigest()[:4]
 
 
 def take_scores(arguments: argparse.Namespace) -> None:
@@ -271,7 +280,14 @@ def take_scores(arguments: argparse.Namespace) -> None:
     if current is None:
         raise SystemExit(f"{batch.name} is read to its end")
     items = dict(batch.rounds[current])
-    given, wrong = parse(sys.stdin.read(), items.keys())
+    mark = mark_of(batch, current)
+    first, _, rest = sys.stdin.read().strip().partition("\n")
+    if first.strip() != mark:
+        raise SystemExit(
+            "nothing was taken: the first line must be the mark that stands under this round, such as '# 1a2b'; "
+            f"see it with: next {batch.name}. It keeps scores of one round from being taken for another."
+        )
+    given, wrong = parse(rest, items.keys())
     wrong += [f"{label}: no score" for label in items if label not in given]
     if wrong:
         raise SystemExit("nothing was taken:\n" + "\n".join(wrong[:20]))

@@ -1,9 +1,10 @@
-"""Write judged/operating_points.json: thresholds at 1 % of ordinary training chats, read in the same way.
+"""Write operating_points.json: thresholds at 1 % of ordinary training chats, read in the same way.
 
     python corpus/judging/operating.py
 
 The chats are those of real users that were read in both ways; no text is needed. What `turnwise` uses where a
-detector is named without parameters on recorded scores.
+detector is named without parameters on recorded scores. They lie beside the corpus's judgements and beside those of
+the examples that ship, which are none of these chats.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 from collections import defaultdict
 from pathlib import Path
 
-from turnwise.datasets.judged import read_judgements
+from turnwise.datasets.judged import example_judgements, read_judgements
 from turnwise.detectors import build_detector, run_detector
 from turnwise.scoring import TurnScores
 from turnwise.study.calibrate import threshold_for
@@ -34,8 +35,9 @@ def main() -> None:
         for mode, known in chats.items()
     }
     about = f"flags at most {RATE:.0%} of further chats like {len(both)} of {SOURCE} (train), read in the same way"
-    target = JUDGED / "operating_points.json"
-    target.write_text(json.dumps({"about": about, "points": points}, indent=1) + "\n", encoding="utf-8")
+    content = json.dumps({"about": about, "points": points}, indent=1) + "\n"
+    for folder in (JUDGED, example_judgements("history").parent):
+        (folder / "operating_points.json").write_text(content, encoding="utf-8")
     print(f"{about}\n{json.dumps(points, indent=1)}")
 
 

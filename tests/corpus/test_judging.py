@@ -38,8 +38,13 @@ class Judging:
         shown = [self("next", batch)]
         while "read to its end" not in shown[-1]:
             labels = [line.split(">")[0][1:] for line in shown[-1].splitlines() if line.startswith("<")]
-            shown.append(self("score", batch, given="".join(f"{label} {numbers}\n" for label in labels)))
+            shown.append(self("score", batch, given=mark(shown[-1]) + "".join(f"{x} {numbers}\n" for x in labels)))
         return shown[:-1]
+
+
+def mark(shown: str) -> str:
+    """Return the line that scores of a round begin with."""
+    return shown.partition("begin with the line: ")[2].partition("\n")[0] + "\n"
 
 
 def chat(name: str, *texts: str, pair: str | None = None) -> dict[str, Any]:
@@ -119,10 +124,19 @@ def test_a_reply_is_shown_with_its_prompt(judging: Judging) -> None:
 def test_a_round_is_taken_whole_or_not_at_all(judging: Judging, given: str, said: str) -> None:
     batch = deal(judging, "history")[0]
     before = judging("next", batch)
-    refused = judging.run("score", batch, given=given)
+    refused = judging.run("score", batch, given=mark(before) + given)
     assert refused.returncode != 0
     assert said in refused.stderr
     assert judging("next", batch) == before
+
+
+def test_scores_that_were_meant_for_another_round_are_refused(judging: Judging) -> None:
+    one, other = deal(judging, "history")
+    rows = "".join(f"{n}.1 90 10 2 90 10 2 95 5 0\n" for n in (1, 2, 3))
+    refused = judging.run("score", one, given=mark(judging("next", other)) + rows)
+    assert refused.returncode != 0
+    assert "the first line must be the mark" in refused.stderr
+    assert "round 2 of" in judging("score", one, given=mark(judging("next", one)) + rows)
 
 
 def test_what_was_read_is_collected_with_its_digest_and_holds_for_that_text_alone(judging: Judging) -> None:

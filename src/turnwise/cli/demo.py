@@ -24,8 +24,8 @@ READER, LOCAL = "reader", "local"
 WAYS = {"turn": "any_turn", "history": "any_turn"}
 """Context modes that are compared, and the detector that decides on each."""
 
-_TEXT_SHOWN = 46
-"""Characters of a prompt in the conversation that is shown whole."""
+_TEXT_SHOWN, _QUOTED = 44, 400
+"""Characters of a prompt in the conversation that is shown whole, and of the turn that is quoted below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
     if shown is not None:
         _print_story(next(chat for chat in sequences if chat.sequence_id == shown), arms)
     names = list(dict.fromkeys(arm.observer for arm in arms))
-    headings = [f"{name}: {way}" for name in names for way in ("alone", "so far")]
+    headings = [_heading(arm) for arm in arms]
     table = new_table("conversation", "label", "F so far", *headings, title="Every example")
     graphs = next(arm.turns for arm in arms if arm.context == "history")
     for position, found in enumerate(arms[0].found):
@@ -262,7 +262,7 @@ def _print_story(chat: Chat, arms: Sequence[Arm]) -> None:
     from turnwise.cli.trajectories import peak_f
 
     name = chat.sequence_id
-    headings = [f"{arm.observer}: {'alone' if arm.context == 'turn' else 'so far'}" for arm in arms]
+    headings = [_heading(arm) for arm in arms]
     verdicts = [next(found.verdict for found in arm.found if found.head.sequence_id == name) for arm in arms]
     table = new_table("turn", "the user says", *headings, numeric=("turn", *headings), title=f"How {name} turns")
     for place, turn in enumerate(chat.conversation):
@@ -284,10 +284,14 @@ def _print_story(chat: Chat, arms: Sequence[Arm]) -> None:
     principle = max(scores, key=lambda key: scores[key].F)
     highest = max(filter(None, map(peak_f, alone.turns[name])), default=0.0)
     broken = principle.replace("_", " ")
+    text = " ".join(chat.conversation.turn(at).prompt.split())
     told = [
-        f"Turn {at} breaks {broken}: F {scores[principle].F:.2f} with the turns so far in view,",
-        f"{peak_f(alone.turns[name][at - 1]) or 0.0:.2f} for that message alone. No message by itself passes "
-        f"{highest:.2f}: what came before gives it away.",
+        f"“{text if len(text) <= _QUOTED else text[: _QUOTED - 1] + '…'}”",
+        "",
+        f"Turn {at} breaks {broken}: F {scores[principle].F:.2f} with the turns so far in view "
+        f"(threshold {so_far.threshold:.2f}),",
+        f"{peak_f(alone.turns[name][at - 1]) or 0.0:.2f} for that message alone ({alone.threshold:.2f}).",
+        f"No message by itself passes {highest:.2f}: what came before gives it away.",
     ]
     for arm, verdict in zip(others, verdicts[2:], strict=True):
         if arm.context == "history":
@@ -298,6 +302,11 @@ def _print_story(chat: Chat, arms: Sequence[Arm]) -> None:
                 f"Observer {arm.observer} gives turn {at} {said} and {at_turn} (threshold {arm.threshold:.2f})."
             )
     typer.echo("\n".join(told) + "\n")
+
+
+def _heading(arm: Arm) -> str:
+    """Return observer and way of looking, one above the other."""
+    return f"{arm.observer}\n{'alone' if arm.context == 'turn' else 'so far'}"
 
 
 def _says(found: Detection) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from turnwise.errors import DatasetError, ObserverError, TurnwiseError
 from turnwise.observers.local import LocalObserver
+from turnwise.observers.local.card import CHANGED, render_card
 from turnwise.observers.local.network import Network
 from turnwise.observers.local.training import calibrate, phrases
 from turnwise.observers.local.training.compose import Composer
@@ -340,15 +341,20 @@ def test_the_shipped_weights_were_made_by_the_present_code() -> None:
     assert load_weights().metrics["code_sha256"] == code_hash()
 
 
-def test_the_shipped_weights_are_of_the_corpus_as_it_stands():
+def test_the_card_names_what_changed_in_the_corpus_since_the_weights_were_made() -> None:
     corpus = Path(__file__).parents[3] / "corpus"
-    recorded = load_weights().metrics["data_sha256"]
+    metrics = load_weights().metrics
+    recorded = {name: digest for name, digest in metrics["data_sha256"].items() if name.startswith("corpus/")}
     files = [path for folder in ("twins", "drills") for path in (corpus / folder).glob("*.jsonl")]
     present = {
         f"corpus/{path.relative_to(corpus).as_posix()}": hashlib.sha256(path.read_bytes()).hexdigest()
         for path in [corpus / "splits.json", *files]
     }
-    assert {name: digest for name, digest in recorded.items() if name.startswith("corpus/")} == present
+    assert present.keys() == recorded.keys()
+    changed = [name for name in recorded if recorded[name] != present[name]]
+    assert metrics["changed_since"] == changed
+    card = render_card(metrics)
+    assert all(f"| {name} | {CHANGED}" in card for name in changed)
 
 
 def test_a_tokeniser_that_does_not_fit_is_an_observer_error() -> None:

@@ -26,6 +26,12 @@ _SOURCES = {
     "single/train/openai_moderation.jsonl": ("content moderation texts; labels are of content, not intent", "MIT"),
 }
 
+CHANGED = "(changed since) "
+"""Before what a file is, where the repository now holds another version than the weights were made of."""
+
+_RANKED = "attack above its twin from the split to harm_at"
+"""Key of the figures under which pairs are ranked."""
+
 _HEAD = """# Model card: observer `local`
 
 This page is generated from `src/turnwise/observers/local/weights/metrics.json` by `turnwise
@@ -127,6 +133,8 @@ def _training(metrics: Mapping[str, Any]) -> str:
     ]
     for name, digest in metrics["data_sha256"].items():
         what, licence = _source(name)
+        if name in metrics.get("changed_since", ()):
+            what = f"{CHANGED}{what}"
         lines.append(f"| {name} | {what} | {licence} | `{digest[:12]}` |")
     fitted = ", ".join(f"{kind} {count:,}" for kind, count in metrics["fitted"].items())
     lines.append(
@@ -250,7 +258,8 @@ def _twins(figures: Mapping[str, Any]) -> str:
         "Pairs that begin alike, of which one half turns (`corpus/GUIDELINE.md`). Never trained on. The threshold "
         "is on the peak of F over turns and principles, set on the benign halves of the same split; at 1 % that "
         "is no benign half at all where there are fewer than 100. Attacks count if flagged by the turn `harm_at`. "
-        "In the share of attacks that peak above their twin, 0.5 is chance.\n",
+        "In the share of attacks above their twin 0.5 is chance; balanced is the mean over pairs whose attack "
+        "half is the longer and the shorter one.\n",
     ]
     first = next(iter(figures.values()))["history"]
     rates = [name for name, row in first.items() if isinstance(row, dict) and "rate" in row]
@@ -259,6 +268,7 @@ def _twins(figures: Mapping[str, Any]) -> str:
         "mode",
         "pairs",
         *rates,
+        "balanced",
         "error of F",
         "error of T",
         "error of I",
@@ -274,6 +284,7 @@ def _twins(figures: Mapping[str, Any]) -> str:
                 mode,
                 str(row["pairs"]),
                 *(_rate(row[name]) for name in rates),
+                _number(row[_RANKED]["balanced"]),
                 *(_errors(row, name) for name in "FTI"),
                 _number(row["mean I of English turns"]),
                 _number(row["mean I of other turns"]),
