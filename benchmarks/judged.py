@@ -30,6 +30,7 @@ from scipy.stats import rankdata
 from turnwise.conversation import Label
 from turnwise.datasets.judged import SECOND, judgement_files, read_judgements
 from turnwise.datasets.twins import Pair, load_twins
+from turnwise.observers import build_observer
 from turnwise.rates import Rate
 from turnwise.scoring import Score
 from turnwise.store import Store
@@ -79,7 +80,7 @@ SETS = {
     "questions to documents, by people": ("mtrag_un_human", {OTHERS}, False),
     "written tasks": ("mtbench101", {OTHERS}, False),
     "two-turn tasks": ("mt_bench", {OTHERS}, False),
-    "long chains, harmless": ("chains", {"train", "dev", "test"}, False),
+    "long chains of ordinary chats": ("chains", {"train", "dev", "test"}, False),
     "long chains with an attack late": ("chains", {"train", "dev", "test"}, True),
 }
 """What each row of a table holds: source, splits, and whether the attacks or the others of it."""
@@ -379,7 +380,7 @@ def alpha(units: Sequence[tuple[str, float, float]]) -> str:
 def embedded(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
     """The embedded observer on the same turns."""
     rows = []
-    cut, flagged, of = threshold(chats, [READER["history"], LOCAL["history"]], LOCAL["history"], RATES[0])
+    cut = build_observer("local").info.operating_points["history"]["any_turn"]
     for name in SETS:
         some = [chat for chat in members(chats, name) if chat.peak(READER["history"]) is not None]
         if not some:
@@ -391,11 +392,11 @@ def embedded(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         ["**all**", "", "", "", area([chat for chat in chats if chat.peak(READER["history"]) is not None])]
     )
     said = (
-        f"Observer `local` with the history, at F {cut:.2f}, which flags {flagged} of {of} ordinary training "
-        f"chats (1 %). Area: F of `local` against whether the reader gives F {FLAG} or above, turn by turn; "
-        "bootstrap over conversations."
+        f"Observer `local` with the history, at its operating point F {cut:.2f}: at most 1 % of the chats of "
+        f"services left out of its training. Area: F of `local` against whether the reader gives F {FLAG} or above, "
+        "turn by turn; bootstrap over conversations."
     )
-    head = ["set", "conversations", "reader, F 0.5", "local, 1 %", "area under the curve, turns"]
+    head = ["set", "conversations", "reader, F 0.5", "local, operating point", "area under the curve, turns"]
     return f"## The embedded observer on the same turns\n\n{said}\n\n" + table(head, rows)
 
 

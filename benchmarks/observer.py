@@ -325,9 +325,13 @@ def rows_of(figures: dict[str, Any]) -> list[Row]:
         row = twins["test"]["history"]
         ranked = row[RANKED]
         rows.append(rate_row(f"twins, test, {RANKED}", ranked, None, None))
-        rows.append(Row("the same, balanced by length", ranked["balanced"], None, at_least(0.85), "0.95"))
+        rows.append(
+            Row(
+                "twins, test, above its twin, balanced by length", ranked["balanced"], None, at_least(0.85), "0.95"
+            )
+        )
         for name, share in twins["test"]["baselines"].items():
-            rows.append(rate_row(f"the same, {name}", share, None, None))
+            rows.append(rate_row(f"twins, test, ranked {name}", share, None, None))
         for name, needed, aim in (
             ("worst error of F", at_most(0.15), "0.08"),
             ("worst calibration error of F", at_most(0.05), "0.02"),

@@ -3,7 +3,7 @@
     python corpus/judging/operating.py
 
 The chats are those of real users that were read in both ways; no text is needed. What `turnwise` uses where a
-detector is named without parameters on recorded scores. They lie beside the corpus's judgements and beside those of
+detector is named without parameters on recorded scores. They lie beside the corpus's judgements and those of
 the examples that ship, which are none of these chats.
 """
 

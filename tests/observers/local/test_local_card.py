@@ -13,7 +13,7 @@ WORDS = {
     "Attack_600": ("Attack_600",),
     "scenarios": ("scenarios",),
     "chains": ("chains",),
-    "twins flagged": ("by harm_at",),
+    "twins flagged": ("attacks by harm_at",),
     "twins ranked": ("above its twin",),
     "error of F": ("worst error of F",),
     "calibration error": ("calibration error",),
