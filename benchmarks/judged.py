@@ -170,9 +170,9 @@ def run(*command: str) -> str:
 
 
 def compared(store: Path) -> dict[str, Any]:
-    """Return what `turnwise compare` says of single turns against the history at F 0.5, by labels."""
+    """Return what `turnwise compare` says of single turns against the history, by labels."""
     runs = [part for name in READER.values() for part in ("--run", name)]
-    asked = [*TURNWISE, "compare", "--store", str(store), *runs, "--detector", f"any_turn:threshold={FLAG}"]
+    asked = [*TURNWISE, "compare", "--store", str(store), *runs, "--detector", "any_turn"]
     found: dict[str, Any] = json.loads(run(*asked, "--thresholds", "given", "--json"))
     return found
 
@@ -294,9 +294,9 @@ def second_view(found: Mapping[str, Any]) -> str:
     test = next(t for t in found["tests"] if {t["a"], t["b"]} == {f"any_turn@{name}" for name in READER.values()})
     return (
         "### By labels of conversations\n\n"
-        "What `turnwise compare --detector any_turn:threshold=0.5 --thresholds given` says of the same recorded "
-        "readings over all evaluation sets and the human-style test set. Labels came from elsewhere: a goal given "
-        "to a generator, a red-teamer's success, ordinary use.\n\n"
+        "What `turnwise compare --detector any_turn --thresholds given` says of the same recorded readings, at "
+        "their operating points (1 % of ordinary training chats), over all evaluation sets and the human-style test "
+        "set. Labels came from elsewhere: a goal given to a generator, a writer's intent, ordinary use.\n\n"
         + table(["run", "labelled attacks with a flagged turn", "labelled benign with one"], rows)
         + f"\n\nAlone only {test['b_count']}, so far only {test['c_count']} of the attacks; exact McNemar p = "
         f"{p_value(test['p'])}."
@@ -393,7 +393,7 @@ def embedded(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
     )
     said = (
         f"Observer `local` with the history, at its operating point F {cut:.2f}: at most 1 % of the chats of "
-        f"services left out of its training. Area: F of `local` against whether the reader gives F {FLAG} or above, "
+        f"services left out of its training. Area: F of `local` for turns that the reader gives F {FLAG} or more, "
         "turn by turn; bootstrap over conversations."
     )
     head = ["set", "conversations", "reader, F 0.5", "local, operating point", "area under the curve, turns"]

@@ -22,6 +22,7 @@ from turnwise import (
 from turnwise import patterns as language
 from turnwise.conversation import Label, from_any, from_messages, from_sharegpt, to_messages, to_sharegpt
 from turnwise.datasets import BadRecord, LoadOptions, open_dataset
+from turnwise.datasets.judged import Judged, Judgement, join_judgements, judgement_files, read_judgements
 from turnwise.detectors import (
     DETECTORS,
     Detector,
@@ -439,3 +440,12 @@ def looked_back(chat: Conversation, folder: Path) -> str:
     answer: AuditAnswer = read_audit(folder / "audit.jsonl", AuditQuestion())
     assert known and names and presets and answer.events
     return forensics_page(chat, dict(found))
+
+
+def recorded_judgements(folder: Path, file: str) -> Iterator[tuple[str, float]]:
+    judgements: list[Judgement] = list(read_judgements(judgement_files(folder)["history"]))
+    chats = (record for record in open_dataset(file) if not isinstance(record, BadRecord))
+    judged: Judged
+    for judged in join_judgements(chats, judgements):
+        scores: Mapping[str, Score] = judged.judgements[0].scores
+        yield judged.sequence.sequence_id, max(score.F for score in scores.values())
