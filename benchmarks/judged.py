@@ -295,8 +295,8 @@ def second_view(found: Mapping[str, Any]) -> str:
     return (
         "### By labels of conversations\n\n"
         "What `turnwise compare --detector any_turn --thresholds given` says of the same recorded readings, at "
-        "their operating points (1 % of ordinary training chats), over all evaluation sets and the human-style test "
-        "set. Labels came from elsewhere: a goal given to a generator, a writer's intent, ordinary use.\n\n"
+        "their operating points (1 % of ordinary training chats), over all evaluation sets and the human-style "
+        "test set. Labels came from elsewhere: a goal given to a generator, a writer's intent, ordinary use.\n\n"
         + table(["run", "labelled attacks with a flagged turn", "labelled benign with one"], rows)
         + f"\n\nAlone only {test['b_count']}, so far only {test['c_count']} of the attacks; exact McNemar p = "
         f"{p_value(test['p'])}."
