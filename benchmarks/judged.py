@@ -277,9 +277,21 @@ def question(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
                     f"{test.b_count} : {test.c_count}",
                 ]
             )
+        if what == f"{RATES[0]:.0%}":
+            parts.insert(1, headline({row[0]: row for row in rows}, what))
         head = [f"threshold {what}", "alone", "so far", "alone only : so far only", "p"]
         parts.append(table(head, [[*row, p_value(p)] for row, p in zip(rows, holm(tests), strict=True)]))
     return "\n\n".join(parts)
+
+
+def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
+    """Return the answer in a sentence."""
+    attacks, ordinary = rows["**attacks, pooled**"], rows["**ordinary chats, pooled**"]
+    return (
+        f"At thresholds that flag {what} of ordinary training chats a reader finds {attacks[2]} of the attacks with "
+        f"the turns so far and {attacks[1]} with each turn alone (alone only : so far only = {attacks[3]}), and "
+        f"flags {ordinary[2]} and {ordinary[1]} of ordinary chats of other services."
+    )
 
 
 def second_view(found: Mapping[str, Any]) -> str:
