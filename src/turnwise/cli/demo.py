@@ -213,7 +213,7 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
             "local: the embedded observer, run here and now, without a key. It misses most of what people write",
             "by hand (docs/results.md). With a model of your own: turnwise demo --observer llm:PROVIDER/MODEL",
         ]
-    run = arms[-1].run
+    run = arms[1].run
     told += [
         "",
         f"{len(arms[0].found)} conversations in {seconds:.1f} s. They are few and our own: they show how turnwise",
