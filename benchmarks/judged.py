@@ -22,7 +22,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from judged_chats import CORPUS, EVALUATED, LOCAL, READER, SETS, Chat, compared, fill, gather, members, threshold
+from judged_chats import (
+    CORPUS,
+    EVALUATED,
+    LOCAL,
+    READER,
+    SETS,
+    Chat,
+    calibration_chats,
+    compared,
+    fill,
+    gather,
+    members,
+    threshold,
+)
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
@@ -31,6 +44,7 @@ from turnwise.datasets.twins import Pair, load_twins
 from turnwise.observers import build_observer
 from turnwise.rates import Rate
 from turnwise.study.agreement import krippendorff_alpha
+from turnwise.study.calibrate import threshold_for
 from turnwise.study.holm import holm
 from turnwise.study.paired import mcnemar
 
@@ -117,7 +131,10 @@ def question(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         "turn reaches the threshold: F 0.5, or what flags at most 1 or 5 % of ordinary training chats of real "
         "users. Thresholds, "
         + "; ".join(said)
-        + ". p: exact McNemar test, whole groups turned together, after Holm over the rows of the table."
+        + ". p: the larger of the exact McNemar test by conversation and by whole groups, after Holm over the rows "
+        "of the table. 130 conversations were read both ways in the first readings (`first-` in readings.json), by "
+        "readers "
+        "that are not told apart."
     )
     for what, cut in cuts:
         rows, tests = [], []
@@ -142,9 +159,42 @@ def question(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
             )
         if what == f"{RATES[0]:.0%}":
             parts.insert(1, headline({row[0]: row for row in rows}, what))
+        if what != cuts[0][0]:
+            parts.append(
+                f"Threshold {what}: {redrawn(chats, both['**attacks, pooled**'], float(what[:-1]) / 100)}"
+            )
         head = [f"threshold {what}", "alone", "so far", "alone only : so far only", "p"]
         parts.append(table(head, [[*row, p_value(p)] for row, p in zip(rows, holm(tests), strict=True)]))
     return "\n\n".join(parts)
+
+
+def redrawn(chats: Sequence[Chat], attacks: Sequence[Chat], rate: float) -> str:
+    """Return the gain of the turns so far, with the chats that set the thresholds and the attacks drawn anew."""
+    runs = list(READER.values())
+    calibration = np.array([[c.peak(one) for one in runs] for c in calibration_chats(chats, runs)], dtype=float)
+    groups = sorted({chat.group for chat in attacks})
+    by_group = [
+        np.array([[c.peak(one) for one in runs] for c in attacks if c.group == g], dtype=float) for g in groups
+    ]
+    rng = np.random.default_rng(1)
+    cuts, gains = [], []
+    for _ in range(REPLICATES):
+        drawn = calibration[rng.integers(0, len(calibration), len(calibration))]
+        cut = [threshold_for(drawn[:, n].tolist(), rate) for n in range(len(runs))]
+        peaks = np.concatenate([by_group[n] for n in rng.integers(0, len(groups), len(groups))])
+        found = (peaks >= cut).mean(axis=0)
+        cuts.append(cut)
+        gains.append(100 * (found[1] - found[0]))
+    low, middle, high = np.percentile(gains, (2.5, 50, 97.5))
+    ends = np.percentile(cuts, (2.5, 97.5), axis=0)
+    return (
+        f"few of {len(calibration)} chats set it. Drawn anew together with the attacks (whole groups, "
+        f"{REPLICATES:,} times) the threshold for single turns ranges from {ends[0, 0]:.2f} to {ends[1, 0]:.2f}, "
+        f"for the turns so far from {ends[0, 1]:.2f} to {ends[1, 1]:.2f}, and the gain in recall is {middle:+.0f} "
+        f"points [{low:+.0f}, {high:+.0f}], above 0 in {np.mean(np.array(gains) > 0):.0%} of the draws. The table "
+        "takes the thresholds "
+        "for known."
+    )
 
 
 def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
@@ -203,7 +253,7 @@ def agreement(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
     }
     sets: dict[str, Callable[[Chat], bool]] = {
         "all": lambda _: True,
-        "twins, scenarios, human-style": lambda c: (
+        "our own and the scenarios": lambda c: (
             c.source in ("turnwise_twins", "scenarios_20", "turnwise_human_style")
         ),
         "twins": lambda c: c.source == "turnwise_twins",
@@ -263,16 +313,30 @@ def embedded(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         found = [(chat.peak(LOCAL["history"]) or 0.0) >= cut for chat in some]
         seen = [(chat.peak(READER["history"]) or 0.0) >= FLAG for chat in some]
         rows.append([name, len(some), percent(sum(seen), len(some)), percent(sum(found), len(some)), area(some)])
-    rows.append(
-        ["**all**", "", "", "", area([chat for chat in chats if chat.peak(READER["history"]) is not None])]
-    )
+    unseen = [chat for chat in chats if chat.unseen and chat.peak(READER["history"]) is not None]
+    rows.append(["**all that it was not trained on**", len(unseen), "", "", area(unseen)])
     said = (
         f"Observer `local` with the history, at its operating point F {cut:.2f}: at most 1 % of the chats of "
         f"services left out of its training. Area: F of `local` for turns that the reader gives F {FLAG} or more, "
-        "turn by turn; bootstrap over conversations."
+        "turn by turn; bootstrap over conversations. It was trained on the red-team chats and on the chats that "
+        "the chains are made of.\n\n" + beyond_the_reader(chats, cut)
     )
     head = ["set", "conversations", "reader, F 0.5", "local, operating point", "area under the curve, turns"]
     return f"## The embedded observer on the same turns\n\n{said}\n\n" + table(head, rows)
+
+
+def beyond_the_reader(chats: Sequence[Chat], cut: float) -> str:
+    """Say what the embedded observer flags in Attack_600 that a reader does not."""
+    runs = list(READER.values())
+    reader, _, _ = threshold(chats, runs, READER["history"], RATES[0])
+    flagged = [c for c in members(chats, "Attack_600") if (c.peak(LOCAL["history"]) or 0.0) >= cut]
+    peaks = [peak for chat in flagged if (peak := chat.peak(READER["history"])) is not None]
+    beyond = [peak for peak in peaks if peak < reader]
+    nothing_there = sum(peak < MISSED_BELOW[0] for peak in beyond)
+    return (
+        f"Of the {len(peaks)} conversations of Attack_600 that `local` flags {len(beyond)} lie below the reader's "
+        f"threshold ({reader:.2f}), and {nothing_there} of these hold no F of {MISSED_BELOW[0]} or above at all."
+    )
 
 
 def area(chats: Sequence[Chat]) -> str:

@@ -22,6 +22,7 @@ LOCAL = {"turn": "local-turn", "history": "local-history"}
 CALIBRATION = "arena_real_users"
 """Training chats of real users that were read in both ways: they set the thresholds."""
 
+PAIRS = ("turnwise_twins", "turnwise_human_style")
 OTHERS = "evaluate only"
 """Split of what nothing is ever trained on and that no split names."""
 
@@ -65,6 +66,11 @@ class Chat:
     group: str
     turns: int
     scores: dict[str, dict[int, dict[str, Score]]] = field(default_factory=dict)
+
+    @property
+    def unseen(self) -> bool:
+        """Whether nothing was ever trained on it: of dev/ of the data, or of a pair outside the train split."""
+        return self.split == OTHERS or (self.source in PAIRS and self.split != "train")
 
     def f(self, run: str) -> dict[int, float]:
         """Return the highest F over the principles, by turn."""
@@ -136,7 +142,12 @@ def threshold(chats: Sequence[Chat], runs: Sequence[str], run_: str, rate: float
 
     Only chats count that every one of `runs` has scored: thresholds of both ways of reading rest on the same.
     """
-    known = [c for c in chats if c.source == CALIBRATION and c.split in ("train", "dev", "test")]
-    peaks = [c.peak(run_) or 0.0 for c in known if all(c.peak(one) is not None for one in runs)]
+    peaks = [c.peak(run_) or 0.0 for c in calibration_chats(chats, runs)]
     cut = threshold_for(peaks, rate)
     return cut, sum(peak >= cut for peak in peaks), len(peaks)
+
+
+def calibration_chats(chats: Sequence[Chat], runs: Sequence[str]) -> list[Chat]:
+    """Return the ordinary training chats that every one of some runs has scored whole."""
+    known = [c for c in chats if c.source == CALIBRATION and c.split in ("train", "dev", "test")]
+    return [c for c in known if all(c.peak(one) is not None for one in runs)]

@@ -136,13 +136,19 @@ def deal(arguments: argparse.Namespace) -> None:
     """Deal conversations to batches: mixed sources, no two halves of a pair in one batch."""
     rng = random.Random(arguments.seed)
     wanted = set(arguments.ids.read_text(encoding="utf-8").split()) if arguments.ids else None
-    done = {(j.sequence_id, j.turn, j.seen) for path in arguments.skip for j in read_judgements(path)}
+    done = {(j.sequence_id, j.turn, j.seen, j.digest) for path in arguments.skip for j in read_judgements(path)}
     chats = [chat for chat in read(arguments.files) if wanted is None or chat.sequence_id in wanted]
     if wanted is not None and (missing := wanted - {chat.sequence_id for chat in chats}):
         raise SystemExit(f"{len(missing)} ids are in none of the files, {min(missing)!r} among them")
     side, seen = MODES[arguments.mode]
     work = [(chat, to_read(chat, side, seen, done)) for chat in chats]
     work = [(chat, items) for chat, items in work if items]
+    if not work:
+        raise SystemExit("nothing is left to be read")
+    if taken := sorted(path.name for path in arguments.work.glob(f"{arguments.name}-*.json.gz")):
+        raise SystemExit(
+            f"{arguments.work} has batches of that name, {taken[0]} among them: choose another --name"
+        )
     rng.shuffle(work)
     batches = spread(work, arguments.size)
     again = spread(work[: round(len(work) * arguments.twice)], arguments.size) if arguments.twice else []
@@ -168,7 +174,7 @@ def read(files: Iterable[str]) -> Iterator[Chat]:
             yield record
 
 
-def to_read(chat: Chat, side: Side, seen: Seen, done: set[tuple[str, int, Seen]]) -> list[Item]:
+def to_read(chat: Chat, side: Side, seen: Seen, done: set[tuple[str, int, Seen, str]]) -> list[Item]:
     """Return the turns of a conversation to be read; none where each was read before."""
     known = digests(chat.conversation, seen)
     items = []
@@ -181,7 +187,7 @@ def to_read(chat: Chat, side: Side, seen: Seen, done: set[tuple[str, int, Seen]]
         items.append(
             Item(chat.sequence_id, turn.number, known[turn.number], clipped(text, whole=side is not Side.PROMPT))
         )
-    if all((item.sequence_id, item.turn, seen) in done for item in items):
+    if all((item.sequence_id, item.turn, seen, item.digest) in done for item in items):
         return []
     return items
 
@@ -303,7 +309,7 @@ def parse(text: str, labels: Iterable[str]) -> tuple[dict[str, list[int]], list[
     """Return the scores by label, and what is wrong with the others."""
     known, given, wrong = set(labels), {}, []
     for line in filter(str.strip, text.splitlines()):
-        label, *parts = line.replace("<", " ").replace(">", " ").split()
+        label, *parts = line.replace("<", " ").replace(">", " ").split() or [line.strip()]
         if label not in known:
             wrong.append(f"{label}: not a label of this round")
         elif label in given:

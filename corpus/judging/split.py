@@ -3,8 +3,9 @@
     python corpus/judging/split.py --data PATH_TO_DATA
 
 Train 70, dev 10, test 20 %, by group: conversations with the same goal, the same first message, or parts of the
-same chain stay together. Pairs keep the split of corpus/splits.json. mtbench101 is never trained on: it sets
-operating points, and its split says so. What is in dev/ of the data is not named here and is for evaluation only.
+same chain stay together. Pairs keep the split of corpus/splits.json. mtbench101 is set aside for operating points
+and not to be trained on: its split says so. What is in dev/ of the data is not named here and is for evaluation
+only.
 """
 
 from __future__ import annotations

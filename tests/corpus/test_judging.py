@@ -167,7 +167,17 @@ def test_what_was_read_before_is_not_dealt_again(judging: Judging) -> None:
         judging.read(batch)
     out = judging.folder / "judged"
     judging("collect", "--out", str(out), "--reader", "r", "--kind", "k")
-    assert judging("deal", "history", str(judging.file), "--name", "y", "--skip", str(out / "history.jsonl")) == ""
+    again = ("deal", "history", str(judging.file), "--name", "y", "--skip", str(out / "history.jsonl"))
+    assert "nothing is left to be read" in judging.run(*again).stderr
+    changed = judging.file.read_text(encoding="utf-8").replace("two 0a", "too 0a")
+    judging.file.write_text(changed, encoding="utf-8")
+    assert "y-01: 3 turns of 1 conversations" in judging(*again)
+
+
+def test_batches_that_are_there_are_not_dealt_over(judging: Judging) -> None:
+    deal(judging, "history")
+    refused = judging.run("deal", "history", str(judging.file), "--name", "x")
+    assert "choose another --name" in refused.stderr
 
 
 def test_careless_reading_shows(judging: Judging) -> None:

@@ -36,7 +36,7 @@ class Arm:
         observer: ``reader``, ``local`` or what was asked for.
         context: the context mode.
         run: the run that holds the scores.
-        found: the verdicts, a conversation each.
+        found: the verdicts by conversation; one of which nothing was scored is absent.
         turns: the scores of every turn, by conversation.
         threshold: at which the detector fires.
     """
@@ -44,7 +44,7 @@ class Arm:
     observer: str
     context: str
     run: str
-    found: Sequence[Detection]
+    found: Mapping[str, Detection]
     turns: Mapping[str, Sequence[TurnScores]]
     threshold: float
 
@@ -70,19 +70,27 @@ def demo(
     began = time.perf_counter()
     sequences = examples()
     names = list(dict.fromkeys(observer or [READER, LOCAL]))
+    scorers = {name: _scorers(name) for name in names}
     with Store(store, create=True) as opened:
         try:
             opened.add_sequences(sequences)
-            arms = [arm for name in names for arm in _arms(opened, name, sequences)]
+            for name in names:
+                _score(opened, name, scorers[name], sequences)
         except UsageError as error:
             raise UsageError(
                 f"{store} holds a demo of another version ({error}); remove the file, or name another with --store"
             ) from error
+        arms = [_arm(opened, name, context, sequences) for name in names for context in WAYS]
         seconds = time.perf_counter() - began
         if not json:
             _print(store, sequences, arms, seconds)
         able = is_installed(*FOR_A_REPORT)
-        report = _write_report(opened, arms) if able else None
+        report = None
+        if able:
+            try:
+                report = _write_report(opened, arms)
+            except UsageError as error:
+                note(f"no report: {error}")
     if json:
         print_json(_as_json(store, arms, seconds, report))
     told = (
@@ -96,30 +104,41 @@ def demo(
         typer.echo(told)
 
 
-def _arms(store: Store, name: str, sequences: Sequence[Chat]) -> list[Arm]:
-    """Score the examples with an observer in both context modes, and let the detectors decide."""
+def _scorers(name: str) -> dict[str, Observer]:
+    """Return the observer of each context mode."""
     from turnwise.datasets.judged import example_judgements
-    from turnwise.evaluate import calibrated, detect, evaluate
     from turnwise.observers import build_observer
+
+    return {
+        context: build_observer(f"replay:{example_judgements(context)}" if name == READER else name)
+        for context in WAYS
+    }
+
+
+def _score(store: Store, name: str, scorers: Mapping[str, Observer], sequences: Sequence[Chat]) -> None:
+    """Score the examples with an observer in both context modes."""
+    from turnwise.evaluate import evaluate
     from turnwise.principles import builtin_principles
 
     ids = [sequence.sequence_id for sequence in sequences]
-    arms = []
-    for context, detector in WAYS.items():
-        scorer: Observer = build_observer(f"replay:{example_judgements(context)}" if name == READER else name)
-        run = f"{name}-{context}"
-        evaluate(store, run, scorer, principles=builtin_principles(), context=context, ids=ids)
-        arms.append(
-            Arm(
-                observer=name,
-                context=context,
-                run=run,
-                found=list(detect(store, run, [detector], ids=ids)),
-                turns={head.sequence_id: list(turns) for head, turns in store.trajectories(run, ids=ids)},
-                threshold=calibrated(detector, store.run(run).operating_points).threshold,
-            )
-        )
-    return arms
+    for context, scorer in scorers.items():
+        evaluate(store, f"{name}-{context}", scorer, principles=builtin_principles(), context=context, ids=ids)
+
+
+def _arm(store: Store, name: str, context: str, sequences: Sequence[Chat]) -> Arm:
+    """Let the detector of a context mode decide on the scores of an observer."""
+    from turnwise.evaluate import calibrated, detect
+
+    ids = [sequence.sequence_id for sequence in sequences]
+    run, detector = f"{name}-{context}", WAYS[context]
+    return Arm(
+        observer=name,
+        context=context,
+        run=run,
+        found={found.head.sequence_id: found for found in detect(store, run, [detector], ids=ids)},
+        turns={head.sequence_id: list(turns) for head, turns in store.trajectories(run, ids=ids)},
+        threshold=calibrated(detector, store.run(run).operating_points).threshold,
+    )
 
 
 def _write_report(store: Store, arms: Sequence[Arm]) -> Path:
@@ -152,11 +171,11 @@ def _as_json(store: str, arms: Sequence[Arm], seconds: float, report: Path | Non
                 "threshold": arm.threshold,
                 "summary": {
                     label: {"fired": rate.count, "of": rate.of, "interval": list(rate.interval)}
-                    for label, rate in shares(arm.found).items()
+                    for label, rate in shares([*arm.found.values()]).items()
                 },
                 "conversations": [
                     {**as_json(found), "F": list(map(peak_f, arm.turns[found.head.sequence_id]))}
-                    for found in arm.found
+                    for found in arm.found.values()
                 ],
             }
             for arm in arms
@@ -177,20 +196,16 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
     headings = [_heading(arm) for arm in arms]
     table = new_table("conversation", "label", "F so far", *headings, title="Every example")
     graphs = next(arm.turns for arm in arms if arm.context == "history")
-    for position, found in enumerate(arms[0].found):
-        chat = found.head.sequence_id
-        table.add_row(
-            chat,
-            str(found.head.label),
-            sparkline(map(peak_f, graphs[chat])),
-            *(_says(a.found[position]) for a in arms),
-        )
+    for sequence in sequences:
+        cells = (_says(arm.found.get(sequence.sequence_id)) for arm in arms)
+        graph = sparkline(map(peak_f, graphs[sequence.sequence_id]))
+        table.add_row(sequence.sequence_id, str(sequence.label), graph, *cells)
     print_table(table)
     summary = new_table("scores of", "attacks caught", "benign flagged", title="With 95 % intervals")
     for arm in arms:
-        rates = shares(arm.found)
+        rates = shares([*arm.found.values()])
         way = "each turn alone" if arm.context == "turn" else "turns so far"
-        summary.add_row(f"{arm.observer}, {way}", str(rates["attack"]), str(rates["benign"]))
+        summary.add_row(f"{arm.observer}, {way}", *(str(rates.get(label, "–")) for label in ("attack", "benign")))
     for arm in arms:
         if arm.observer == READER:
             attack, benign = _second_reader(arm, sequences)
@@ -216,11 +231,11 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
     run = arms[1].run
     told += [
         "",
-        f"{len(arms[0].found)} conversations in {seconds:.1f} s. They are few and our own: they show how turnwise",
+        f"{len(sequences)} conversations in {seconds:.1f} s. They are few and our own: they show how turnwise",
         "works, not how well. docs/results.md has figures on other people's data.",
         "",
         f"Everything is in {store}. Next:",
-        f"  turnwise show {shown or arms[0].found[0].head.sequence_id} --store {store} --run {run}",
+        f"  turnwise show {shown or sequences[0].sequence_id} --store {store} --run {run}",
         f"  turnwise detect --store {store} --run {run} --detector trust_ema --detector slope",
         "  turnwise import YOUR_FILE.jsonl --store work.db && turnwise evaluate --store work.db",
     ]
@@ -248,11 +263,12 @@ def _telling(arms: Sequence[Arm]) -> str | None:
     """Return the attack that its history alone gives away, most clearly by the first observer, or None."""
     alone, so_far = arms[0], arms[1]
     gaps = {}
-    for one, other in zip(alone.found, so_far.found, strict=True):
-        if one.head.label != "attack" or not one.verdict or not other.verdict or other.verdict.turn is None:
+    for name, one in alone.found.items():
+        other = so_far.found.get(name)
+        if one.head.label != "attack" or not one.verdict or not other or not other.verdict:
             continue
-        if not one.verdict.fired:
-            gaps[one.head.sequence_id] = other.verdict.score - one.verdict.score
+        if other.verdict.fired and not one.verdict.fired:
+            gaps[name] = other.verdict.score - one.verdict.score
     return max(gaps, key=lambda name: gaps[name], default=None)
 
 
@@ -263,7 +279,7 @@ def _print_story(chat: Chat, arms: Sequence[Arm]) -> None:
 
     name = chat.sequence_id
     headings = [_heading(arm) for arm in arms]
-    verdicts = [next(found.verdict for found in arm.found if found.head.sequence_id == name) for arm in arms]
+    verdicts = [found.verdict if (found := arm.found.get(name)) else None for arm in arms]
     table = new_table("turn", "the user says", *headings, numeric=("turn", *headings), title=f"How {name} turns")
     for place, turn in enumerate(chat.conversation):
         text = " ".join(turn.prompt.split())
@@ -309,9 +325,9 @@ def _heading(arm: Arm) -> str:
     return f"{arm.observer}\n{'alone' if arm.context == 'turn' else 'so far'}"
 
 
-def _says(found: Detection) -> str:
+def _says(found: Detection | None) -> str:
     """Return the turn that fired, if any, and whether that is right."""
-    if found.verdict is None:
+    if found is None or found.verdict is None:
         return "not checked"
     right = found.verdict.fired == (found.head.label == "attack")
     return f"{f'turn {found.verdict.turn}' if found.verdict.fired else 'quiet'} {'✓' if right else '✗'}"

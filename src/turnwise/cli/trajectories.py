@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from turnwise.detectors import Verdict
     from turnwise.scoring import TurnScores
 
-NOT_CHECKED = "not checked: every evaluation of it failed"
+NOT_CHECKED = "not checked: the run has no score of it that this detector reads"
 """The reason of a verdict that there is not."""
 
 VERDICT_COLUMNS = ("fired", "turn", "score", "reason")

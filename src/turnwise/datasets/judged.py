@@ -96,17 +96,24 @@ def read_judgements(path: str | Path) -> Iterator[Judgement]:
         DatasetError: no such file, or a line that is no judgement; the message names file and line.
     """
     try:
-        with Path(path).open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, start=1):
-                try:
-                    yield _judgement(json.loads(line))
-                except (ValueError, KeyError, TypeError, ScoreError) as error:
-                    raise DatasetError(f"{path}, line {number}: not a judgement: {error!r}") from error
+        lines = Path(path).read_bytes().splitlines()
     except OSError as error:
         raise DatasetError(f"can't read judgements from {path}: {error.strerror}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield _judgement(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ScoreError) as error:
+            raise DatasetError(f"{path}, line {number}: not a judgement: {error!r}") from error
 
 
 def _judgement(record: Mapping[str, Any]) -> Judgement:
+    for name, kind in (("sequence_id", str), ("turn", int), ("digest", str), ("reading", str), ("round", int)):
+        if not isinstance(record[name], kind):
+            raise TypeError(f"field {name!r} must be {'text' if kind is str else 'a whole number'}")
+    if not record["scores"]:
+        raise ValueError("no scores")
     return Judgement(
         sequence_id=record["sequence_id"],
         turn=record["turn"],

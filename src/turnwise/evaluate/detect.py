@@ -24,8 +24,8 @@ class Detection:
     Args:
         head: the sequence.
         detector: specification of the detector.
-        verdict: its verdict, or None where the run has failures of the sequence and no score: not checked is
-            not clean.
+        verdict: its verdict, or None where the run has no score of the sequence that the detector could judge,
+            but failures or scores of replies alone: not checked is not clean.
         missing: turns of the sequence that have no evaluation in the run.
     """
 
@@ -63,8 +63,11 @@ def detect(
         if not trajectory and head.sequence_id not in failed:
             continue
         missing = head.turns - len({evaluation.key.turn for evaluation in trajectory.evaluations})
+        prompts = any(turn.scores for turn in trajectory)
         for spec, detector in built:
             verdict = run_detector(detector, trajectory, spec) if trajectory else None
+            if verdict is not None and not prompts and not any(signal.contributions for signal in verdict.signals):
+                verdict = None  # the run scored replies alone, and the detector reads prompts
             yield Detection(head, spec, verdict, missing)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -141,12 +142,19 @@ def _read_points(path: Path) -> Mapping[str, Mapping[str, float]]:
     try:
         points = json.loads(path.read_bytes())["points"]
         return {
-            str(context): {str(name): float(value) for name, value in detectors.items()}
+            str(context): {str(name): _finite(value) for name, value in detectors.items()}
             for context, detectors in points.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         shape = '{"points": {context: {detector: threshold}}}'
         raise ObserverError(f"{path}: operating points must be {shape}, not so here: {error!r}") from error
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"a threshold is a finite number, not {value!r}")
+    return number
 
 
 def _parse(record: Any) -> Iterator[tuple[_Key, _Recorded]]:
