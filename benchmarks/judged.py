@@ -131,7 +131,7 @@ def question(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         "turn reaches the threshold: F 0.5, or what flags at most 1 or 5 % of ordinary training chats of real "
         "users. Thresholds, "
         + "; ".join(said)
-        + ". p: the larger of the exact McNemar test by conversation and by whole groups, after Holm over the rows. "
+        + ". p: the larger of exact McNemar tests by conversation and by whole groups, after Holm over the rows. "
         "130 conversations were read both ways in the first readings (`first-` in readings.json), by readers that "
         "are not told apart."
     )
