@@ -97,6 +97,26 @@ def test_one_observer_can_be_asked_for(cli: Cli, tmp_path: Path) -> None:
     assert [a["run"] for a in asked.json["arms"]] == ["scripted:0.5-turn", "scripted:0.5-history"]
 
 
+def test_an_observer_that_is_none_is_named_and_leaves_no_store(cli: Cli, tmp_path: Path) -> None:
+    refused = cli("demo", "--store", tmp_path / "none.db", "--observer", "nonsense")
+    assert refused.code == 2
+    assert "unknown observer 'nonsense'" in refused.err
+    assert "remove the file" not in refused.err
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_conversations_that_an_observer_says_nothing_of_are_not_checked(cli: Cli, tmp_path: Path) -> None:
+    few = tmp_path / "few.jsonl"
+    lines = example_judgements("history").read_text(encoding="utf-8").splitlines()
+    few.write_text("\n".join(lines[:3]) + "\n", encoding="utf-8")
+    asked = ("--observer", "reader", "--observer", f"replay:{few}")
+    told = cli("demo", "--store", tmp_path / "few.db", *asked)
+    assert told.code == 0
+    assert "not checked" in told.out
+    arms = cli("demo", "--store", tmp_path / "few.db", *asked, "--json").json["arms"]
+    assert [len(a["conversations"]) for a in arms] == [38, 38, 1, 1]
+
+
 def test_the_demo_ends_with_the_report_of_a_study(demo: Any, store: Path) -> None:
     assert Path(demo["report"]) == store.with_name("turnwise-demo-report") / "report.html"
     assert "Does looking over time help?" in Path(demo["report"]).read_text(encoding="utf-8")

@@ -9,14 +9,21 @@ from typing import Any
 
 import pytest
 
+from turnwise.cli.trajectories import NOT_CHECKED
 from turnwise.conversation import Seen, Side
-from turnwise.datasets import open_dataset
+from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import Judgement, digests, judgement_files, read_judgements
 from turnwise.errors import DatasetError
 from turnwise.scoring import Score
 
 Cli = Callable[..., Any]
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
+
+
+LINE: dict[str, Any] = {
+    "sequence_id": "a", "turn": 1, "side": "prompt", "scores": {"p": [1, 0, 0]},
+    "seen": "prompts", "digest": "d", "reading": "r", "round": 1,
+}  # fmt: skip
 
 
 def chats(folder: Path, last: str = "three") -> Path:
@@ -64,6 +71,44 @@ def test_what_is_no_judgement_is_named(judged: Path) -> None:
         list(read_judgements(judged / "nothing.jsonl"))
     with pytest.raises(DatasetError, match="holds no judgements"):
         judgement_files(judged.parent)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        json.dumps({**LINE, "scores": [1]}).encode(),
+        json.dumps({**LINE, "sequence_id": ["a"]}).encode(),
+        json.dumps({**LINE, "scores": {}}).encode(),
+        b"[" * 100_000,
+        b'"\xff"',
+    ],
+)
+def test_a_bad_line_is_an_error_that_names_it(cli: Cli, judged: Path, tmp_path: Path, line: bytes) -> None:
+    (judged / "history.jsonl").write_bytes(b"\n" + line + b"\n")
+    told = cli(
+        "import", str(tmp_path / "chats.jsonl"), "--judged", str(judged), "--store", str(tmp_path / "work.db")
+    )
+    assert told.code == 1
+    assert "history.jsonl, line 2: not a judgement" in told.err
+
+
+def test_replies_alone_leave_prompts_unchecked(cli: Cli, tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    chat = {"id": "a", "label": "attack", "source": "s", "turns": turns}
+    file, folder, store = tmp_path / "chat.jsonl", tmp_path / "read", tmp_path / "work.db"
+    file.write_text(json.dumps(chat) + "\n")
+    (sequence,) = open_dataset(str(file))
+    assert not isinstance(sequence, BadRecord)
+    digest = digests(sequence.conversation, Seen.BOTH)[1]
+    scores = {name: Score(0.1, 0.1, 0.9) for name in PRINCIPLES}
+    folder.mkdir()
+    made = Judgement("a", 1, Side.RESPONSE, Seen.BOTH, digest, scores, "r-01", 1)
+    (folder / "replies.jsonl").write_text(made.to_line() + "\n")
+    assert "run judged-replies: 3 recorded scores" in cli("import", file, "--judged", folder, "--store", store).out
+    (found,) = cli("detect", "--store", store, "--detector", "any_turn", "--json").json
+    assert (found["fired"], found["reason"]) == (None, NOT_CHECKED)
+    (asked,) = cli("detect", "--store", store, "--detector", "pattern:peak(response.F) > 0.5", "--json").json
+    assert asked["fired"] is True
 
 
 def test_judged_conversations_are_imported_with_their_scores_as_runs(
