@@ -49,7 +49,7 @@ from turnwise.study.holm import holm
 from turnwise.study.paired import mcnemar
 
 sys.path.insert(0, str(CORPUS))
-from tells import FEATURES, WordsOfTheDifference, user_texts
+from tells import FEATURES, WordsOfTheDifference, shares_by_length, user_texts
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 FLAG = 0.5
@@ -87,7 +87,7 @@ def main() -> None:
     print(page)
     if arguments.write:
         target = arguments.write / "results.md"
-        target.write_text(introduction(chats) + page + "\n", encoding="utf-8")
+        target.write_text(introduction() + page + "\n", encoding="utf-8")
         print(f"\nwrote {target}")
 
 
@@ -381,8 +381,7 @@ def ranking(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         rows = []
         for which, values in margins.items():
             known = [(pair, value) for pair, value in zip(others, values, strict=True) if value is not None]
-            sides = [[v for pair, v in known if sign * longer(pair) > 0] for sign in (1, -1)]
-            right = [sum((v > 0) + 0.5 * (v == 0) for v in side) / max(1, len(side)) for side in sides]
+            right = shares_by_length([pair for pair, _ in known], [value for _, value in known])
             shares = [*(f"{share:.2f}" for share in right), f"{sum(right) / 2:.2f}"]
             rows.append([which, len(known), percent(sum(v > 0 for _, v in known), len(known)), *shares])
         head = [
@@ -451,7 +450,7 @@ def replies(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
 SECTIONS = (question, nothing, agreement, embedded, ranking, principles, replies)
 
 
-def introduction(chats: Sequence[Chat]) -> str:
+def introduction() -> str:
     """Return how the page begins."""
     readings = json.loads((CORPUS / "judged" / "readings.json").read_text(encoding="utf-8"))
     turns = {

@@ -33,7 +33,7 @@ from turnwise.observers.local.weights import METRICS_FILE, PRINCIPLES, SHIPPED
 from turnwise.scoring import Score, TurnScores
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
-from tells import FEATURES, WordsOfTheDifference, fewer
+from tells import FEATURES, WordsOfTheDifference, fewer, shares_by_length
 
 BENIGN = ("arena_real_users", "mtbench101", "mtrag_un_human", "mt_bench")
 SPLITS = ("dev", "test", "held_out_tactic", "held_out_area")
@@ -204,13 +204,8 @@ def ranked(
     for pair, one, other in zip(pairs, attacks, benign, strict=True):
         upto = slice(pair.shared, pair.attack.harm_at)
         leads.append(float(one[upto, FALSITY].max() - other[upto, FALSITY].max()))
-    shorter = [fewer(pair, FEATURES["characters"]) for pair in pairs]
-    sides = [
-        [(lead > 0) + 0.5 * (lead == 0) for lead, less in zip(leads, shorter, strict=True) if less == side]
-        for side in (0, 1)
-    ]
-    balanced = float(np.mean([np.mean(side) for side in sides])) if all(sides) else None
-    return rate([lead > 0 for lead in leads]) | {"balanced": balanced}
+    balanced = float(np.mean(shares_by_length(pairs, leads)))
+    return rate([lead > 0 for lead in leads]) | {"balanced": None if np.isnan(balanced) else balanced}
 
 
 def baselines(folder: Path, pairs: Sequence[Pair]) -> dict[str, Any]:

@@ -50,18 +50,15 @@ def judgements(twins: Sequence[Pair], human: Sequence[Pair], data: Path | None) 
     yield Row("readings that nothing is known of", str(sorted(unknown) or "none"), "none", not unknown)
     odd = sum(set(one.scores) != set(PRINCIPLES) for one in everything)
     yield Row("turns without one of the principles", str(odd), "none", not odd)
-    second = sum(
-        len(some) for name, some in found.items() if name.endswith(SECOND) and some[0].reading in readings
-    )
+    second = sum(len(some) for name, some in found.items() if name.endswith(SECOND))
     share = second / max(1, len(new) - second)
     yield Row(
         "share of the new readings that a second reader made too", f"{share:.3f}", "at least 0.10", share >= 0.10
     )
     yield from own_texts_read(twins, human, found)
     yield from reader_agreement(found)
-    first = [one for name, some in found.items() if name == "history" for one in some]
     for name in ("reciprocity", "context_integrity"):
-        apart = sum(one.scores[name].F >= 0.5 > one.scores["third_party_harm"].F for one in first)
+        apart = sum(one.scores[name].F >= 0.5 > one.scores["third_party_harm"].F for one in found["history"])
         yield Row(
             f"turns with {name} at 0.5 or above, third-party harm below", str(apart), "at least 150", apart >= 150
         )
@@ -124,8 +121,6 @@ def reader_agreement(found: Mapping[str, Sequence[Judgement]]) -> Iterable[Row]:
             ("", units),
             (" where either is 0.25 or above", [u for u in units if max(u) >= 0.25]),
         ):
-            if len(set(map(float, sum(chosen, ())))) < 2:
-                continue
             alpha = krippendorff.alpha(list(zip(*chosen, strict=True)), level_of_measurement="interval")
             bound = not where and what != "all conversations"
             yield Row(

@@ -6,6 +6,7 @@ table are in check.py; the words of the difference are also a baseline beside ev
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -51,6 +52,19 @@ def fewer(pair: Pair, feature: Callable[[Sequence[str]], int]) -> float:
     """Return 1 where the attack half has fewer, 0 where the benign half has, one half where both have as many."""
     attack, benign = (feature(user_texts(pair, half)) for half in (pair.attack, pair.benign))
     return 0.5 * (1 + (attack < benign) - (attack > benign))
+
+
+def shares_by_length(pairs: Sequence[Pair], leads: Sequence[float]) -> tuple[float, float]:
+    """Return how often the attack leads where its half is the longer and the shorter one, ties half; NaN without.
+
+    Args:
+        pairs: the pairs.
+        leads: by how much the attack half of each stands above its counterpart.
+    """
+    less = np.array([fewer(pair, FEATURES["characters"]) for pair in pairs])
+    right = np.array([(lead > 0) + 0.5 * (lead == 0) for lead in leads])
+    longer, shorter = (float(right[less == side].mean()) if (less == side).any() else math.nan for side in (0, 1))
+    return longer, shorter
 
 
 class Share(NamedTuple):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from turnwise.datasets.judged import read_judgements
+from turnwise.datasets.judged import peaks_of, read_judgements
 
 FIRST = "first-"
 """How the names of the first readings begin."""
@@ -69,11 +69,7 @@ def main() -> None:
 
 def judged_peaks() -> dict[str, float]:
     """Return the highest F of each conversation of the first readings, by which everything here is chosen."""
-    peaks: dict[str, float] = {}
-    for one in read_judgements(JUDGED / "history.jsonl"):
-        if one.reading.startswith(FIRST):
-            peaks[one.sequence_id] = max(one.peak_f, peaks.get(one.sequence_id, 0.0))
-    return peaks
+    return peaks_of(one for one in read_judgements(JUDGED / "history.jsonl") if one.reading.startswith(FIRST))
 
 
 def records(path: Path) -> list[dict[str, Any]]:

@@ -35,7 +35,6 @@ from turnwise.datasets.judged import MODES, SECOND, Judgement, digests, read_jud
 from turnwise.scoring import Score
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
-GUIDELINE = Path(__file__).parents[1] / "GUIDELINE.md"
 GUIDELINE_VERSION = 2
 A_ROUND = 40
 """Conversations of which a reader sees the next turn at a time."""
@@ -221,7 +220,7 @@ def spread(work: Sequence[tuple[Chat, list[Item]]], size: int) -> list[list[list
 
 
 def in_order(chats: list[list[Item]]) -> list[list[tuple[str, Item]]]:
-    """Return rounds of the next turn of each of some conversations of like length, mixed."""
+    """Return rounds of the next turn of each of some conversations, mixed."""
     random.Random(len(chats)).shuffle(chats)
     groups = max(1, round(len(chats) / A_ROUND))
     rounds = []

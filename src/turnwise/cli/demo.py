@@ -24,6 +24,7 @@ READER, LOCAL = "reader", "local"
 WAYS = {"turn": "any_turn", "history": "any_turn"}
 """Context modes that are compared, and the detector that decides on each."""
 
+_SAID = {"turn": "each turn alone", "history": "turns so far"}
 _TEXT_SHOWN, _QUOTED = 44, 400
 """Characters of a prompt in the conversation that is shown whole, and of the turn that is quoted below it."""
 
@@ -204,13 +205,14 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
     summary = new_table("scores of", "attacks caught", "benign flagged", title="With 95 % intervals")
     for arm in arms:
         rates = shares([*arm.found.values()])
-        way = "each turn alone" if arm.context == "turn" else "turns so far"
-        summary.add_row(f"{arm.observer}, {way}", *(str(rates.get(label, "–")) for label in ("attack", "benign")))
+        summary.add_row(
+            f"{arm.observer}, {_SAID[arm.context]}",
+            *(str(rates.get(label, "–")) for label in ("attack", "benign")),
+        )
     for arm in arms:
         if arm.observer == READER:
             attack, benign = _second_reader(arm, sequences)
-            way = "each turn alone" if arm.context == "turn" else "turns so far"
-            summary.add_row(f"a second reader, {way}", str(attack), str(benign))
+            summary.add_row(f"a second reader, {_SAID[arm.context]}", str(attack), str(benign))
     print_table(summary)
     told = [
         "F so far: highest F over the principles, turn by turn, by the first of these observers. Then the turn at",
@@ -245,12 +247,10 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
 def _second_reader(arm: Arm, sequences: Sequence[Chat]) -> tuple[Rate, Rate]:
     """Return how many attacks and benign conversations another reader flags at the same threshold."""
     from turnwise.conversation import Label
-    from turnwise.datasets.judged import example_judgements, read_judgements
+    from turnwise.datasets.judged import example_judgements, peaks_of, read_judgements
     from turnwise.rates import Rate
 
-    peaks: dict[str, float] = {}
-    for one in read_judgements(example_judgements(arm.context, second=True)):
-        peaks[one.sequence_id] = max(one.peak_f, peaks.get(one.sequence_id, 0.0))
+    peaks = peaks_of(read_judgements(example_judgements(arm.context, second=True)))
     flags = {
         label: [peaks[chat.sequence_id] >= arm.threshold for chat in sequences if chat.label is label]
         for label in (Label.ATTACK, Label.BENIGN)

@@ -43,7 +43,8 @@ def import_(
 
     settings = LoadOptions.parse(columns, read_label(label))
     records = open_dataset(file, format=format, options=settings)
-    wanted = None if judged is None else judged_ids(judged)
+    known = {} if judged is None else judged_ids(judged)
+    wanted = None if judged is None else frozenset().union(*known.values())
     taken: list[str] = []
 
     def chosen() -> Iterator[Sequence | BadRecord]:
@@ -57,7 +58,7 @@ def import_(
         result = import_sequences(opened, chosen(), where=file, strict=strict)
         if judged is not None and not taken:
             raise DatasetError(f"none of the conversations of {file} was judged in {judged}")
-        runs = [] if judged is None else record_judgements(opened, judged, taken)
+        runs = [] if judged is None else record_judgements(opened, judged, taken, known)
     if json:
         errors = [{"line": error.line, "reason": error.reason} for error in result.errors]
         made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]

@@ -126,6 +126,14 @@ def _judgement(record: Mapping[str, Any]) -> Judgement:
     )
 
 
+def peaks_of(judgements: Iterable[Judgement]) -> dict[str, float]:
+    """Return the highest F of each conversation, over the turns that were judged, by its id."""
+    peaks: dict[str, float] = {}
+    for one in judgements:
+        peaks[one.sequence_id] = max(one.peak_f, peaks.get(one.sequence_id, 0.0))
+    return peaks
+
+
 def digests(conversation: Conversation, seen: Seen) -> dict[int, str]:
     """Return the digest of what a reader has seen at each turn, by turn number."""
     running = SeenDigest()

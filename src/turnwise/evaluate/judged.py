@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from turnwise.datasets.judged import MODES, SECOND, judgement_files, read_judgements
@@ -15,8 +15,8 @@ PREFIX = "judged-"
 """How the names of such runs begin."""
 
 
-def judged_ids(folder: str | Path) -> frozenset[str]:
-    """Return the ids of all conversations of which some turn was judged.
+def judged_ids(folder: str | Path) -> dict[str, frozenset[str]]:
+    """Return the ids of the conversations of which some turn was judged, by file, such as ``history``.
 
     Args:
         folder: a folder of judgements, such as ``corpus/judged``.
@@ -24,11 +24,13 @@ def judged_ids(folder: str | Path) -> frozenset[str]:
     Raises:
         DatasetError: no judgements there, or a line that is none.
     """
-    files = judgement_files(folder).values()
-    return frozenset(judgement.sequence_id for path in files for judgement in read_judgements(path))
+    files = judgement_files(folder)
+    return {name: frozenset(one.sequence_id for one in read_judgements(path)) for name, path in files.items()}
 
 
-def record_judgements(store: Store, folder: str | Path, ids: Collection[str]) -> list[Summary]:
+def record_judgements(
+    store: Store, folder: str | Path, ids: Collection[str], judged: Mapping[str, frozenset[str]]
+) -> list[Summary]:
     """Store the judgements of conversations as runs ``judged-history``, ``judged-turn``, ``judged-replies``.
 
     Second readings become runs of their own, such as ``judged-history-second``. A judgement of another text than
@@ -38,6 +40,7 @@ def record_judgements(store: Store, folder: str | Path, ids: Collection[str]) ->
         store: where the conversations are.
         folder: a folder of judgements.
         ids: ids of stored conversations; those without judgements are left alone.
+        judged: what `judged_ids` says of the folder.
 
     Returns:
         What was stored, run by run; runs without a judgement of these conversations are left out.
@@ -48,7 +51,7 @@ def record_judgements(store: Store, folder: str | Path, ids: Collection[str]) ->
     """
     summaries = []
     for name, path in judgement_files(folder).items():
-        chosen = {judgement.sequence_id for judgement in read_judgements(path)} & set(ids)
+        chosen = judged[name] & set(ids)
         if not chosen:
             continue
         mode = name.removesuffix(SECOND)
