@@ -79,6 +79,18 @@ def rate_row(name: str, figure: dict[str, Any], required: Bound | None, aim: str
     return Row(name, figure["rate"], (low, high), required, aim, (figure["hits"], figure["n"]))
 
 
+def print_rows(rows: list[Row]) -> None:
+    """Print the table."""
+    print(f"{'measure':<52} {'measured':>10} {'95 % interval':>16} {'required':>9} {'aim':>5}")
+    for row in rows:
+        value = "-" if row.value is None else f"{row.value:.3g}" if abs(row.value) < 1e-3 else f"{row.value:.3f}"
+        interval = f"[{row.interval[0]:.3f}, {row.interval[1]:.3f}]" if row.interval else ""
+        verdict = {True: "ok", False: "MISSED", None: ""}[row.holds]
+        counts = f"{row.counts[0]} of {row.counts[1]}" if row.counts else ""
+        limits = f"{row.required or ''!s:>9} {row.aim or '':>5}"
+        print(f"{row.name:<52} {value:>10} {interval:>16} {limits} {verdict:<7}{counts}")
+
+
 def show(rows: list[Row], figures: dict[str, Any]) -> None:
     """Print the table, then every other rate."""
     print(f"{'measure':<48} {'measured':>10} {'95 % interval':>18} {'required':>9} {'aim':>5}")

@@ -179,6 +179,23 @@ class Scorer:
             self._observer.observe(state.observed, _readable(turn), [])
             state.latest = turn.number
 
+    def hear(self, state: ScorerState, turn: Turn) -> None:
+        """Take the response of the latest turn into the state, so that later turns are read after it.
+
+        Nothing happens where the turn is not the latest any more, or was never taken.
+
+        Args:
+            state: what `start` gave.
+            turn: the turn, with its response.
+        """
+        if self._context.mode is ContextMode.TURN:
+            return
+        with state.lock:
+            if turn.number == state.latest and turn.number in state.before:
+                observed = copy.deepcopy(state.before[turn.number])
+                self._observer.observe(observed, _readable(turn), [])
+                state.observed = observed
+
     def score_after(self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = "") -> Reading:
         """Return the scores of one side of a turn, after earlier turns that are only listened to.
 

@@ -276,6 +276,10 @@ class Drift(Guardrail):
         return "", None
 
     def _answered(self, check: Check) -> Finding:
+        following = self._built.followed.get(check.conversation)
+        if following is not None:
+            said = Turn(check.turn.number, check.turn.prompt, check.text)
+            self._built.scorer.hear(following.scores, said)
         sessions = self._built.sessions
         if sessions is None or sessions.stance(check.session_id) is None:
             return Finding(found=False)

@@ -1,0 +1,1 @@
+"""The embedded observer: a small language model that reads conversations."""

@@ -1,0 +1,211 @@
+"""``local``: the observer that needs no key, no network and no download."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from turnwise.conversation import Side, Turn
+from turnwise.errors import ObserverError
+from turnwise.observers.context import Context, ContextMode
+from turnwise.observers.protocol import (
+    Observation,
+    ObservationFailure,
+    ObserverInfo,
+    Request,
+    Scene,
+    Workers,
+)
+from turnwise.observers.reader.caches import BOUND
+from turnwise.observers.reader.weights import PRINCIPLES, load_weights, read_metrics
+from turnwise.observers.reader.window import Window
+from turnwise.scoring import Score
+
+VERSION = "1.0"
+"""Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
+
+CONTEXTS = (ContextMode.TURN, ContextMode.HISTORY)
+_MAGIC = b"TWRS1"
+_HEAD = struct.Struct("<5s16s?B")
+"""Magic, first half of the weights' hash, whether the state is one of ``history``, texts in the window."""
+
+_SUMMARY = "a small language model that reads the conversation, prompts and replies; see docs/model-card.md"
+
+
+@dataclass(slots=True)
+class ReaderState:
+    """State of one conversation: the window, as token ids. What the network made of it lies in shared caches.
+
+    Args:
+        mode: ``history``, or ``turn`` where nothing is carried from turn to turn.
+        window: the latest texts.
+        weights_sha256: the weights whose tokens these are.
+    """
+
+    mode: ContextMode
+    window: Window
+    weights_sha256: str
+
+    def __deepcopy__(self, memo: object) -> ReaderState:
+        """Return a state of its own; the window is never changed in place."""
+        return replace(self)
+
+    def to_bytes(self) -> bytes:
+        """Return the state as bytes, at most 2 kB; `LocalObserver.restore` takes them back."""
+        lengths = self.window.to_lengths()
+        digest = bytes.fromhex(self.weights_sha256)[:16]
+        head = _HEAD.pack(_MAGIC, digest, self.mode is ContextMode.HISTORY, len(lengths))
+        return head + bytes(lengths) + self.window.ids
+
+
+class LocalObserver:
+    """Scores prompts and replies with the embedded reader, in context mode ``turn`` or ``history``.
+
+    In ``history`` it reads what was said before in the same words, prompts and replies, as far back as its window
+    reaches; in ``turn`` a reply is read after its prompt. A principle that it does not know gives a failure, a
+    blank text none and no score.
+
+    Args:
+        argument: folder with trained weights; None for the weights that ship with turnwise.
+        cache_bytes: what the caches of live conversations may take together; 256 MB by default. A conversation
+            whose cache is gone is read again when its next turn comes.
+
+    Raises:
+        ObserverError: the weights can't be used.
+    """
+
+    def __init__(self, argument: str | None = None, cache_bytes: int = BOUND) -> None:
+        if argument == "":
+            raise ObserverError("local: the path after the colon is empty; use local, or local:path/to/model")
+        # These bring numpy, onnxruntime and tokenizers, which nobody should wait for who only lists observers.
+        from turnwise.observers.reader.reader import Reader
+        from turnwise.observers.reader.scores import Calibration
+
+        weights = load_weights(argument)
+        self._reader = Reader(weights.model, weights.tokenizer, cache_bytes)
+        self._calibration = Calibration.read(weights.metrics["calibration"])
+        self._metrics = weights.metrics
+        self._sha256 = weights.sha256
+
+    @classmethod
+    def describe(cls) -> ObserverInfo:
+        """Return what is to be known of the observer with its shipped weights, without loading them."""
+        return _info(read_metrics())
+
+    @property
+    def info(self) -> ObserverInfo:
+        """What a person should know of it."""
+        return _info(self._metrics)
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """Its settings: hash of the weights, and what they were trained with."""
+        return {
+            "weights_sha256": self._sha256,
+            "training_code_sha256": self._metrics.get("code_sha256"),
+            "principles": list(PRINCIPLES),
+        }
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """How the weights were made and measured."""
+        return self._metrics
+
+    def start(self, scene: Scene, context: Context) -> ReaderState:
+        """Return the state of one conversation before its first turn.
+
+        Args:
+            scene: the conversation; nothing of it is used.
+            context: ``turn`` or ``history``.
+
+        Raises:
+            ObserverError: another context mode.
+        """
+        if context.mode not in CONTEXTS:
+            raise ObserverError(
+                f"observer local can't score in context {context}; it supports {', '.join(map(str, CONTEXTS))}"
+            )
+        return ReaderState(context.mode, Window(), self._sha256)
+
+    def restore(self, data: bytes) -> ReaderState:
+        """Return the state that `ReaderState.to_bytes` wrote.
+
+        Raises:
+            ObserverError: the bytes are no such state, or one of other weights.
+        """
+        try:
+            magic, digest, history, texts = _HEAD.unpack_from(data)
+            if magic != _MAGIC:
+                raise ValueError("it does not start as one")
+            body = data[_HEAD.size :]
+            if len(body) < texts:
+                raise ValueError("it is cut off")
+            window = Window.of(body[texts:], tuple(body[:texts]))
+        except (ValueError, struct.error) as error:
+            raise ObserverError(f"no state of observer local ({error}); start the conversation anew") from error
+        if digest != bytes.fromhex(self._sha256)[:16]:
+            raise ObserverError(
+                f"the state belongs to weights {digest.hex()[:12]}, these are {self._sha256[:12]}; "
+                "start the conversation anew, or load the weights that it began with"
+            )
+        return ReaderState(ContextMode.HISTORY if history else ContextMode.TURN, window, self._sha256)
+
+    def observe(
+        self, state: ReaderState, turn: Turn, wanted: Collection[Request]
+    ) -> list[Observation | ObservationFailure]:
+        """Take the next turn into the state and give the scores that are wanted of it.
+
+        Args:
+            state: what `start` or `restore` gave.
+            turn: the turn; a blank text changes nothing and gets no score.
+            wanted: the scores that are wanted, of either side.
+        """
+        window = state.window
+        answers: list[Observation | ObservationFailure] = []
+        for side in Side:
+            said = turn.text(side)
+            if not said or not said.strip():
+                continue
+            asked = [request for request in wanted if request.side is side]
+            later = side is Side.PROMPT and any(request.side is Side.RESPONSE for request in wanted)
+            if not asked and not later and state.mode is ContextMode.TURN:
+                continue
+            text = self._reader.speech.encode(said, side)
+            if asked:
+                lasts = later or state.mode is ContextMode.HISTORY
+                reading = self._reader.read(window, text, side, lasts=lasts)
+                answers += _answers(asked, self._calibration.strongest(reading), reading.left_out)
+            window = window.after(text.remembered)
+        if state.mode is ContextMode.HISTORY:
+            state.window = window
+        return answers
+
+
+def _answers(
+    asked: Sequence[Request], scores: Mapping[str, Score], left_out: str
+) -> list[Observation | ObservationFailure]:
+    found: list[Observation | ObservationFailure] = []
+    for request in asked:
+        name = request.principle.name
+        if name in scores:
+            found.append(Observation(name, request.side, scores[name], reasoning=left_out or None))
+        else:
+            message = f"observer local does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
+            found.append(ObservationFailure(name, request.side, "unsupported", message))
+    return found
+
+
+def _info(metrics: Mapping[str, Any]) -> ObserverInfo:
+    return ObserverInfo(
+        name="local",
+        version=f"{VERSION}+{metrics['weights_sha256'][:12]}",
+        contexts=CONTEXTS,
+        summary=_SUMMARY,
+        workers=Workers.PROCESSES,
+        operating_points={
+            context: {name: float(point["threshold"]) for name, point in points.items()}
+            for context, points in metrics["operating_points"].items()
+        },
+    )

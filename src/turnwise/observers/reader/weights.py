@@ -1,0 +1,142 @@
+"""The weights folder of the reader: written by training, checked to the last byte before it is used.
+
+A folder holds three files: ``reader.onnx`` (the network), ``tokenizer.json``, and ``metrics.json`` (calibration,
+operating points, and how all of it was made and measured).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from turnwise.errors import ObserverError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+FORMAT = "turnwise-reader"
+FORMAT_VERSION = "1"
+MODEL_FILE = "reader.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+METRICS_FILE = "metrics.json"
+SHIPPED = Path(__file__).parent / "weights"
+
+PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
+"""The principles that the reader knows, in the order of its outputs."""
+
+_AGAIN = "copy the folder again, or use the shipped weights"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Checked contents of a weights folder.
+
+    Args:
+        model: the network, in the ONNX format.
+        tokenizer: the tokeniser.
+        metrics: how the weights were made and measured, with calibration and operating points.
+        sha256: hash of all that scores depend on, 64 hex digits.
+    """
+
+    model: bytes
+    tokenizer: Tokenizer
+    metrics: Mapping[str, Any]
+    sha256: str
+
+
+def load_weights(folder: Path | str | None = None) -> Weights:
+    """Read and check a weights folder.
+
+    Args:
+        folder: the folder; None for the weights that ship with turnwise.
+
+    Raises:
+        ObserverError: a file is missing, altered, of another version or not one of ours.
+    """
+    from tokenizers import Tokenizer
+
+    place = Path(folder) if folder is not None else SHIPPED
+    metrics = read_metrics(folder)
+    model, vocabulary = _read(place / MODEL_FILE), _read(place / TOKENIZER_FILE)
+    digest = weights_hash(model, vocabulary, metrics["calibration"])
+    if digest != metrics["weights_sha256"]:
+        raise ObserverError(
+            f"{place}: {MODEL_FILE}, {TOKENIZER_FILE} and the calibration have hash {digest[:12]}, {METRICS_FILE} "
+            f"records {metrics['weights_sha256'][:12]}: the files do not belong together or were altered; {_AGAIN}"
+        )
+    return Weights(model, Tokenizer.from_str(vocabulary.decode("utf-8")), metrics, digest)
+
+
+def weights_hash(model: bytes, tokenizer: bytes, calibration: Mapping[str, Any]) -> str:
+    """Return the hash that names a set of weights.
+
+    Args:
+        model: the network file.
+        tokenizer: the tokeniser file.
+        calibration: the calibration, as in the metrics.
+    """
+    digest = hashlib.sha256()
+    for part in (model, tokenizer, json.dumps(calibration, sort_keys=True).encode()):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def read_metrics(folder: Path | str | None = None) -> Mapping[str, Any]:
+    """Return the metrics of a weights folder without loading the weights.
+
+    Args:
+        folder: the folder; None for the weights that ship with turnwise.
+
+    Raises:
+        ObserverError: there is no metrics file, or it is none of ours.
+    """
+    return _shipped_metrics() if folder is None else _parse(Path(folder) / METRICS_FILE)
+
+
+@cache
+def _shipped_metrics() -> Mapping[str, Any]:
+    return _parse(SHIPPED / METRICS_FILE)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ObserverError(
+            f"{path}: {error.strerror or error}; a weights folder of the reader holds {MODEL_FILE}, "
+            f"{TOKENIZER_FILE} and {METRICS_FILE}: give such a folder, as in local:path/to/model"
+        ) from error
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        metrics = json.loads(_read(path))
+    except ValueError as error:
+        raise ObserverError(f"{path}: no JSON ({error}); {_AGAIN}") from error
+    if not isinstance(metrics, dict) or metrics.get("format") != FORMAT:
+        raise ObserverError(f"{path}: not written by the training of the reader; {_AGAIN}")
+    if metrics.get("version") != FORMAT_VERSION:
+        raise ObserverError(
+            f"{path}: weights format {metrics.get('version')!r}, this turnwise reads {FORMAT_VERSION!r}; {_AGAIN}"
+        )
+    if metrics.get("principles") != list(PRINCIPLES):
+        raise ObserverError(f"{path}: trained for other principles ({metrics.get('principles')}); {_AGAIN}")
+    try:
+        numbers = [
+            float(point["threshold"])
+            for points in metrics["operating_points"].values()
+            for point in points.values()
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ObserverError(f"{path}: operating points are missing or no numbers ({error!r}); {_AGAIN}") from error
+    whole = isinstance(metrics.get("weights_sha256"), str) and isinstance(metrics.get("calibration"), dict)
+    if not (all(map(math.isfinite, numbers)) and whole):
+        raise ObserverError(f"{path}: hash, calibration or a finite threshold is missing; {_AGAIN}")
+    return metrics

@@ -1,0 +1,145 @@
+"""The network in torch and its training. Needs torch, which only training brings."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+pytest.importorskip("torch")
+
+import torch
+from tests.observers.reader.conftest import SHAPE, random_arrays, tokenizer_text
+from tests.training.test_samples import HIGH, LOW, example
+from training.calibrate import fit_calibration, operating_points, rows_of
+from training.fit import Batch, Settings, fit, loss_of
+from training.graph import build
+from training.network import OUTPUTS, Reader, Rounded
+from training.quantise import quantise
+from training.samples import Sampler
+
+from training import fit as fitting
+from turnwise.conversation import Conversation
+from turnwise.observers.reader.network import Network, Span
+from turnwise.observers.reader.reader import Reader as Runtime
+from turnwise.observers.reader.tokens import Speech
+
+SETTINGS = Settings(
+    layers=2, frozen=1, epochs=6, variants=2, tokens=512, rate=3e-3, head_rate=1e-2, threads=1, dropout=0.0
+)
+
+
+@pytest.fixture
+def speech() -> Speech:
+    return Speech(Tokenizer.from_str(tokenizer_text()))
+
+
+def network(seed: int = 1) -> Reader:
+    torch.manual_seed(seed)
+    tokens = Tokenizer.from_str(tokenizer_text()).get_vocab_size()
+    return Reader(random_arrays(SHAPE, tokens, seed), SHAPE, frozen=1).eval()
+
+
+def rounded(reader: Reader) -> dict[str, np.ndarray]:
+    arrays = reader.to_arrays()
+    small = ("embed", ".qkv", ".o", ".gate_up", ".down")
+    return {name: quantise(array).values if name.endswith(small) else array for name, array in arrays.items()}
+
+
+def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Speech) -> None:
+    reader = network()
+    (sample,) = Sampler(speech, [example("one", 3)], random.Random(1)).of(example("one", 3))
+    spans = [Span(text.start, text.stop) for text in sample.texts]
+    logits, _ = Network(build(reader.to_arrays(), SHAPE)).run(sample.tokens, spans)
+    exact = Reader(rounded(reader), SHAPE, frozen=0).eval()
+    exact.load_state_dict({**exact.state_dict(), **{k: v for k, v in reader.state_dict().items() if "head" in k}})
+    places = torch.tensor([(0, text.start, text.stop, side) for text in sample.texts for side in (0, 1)])
+    with torch.no_grad():
+        embedded = torch.nn.functional.embedding(torch.tensor([sample.tokens]), exact.embed)
+        wanted = exact(embedded, places).numpy().reshape(len(spans), 2, OUTPUTS)
+    assert np.abs(wanted).max() > 0.1
+    assert np.abs(logits - wanted).max() < 0.05
+
+
+def test_rounding_passes_the_gradient_and_gives_what_ships_up_to_the_range() -> None:
+    matrix = torch.randn(4, 64, requires_grad=True)
+    out = Rounded.apply(matrix)
+    out.sum().backward()
+    assert matrix.grad is not None
+    assert (matrix.grad == 1).all()
+    shipped = quantise(matrix.detach().numpy()).values
+    assert np.abs(out.detach().numpy() - shipped).max() < 0.6
+
+
+def test_the_loss_is_least_where_scores_are_the_readers_and_halves_are_apart(speech: Speech) -> None:
+    halves = [example("same", 2, pair="p", attack=attack, first=2) for attack in (True, False)]
+    halves[0] = replace(halves[0], judged={"history": {1: LOW, 2: HIGH}})
+    batch = Batch([next(Sampler(speech, halves, random.Random(1)).of(half)) for half in halves])
+    targets = batch.targets.clamp(1e-6, 1 - 1e-6)
+    best = loss_of(torch.logit(targets), batch, pairs=0.0)
+    assert float(best) == pytest.approx(0, abs=1e-4)
+    assert float(loss_of(torch.logit(targets) + 1, batch, pairs=0.0)) > 0.01
+    swapped = torch.logit(targets)[[2, 3, 0, 1]]
+    assert float(loss_of(swapped, batch, 1.0) - loss_of(swapped, batch, 0.0)) > float(
+        loss_of(torch.logit(targets), batch, 1.0)
+    )
+
+
+class StoppedError(Exception):
+    """Training was stopped in the middle."""
+
+
+def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
+    speech: Speech, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked = [
+        replace(
+            example(f"c{n}", 2), turns=((f"{'zzz' if n % 2 else 'mmm'} {n}", None), ("and {n}", None)),
+            judged={"history": {1: HIGH if n % 2 else LOW}},
+        )
+        for n in range(40)
+    ]  # fmt: skip
+
+    def trained(folder: Path, stop_at: int | None) -> tuple[Reader, dict[str, float]]:
+        folder.mkdir(exist_ok=True)
+        reader, lines = network(), []
+
+        def say(line: str) -> None:
+            lines.append(line)
+            if stop_at and len(lines) >= stop_at:
+                raise StoppedError
+
+        sampler = Sampler(speech, marked, random.Random(1))
+        return reader, fit(reader, sampler, SETTINGS, folder, say)
+
+    monkeypatch.setattr(fitting, "TOLD", 2)
+    monkeypatch.setattr(fitting, "MINUTES", 0.0)
+    whole, figures = trained(tmp_path / "whole", None)
+    with pytest.raises(StoppedError):
+        trained(tmp_path / "parts", 5)
+    resumed, _ = trained(tmp_path / "parts", None)
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert figures["loss"] < 0.3
+
+    runtime = Runtime(build(whole.to_arrays(), SHAPE), Tokenizer.from_str(tokenizer_text()))
+    rows = list(rows_of(runtime, marked, "history"))
+    calibration = fit_calibration(rows)
+    found = [calibration.strongest(row.reading)["reciprocity"].F for row in rows]
+    assert min(found[1::2]) > max(found[::2])
+    quiet = [Conversation.from_messages([{"role": "user", "content": f"mmm {n}"}]) for n in range(120)]
+    points = operating_points(runtime, calibration, quiet)
+    assert points["history"]["any_turn"]["threshold"] < min(found[1::2])
+    assert points["history"]["any_turn"]["false_positives"] <= 1
+    with pytest.raises(ValueError, match="other settings"):
+        fit(
+            network(),
+            Sampler(speech, marked, random.Random(1)),
+            replace(SETTINGS, seed=2),
+            tmp_path / "whole",
+            print,
+        )

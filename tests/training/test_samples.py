@@ -1,0 +1,93 @@
+"""Training samples: the same tokens, windows and places as when the reader reads."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from tests.observers.reader.conftest import tokenizer_text
+from tokenizers import Tokenizer
+from training.batches import batches
+from training.conversations import Example, Triples
+from training.samples import Sampler
+
+from turnwise.conversation import Side
+from turnwise.observers.reader.tokens import Speech
+from turnwise.observers.reader.window import LIMIT, Window
+
+LOW: Triples = ((0.9, 0.1, 0.05),) * 3
+HIGH: Triples = ((0.1, 0.2, 0.9),) * 3
+
+
+@pytest.fixture(scope="module")
+def speech() -> Speech:
+    return Speech(Tokenizer.from_str(tokenizer_text()))
+
+
+def example(name: str, turns: int, *, replies: bool = False, **given: object) -> Example:
+    said = tuple((f"{name} says {n}" + "!" * 60, "and so it is" if replies else None) for n in range(1, turns + 1))
+    judged = {"history": dict.fromkeys(range(1, turns + 1), LOW)}
+    if replies:
+        judged["replies"] = {turns: HIGH}
+    return Example(name, "source", "train", said, judged, **given)  # type: ignore[arg-type]
+
+
+def test_a_conversation_is_learned_from_in_just_the_windows_that_reading_it_makes(speech: Speech) -> None:
+    one = example("long", 30)
+    sampler = Sampler(speech, [one], random.Random(1))
+    samples = list(sampler.of(one))
+    assert len(samples) > 1
+    assert sum(len(sample.texts) for sample in samples) == 30
+    window, seen = Window(), []
+    for prompt, _ in one.turns:
+        window = window.after(speech.encode(prompt, Side.PROMPT).remembered)
+        seen.append(window.tokens())
+    learned = [
+        (sample.tokens[: text.stop + speech.tail - 1], text.stop) for sample in samples for text in sample.texts
+    ]
+    assert [tokens for tokens, _ in learned] == seen
+    assert all(len(sample.tokens) <= LIMIT for sample in samples)
+
+
+def test_places_are_those_of_the_text_and_the_mark_of_its_end(speech: Speech) -> None:
+    one = example("short", 2, replies=True)
+    (sample,) = Sampler(speech, [one], random.Random(1)).of(one, with_replies=True)
+    assert [text.side for text in sample.texts] == [0, 0, 1]
+    end = speech.encode("x", Side.PROMPT).remembered[-speech.tail]
+    for text, said in zip(sample.texts, (one.turns[0][0], one.turns[1][0], "and so it is"), strict=True):
+        side = list(Side)[text.side]
+        ids = speech.encode(said, side).remembered
+        assert sample.tokens[text.start : text.stop] == ids[speech.head(side) : 1 - speech.tail]
+        assert sample.tokens[text.stop - 1] == end
+    assert [text.target for text in sample.texts] == [LOW, LOW, HIGH]
+
+
+def test_talk_before_it_is_not_learned_from(speech: Speech) -> None:
+    one = example("behind", 2)
+    (sample,) = Sampler(speech, [one], random.Random(1)).of(one, before=["hello", " ", "good day"])
+    (alone,) = Sampler(speech, [one], random.Random(1)).of(one)
+    shift = len(sample.tokens) - len(alone.tokens)
+    assert sample.tokens[shift:] == alone.tokens
+    assert [(text.start - shift, text.stop - shift) for text in sample.texts] == [
+        (text.start, text.stop) for text in alone.texts
+    ]
+
+
+def test_halves_of_a_pair_are_put_together_alike_and_told_apart_where_they_differ(speech: Speech) -> None:
+    halves = [example("same", 4, replies=True, pair="p", attack=attack, first=3) for attack in (True, False)]
+    others = [example(f"o{n}", 3) for n in range(20)]
+    for seed in range(20):
+        samples = Sampler(speech, [*halves, *others], random.Random(seed)).epoch()
+        one, other = (sample for sample in samples if sample.pair == "p")
+        assert one.tokens == other.tokens
+        prompts = [text for text in one.texts if text.side == 0]
+        assert [text.pair for text in prompts] == [None, None, ("p", True), ("p", True)]
+        for batch in batches(samples, 512, random.Random(seed)):
+            assert (one in batch) == (other in batch)
+
+
+def test_batches_hold_every_sample_once_within_their_bound(speech: Speech) -> None:
+    samples = Sampler(speech, [example(f"c{n}", n % 7 + 1) for n in range(80)], random.Random(1)).epoch()
+    found = batches(samples, 1024, random.Random(2))
+    assert sorted(id(one) for some in found for one in some) == sorted(map(id, samples))
+    assert all(len(some) == 1 or max(len(one.tokens) for one in some) * len(some) <= 1024 for some in found)

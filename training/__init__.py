@@ -1,0 +1,1 @@
+"""Makes the weights of the reader. Needs the train extra; not part of the installed package."""

@@ -1,0 +1,160 @@
+"""Conversations as the token sequences that the network is trained on: just what it will have before it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from training.conversations import Example, Triples
+from turnwise.conversation import Side
+from turnwise.observers.reader.tokens import Speech
+from turnwise.observers.reader.window import Window
+
+ALONE = 0.5
+"""Share of the turns that were judged alone, in an epoch."""
+
+BEHIND = 0.06
+"""Share of conversations that are put behind harmless ones, so that what went before is not taken for a sign."""
+
+REPLIES = 0.25
+"""Share of conversations with replies that keep them; of those with judged replies more."""
+
+JUDGED_REPLIES = 0.5
+FILLING = (60, 300)
+"""Tokens of harmless talk before a conversation that is put behind some, between these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of a sequence that readers scored.
+
+    Args:
+        side: 0 for a prompt, 1 for a reply.
+        start: index of its first token, behind the mark of its speaker.
+        stop: index behind the mark of its end.
+        target: T, I and F of each principle.
+        pair: the pair whose halves are to be told apart here and which half it is of; None for others.
+    """
+
+    side: int
+    start: int
+    stop: int
+    target: Triples
+    pair: tuple[str, bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sequence of tokens with its scored texts.
+
+    Args:
+        tokens: ids.
+        texts: the texts that are learned from, in order.
+        pair: the pair that it is a half of; None for others.
+    """
+
+    tokens: list[int]
+    texts: tuple[Text, ...]
+    pair: str | None = None
+
+
+class Sampler:
+    """Makes the samples of an epoch.
+
+    Args:
+        speech: gives token ids.
+        examples: judged conversations.
+        rng: chooses what an epoch sees of them.
+    """
+
+    def __init__(self, speech: Speech, examples: Sequence[Example], rng: random.Random) -> None:
+        self._speech = speech
+        self._examples = examples
+        self._rng = rng
+        self._harmless = [one for one in examples if _peak(one) <= 0.1 and one.pair is None]
+
+    def epoch(self) -> list[Sample]:
+        """Return samples of every conversation once, prompts alone or with replies, some behind harmless talk."""
+        found: list[Sample] = []
+        replies = {one.pair: self._rng.random() < REPLIES for one in self._examples if one.pair}
+        behind = {one.pair: self._talk() for one in self._examples if one.pair}
+        for one in self._examples:
+            with_replies = self._with_replies(one) if one.pair is None else replies[one.pair]
+            before = self._talk() if one.pair is None else behind[one.pair]
+            found += self.of(one, with_replies=with_replies, before=before)
+            for number in one.judged.get("turn", {}):
+                if self._rng.random() < ALONE:
+                    found += self.of(one, mode="turn", only=number)
+        return found
+
+    def _with_replies(self, one: Example) -> bool:
+        share = JUDGED_REPLIES if "replies" in one.judged else REPLIES
+        return self._rng.random() < share and any(reply for _, reply in one.turns)
+
+    def _talk(self) -> list[str]:
+        """Return prompts of harmless conversations, mostly none."""
+        if not self._harmless or self._rng.random() >= BEHIND:
+            return []
+        said: list[str] = []
+        size, wanted = 0, self._rng.randint(*FILLING)
+        while size < wanted:
+            for prompt, _ in self._rng.choice(self._harmless).turns:
+                said.append(prompt)
+                size += len(self._speech.encode(prompt, Side.PROMPT).remembered)
+        return said
+
+    def of(
+        self,
+        one: Example,
+        *,
+        mode: str = "history",
+        only: int | None = None,
+        with_replies: bool = False,
+        before: Sequence[str] = (),
+    ) -> Iterator[Sample]:
+        """Yield the samples of a conversation: one for each place of the window.
+
+        Args:
+            one: the conversation.
+            mode: whose judgements its prompts are learned from.
+            only: only this turn, without the others.
+            with_replies: whether replies stand between the prompts.
+            before: prompts that are said before it.
+        """
+        window = Window()
+        texts: list[Text] = []
+        for side, said, target, pair in self._said(one, mode, only, with_replies, before):
+            ids = self._speech.encode(said, side).remembered
+            after = window.after(ids)
+            if len(after) < len(window) + len(ids):
+                if texts:
+                    yield Sample(window.tokens(), tuple(texts), one.pair)
+                texts = []
+            window = after
+            stop = len(window) - self._speech.tail + 1
+            if target is not None:
+                start = len(window) - len(ids) + self._speech.head(side)
+                texts.append(Text(list(Side).index(side), start, stop, target, pair))
+        if texts:
+            yield Sample(window.tokens(), tuple(texts), one.pair)
+
+    def _said(
+        self, one: Example, mode: str, only: int | None, with_replies: bool, before: Sequence[str]
+    ) -> Iterator[tuple[Side, str, Triples | None, tuple[str, bool] | None]]:
+        for prompt in before:
+            if prompt.strip():
+                yield Side.PROMPT, prompt, None, None
+        prompts, replies = one.judged.get(mode, {}), one.judged.get("replies", {})
+        for number, (prompt, reply) in enumerate(one.turns, start=1):
+            if only is not None and number != only:
+                continue
+            if prompt.strip():
+                apart = (one.pair, one.attack) if one.pair and number >= one.first and mode == "history" else None
+                yield Side.PROMPT, prompt, prompts.get(number), apart
+            if with_replies and reply and reply.strip():
+                yield Side.RESPONSE, reply, replies.get(number), None
+
+
+def _peak(one: Example) -> float:
+    return max((triple[2] for turns in one.judged.values() for t in turns.values() for triple in t), default=1.0)
