@@ -77,11 +77,11 @@ def speed(weights: str | None, texts: Sequence[str]) -> list[Row]:
         plain, moved = [], []
         for place in range(count):
             number += 1
-            before = len(state.window)
+            before = len(state.place)
             start = time.perf_counter()
             observer.observe(state, Turn(number, turns[place % len(turns)]), wanted)
             took = 1_000 * (time.perf_counter() - start)
-            (plain if len(state.window) > before else moved).append(took)
+            (plain if len(state.place) > before else moved).append(took)
         return plain, moved
 
     short, long = of_length(SHORT), of_length(LONG)

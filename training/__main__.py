@@ -26,7 +26,7 @@ from training.fit import CHECKPOINT, Settings, fit
 from training.graph import Shape, build
 from training.network import Reader as Network
 from training.samples import Sampler
-from turnwise.observers.reader.reader import Reader
+from turnwise.observers.reader.language import LanguageReader
 from turnwise.observers.reader.tokens import Speech
 from turnwise.observers.reader.weights import (
     FORMAT,
@@ -68,7 +68,7 @@ def train(data: Path, out: Path, settings: Settings) -> None:
     network = Network(base.arrays, shape, settings.frozen)
     fitted = fit(network, sampler, settings, out, lambda line: print(line, flush=True))
     model = build(network.to_arrays(), shape)
-    reader = Reader(model, tokenizer)
+    reader = LanguageReader(model, tokenizer)
     rows = list(rows_of(reader, conversations.of("dev", "operating"), "history"))
     calibration = fit_calibration(rows)
     record = calibration.to_record()

@@ -15,10 +15,9 @@ from training.conversations import Example, Triples
 from turnwise.conversation import Conversation, Side
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.detectors import build_detector, run_detector
-from turnwise.observers.reader.reader import Reader, Reading
+from turnwise.observers.reader.protocol import Reader, Reading
 from turnwise.observers.reader.scores import FEATURES, Calibration, features
 from turnwise.observers.reader.weights import PRINCIPLES
-from turnwise.observers.reader.window import Window
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.study.calibrate import threshold_for
@@ -68,15 +67,14 @@ def read_turns(
         alone: whether each turn is read without the others.
         replies: whether replies are read too; without, prompts follow each other.
     """
-    window = Window()
+    place = reader.start()
     for number, (prompt, reply) in enumerate(turns, start=1):
         if alone:
-            window = Window()
+            place = reader.start()
         for side, said in ((Side.PROMPT, prompt), (Side.RESPONSE, reply if replies else None)):
             if said and said.strip():
-                text = reader.speech.encode(said, side)
-                yield number, side, reader.read(window, text, side, lasts=True)
-                window = window.after(text.remembered)
+                yield number, side, reader.read(place, said, side, lasts=True)
+                place = reader.after(place, said, side)
 
 
 def rows_of(reader: Reader, examples: Iterable[Example], mode: str) -> Iterator[Row]:

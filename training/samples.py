@@ -101,7 +101,7 @@ class Sampler:
         while size < wanted:
             for prompt, _ in self._rng.choice(self._harmless).turns:
                 said.append(prompt)
-                size += len(self._speech.encode(prompt, Side.PROMPT).remembered)
+                size += len(self._speech.remembered(self._speech.encode(prompt), Side.PROMPT))
         return said
 
     def of(
@@ -125,7 +125,7 @@ class Sampler:
         window = Window()
         texts: list[Text] = []
         for side, said, target, pair in self._said(one, mode, only, with_replies, before):
-            ids = self._speech.encode(said, side).remembered
+            ids = self._speech.remembered(self._speech.encode(said), side)
             after = window.after(ids)
             if len(after) < len(window) + len(ids):
                 if texts:

@@ -24,8 +24,8 @@ from training.samples import Sampler
 
 from training import fit as fitting
 from turnwise.conversation import Conversation
+from turnwise.observers.reader.language import LanguageReader as Runtime
 from turnwise.observers.reader.network import Network, Span
-from turnwise.observers.reader.reader import Reader as Runtime
 from turnwise.observers.reader.tokens import Speech
 
 SETTINGS = Settings(

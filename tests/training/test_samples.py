@@ -32,6 +32,10 @@ def example(name: str, turns: int, *, replies: bool = False, **given: object) ->
     return Example(name, "source", "train", said, judged, **given)  # type: ignore[arg-type]
 
 
+def remembered(speech: Speech, said: str, side: Side) -> list[int]:
+    return speech.remembered(speech.encode(said), side)
+
+
 def test_a_conversation_is_learned_from_in_just_the_windows_that_reading_it_makes(speech: Speech) -> None:
     one = example("long", 30)
     sampler = Sampler(speech, [one], random.Random(1))
@@ -40,7 +44,7 @@ def test_a_conversation_is_learned_from_in_just_the_windows_that_reading_it_make
     assert sum(len(sample.texts) for sample in samples) == 30
     window, seen = Window(), []
     for prompt, _ in one.turns:
-        window = window.after(speech.encode(prompt, Side.PROMPT).remembered)
+        window = window.after(remembered(speech, prompt, Side.PROMPT))
         seen.append(window.tokens())
     learned = [
         (sample.tokens[: text.stop + speech.tail - 1], text.stop) for sample in samples for text in sample.texts
@@ -53,10 +57,10 @@ def test_places_are_those_of_the_text_and_the_mark_of_its_end(speech: Speech) ->
     one = example("short", 2, replies=True)
     (sample,) = Sampler(speech, [one], random.Random(1)).of(one, with_replies=True)
     assert [text.side for text in sample.texts] == [0, 0, 1]
-    end = speech.encode("x", Side.PROMPT).remembered[-speech.tail]
+    end = remembered(speech, "x", Side.PROMPT)[-speech.tail]
     for text, said in zip(sample.texts, (one.turns[0][0], one.turns[1][0], "and so it is"), strict=True):
         side = list(Side)[text.side]
-        ids = speech.encode(said, side).remembered
+        ids = remembered(speech, said, side)
         assert sample.tokens[text.start : text.stop] == ids[speech.head(side) : 1 - speech.tail]
         assert sample.tokens[text.stop - 1] == end
     assert [text.target for text in sample.texts] == [LOW, LOW, HIGH]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
@@ -20,44 +20,47 @@ from turnwise.observers.protocol import (
 )
 from turnwise.observers.reader.caches import BOUND
 from turnwise.observers.reader.weights import PRINCIPLES, load_weights, read_metrics
-from turnwise.observers.reader.window import Window
 from turnwise.scoring import Score
+
+if TYPE_CHECKING:
+    from turnwise.observers.reader.protocol import Reader
 
 VERSION = "1.0"
 """Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
 
 CONTEXTS = (ContextMode.TURN, ContextMode.HISTORY)
 _MAGIC = b"TWRS1"
-_HEAD = struct.Struct("<5s16s?B")
-"""Magic, first half of the weights' hash, whether the state is one of ``history``, texts in the window."""
+_HEAD = struct.Struct("<5s16s?")
+"""Magic, first half of the weights' hash, whether the state is one of ``history``."""
 
 _SUMMARY = "a small language model that reads the conversation, prompts and replies; see docs/model-card.md"
 
 
 @dataclass(slots=True)
 class ReaderState:
-    """State of one conversation: the window, as token ids. What the network made of it lies in shared caches.
+    """State of one conversation. What the network made of it may lie in caches that conversations share.
 
     Args:
         mode: ``history``, or ``turn`` where nothing is carried from turn to turn.
-        window: the latest texts.
-        weights_sha256: the weights whose tokens these are.
+        place: what was said so far, as the reader remembers it.
+        reader: the reader.
+        weights_sha256: the weights that it belongs to.
     """
 
     mode: ContextMode
-    window: Window
+    place: Any
+    reader: Reader = field(repr=False)
     weights_sha256: str
 
     def __deepcopy__(self, memo: object) -> ReaderState:
-        """Return a state of its own; the window is never changed in place."""
+        """Return a state of its own; a place is never changed."""
         return replace(self)
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes, at most 2 kB; `LocalObserver.restore` takes them back."""
-        lengths = self.window.to_lengths()
         digest = bytes.fromhex(self.weights_sha256)[:16]
-        head = _HEAD.pack(_MAGIC, digest, self.mode is ContextMode.HISTORY, len(lengths))
-        return head + bytes(lengths) + self.window.ids
+        head = _HEAD.pack(_MAGIC, digest, self.mode is ContextMode.HISTORY)
+        return head + self.reader.pack(self.place)
 
 
 class LocalObserver:
@@ -80,11 +83,11 @@ class LocalObserver:
         if argument == "":
             raise ObserverError("local: the path after the colon is empty; use local, or local:path/to/model")
         # These bring numpy, onnxruntime and tokenizers, which nobody should wait for who only lists observers.
-        from turnwise.observers.reader.reader import Reader
+        from turnwise.observers.reader.language import LanguageReader
         from turnwise.observers.reader.scores import Calibration
 
         weights = load_weights(argument)
-        self._reader = Reader(weights.model, weights.tokenizer, cache_bytes)
+        self._reader = LanguageReader(weights.model, weights.tokenizer, cache_bytes)
         self._calibration = Calibration.read(weights.metrics["calibration"])
         self._metrics = weights.metrics
         self._sha256 = weights.sha256
@@ -127,7 +130,7 @@ class LocalObserver:
             raise ObserverError(
                 f"observer local can't score in context {context}; it supports {', '.join(map(str, CONTEXTS))}"
             )
-        return ReaderState(context.mode, Window(), self._sha256)
+        return ReaderState(context.mode, self._reader.start(), self._reader, self._sha256)
 
     def restore(self, data: bytes) -> ReaderState:
         """Return the state that `ReaderState.to_bytes` wrote.
@@ -136,21 +139,20 @@ class LocalObserver:
             ObserverError: the bytes are no such state, or one of other weights.
         """
         try:
-            magic, digest, history, texts = _HEAD.unpack_from(data)
+            magic, digest, history = _HEAD.unpack_from(data)
             if magic != _MAGIC:
                 raise ValueError("it does not start as one")
-            body = data[_HEAD.size :]
-            if len(body) < texts:
-                raise ValueError("it is cut off")
-            window = Window.of(body[texts:], tuple(body[:texts]))
+            same = digest == bytes.fromhex(self._sha256)[:16]
+            place = self._reader.unpack(data[_HEAD.size :]) if same else None
         except (ValueError, struct.error) as error:
             raise ObserverError(f"no state of observer local ({error}); start the conversation anew") from error
-        if digest != bytes.fromhex(self._sha256)[:16]:
+        if not same:
             raise ObserverError(
                 f"the state belongs to weights {digest.hex()[:12]}, these are {self._sha256[:12]}; "
                 "start the conversation anew, or load the weights that it began with"
             )
-        return ReaderState(ContextMode.HISTORY if history else ContextMode.TURN, window, self._sha256)
+        mode = ContextMode.HISTORY if history else ContextMode.TURN
+        return ReaderState(mode, place, self._reader, self._sha256)
 
     def observe(
         self, state: ReaderState, turn: Turn, wanted: Collection[Request]
@@ -162,24 +164,22 @@ class LocalObserver:
             turn: the turn; a blank text changes nothing and gets no score.
             wanted: the scores that are wanted, of either side.
         """
-        window = state.window
+        place, history = state.place, state.mode is ContextMode.HISTORY
         answers: list[Observation | ObservationFailure] = []
+        sides = {request.side for request in wanted}
         for side in Side:
             said = turn.text(side)
             if not said or not said.strip():
                 continue
-            asked = [request for request in wanted if request.side is side]
-            later = side is Side.PROMPT and any(request.side is Side.RESPONSE for request in wanted)
-            if not asked and not later and state.mode is ContextMode.TURN:
-                continue
-            text = self._reader.speech.encode(said, side)
-            if asked:
-                lasts = later or state.mode is ContextMode.HISTORY
-                reading = self._reader.read(window, text, side, lasts=lasts)
+            followed = history or (side is Side.PROMPT and Side.RESPONSE in sides)
+            if side in sides:
+                reading = self._reader.read(place, said, side, lasts=followed)
+                asked = [request for request in wanted if request.side is side]
                 answers += _answers(asked, self._calibration.strongest(reading), reading.left_out)
-            window = window.after(text.remembered)
-        if state.mode is ContextMode.HISTORY:
-            state.window = window
+            if followed:
+                place = self._reader.after(place, said, side)
+        if history:
+            state.place = place
         return answers
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from turnwise.errors import ObserverError
-from turnwise.observers.reader.reader import Reading
+from turnwise.observers.reader.protocol import Reading
 from turnwise.observers.reader.weights import PRINCIPLES
 from turnwise.scoring import Score
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +24,9 @@ HEAD_SHARE = 5 / 8
 WHOLE = 4_000
 """Tokens of a text that are read at all; of a longer one its head and its tail."""
 
+RECENT = 32
+"""Texts whose tokens are kept, since several checks may ask for the same."""
+
 LETTERS = 4
 """Letters of a word that leetspeak may stand for, at least."""
 
@@ -34,20 +38,17 @@ _SPEAKERS = {Side.PROMPT: "user\n", Side.RESPONSE: "assistant\n"}
 
 
 class Text(NamedTuple):
-    """A text as the network reads it.
+    """A text as tokens.
 
     Args:
-        remembered: ids of what stays in the window, with the marks of its speaker.
-        pieces: ids of the pieces that are read beside it, each with the marks of its speaker; empty unless the
-            text is longer than what is remembered.
+        ids: ids of all that is read of it, at most `WHOLE`.
         hidden: whether the text hid words.
         bytes_per_token: length of the text in bytes of UTF-8 by the number of its tokens: low where the vocabulary
             does not fit, as in other languages, ciphers and gibberish.
         left_out: what of the text was not read, in words; empty where all of it was.
     """
 
-    remembered: list[int]
-    pieces: list[list[int]]
+    ids: list[int]
     hidden: bool
     bytes_per_token: float
     left_out: str
@@ -67,6 +68,7 @@ class Speech:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        self.encode = lru_cache(RECENT)(self._encode)
         vocabulary = tokenizer.get_vocab()
         self._begin = {side: [vocabulary[_BEGIN], *self._ids(said)] for side, said in _SPEAKERS.items()}
         self._end = [vocabulary[_END], *self._ids("\n")]
@@ -82,12 +84,11 @@ class Speech:
         """Return how many ids at the beginning of a piece belong to its marks."""
         return len(self._begin[side])
 
-    def encode(self, text: str, side: Side) -> Text:
-        """Return the ids of a text, after what hides words in it has been undone.
+    def _encode(self, text: str) -> Text:
+        """Return a text as tokens, after what hides words in it has been undone.
 
         Args:
             text: any text.
-            side: who says it.
         """
         plain, evasions = normalise(text, self.known)
         ids = self._ids(plain)
@@ -95,24 +96,40 @@ class Speech:
         left_out = ""
         if len(text) > HEAD + TAIL:
             left_out = f"read the first {HEAD:,} and the last {TAIL:,} of {len(text):,} characters"
+        bytes_per_token = size / max(len(ids), 1)
         if len(ids) > WHOLE:
             left_out = f"read the first and the last tokens of the text, {WHOLE:,} together"
             ids = self._ends(ids, WHOLE)
+        return Text(ids, bool(evasions), bytes_per_token, left_out)
+
+    def remembered(self, text: Text, side: Side) -> list[int]:
+        """Return the ids that stay in the window for later texts, with the marks of their speaker.
+
+        Args:
+            text: the text.
+            side: who says it.
+        """
         kept = REMEMBERED[side]
-        pieces: list[list[int]] = []
-        if len(ids) > kept:
-            count = -(-len(ids) // PIECE)
-            cuts = [len(ids) * number // count for number in range(count + 1)]
-            pieces = [self._marked(ids[a:b], side) for a, b in pairwise(cuts)]
-        return Text(
-            self._marked(self._clipped(ids, kept), side), pieces, bool(evasions), size / max(len(ids), 1), left_out
-        )
+        return self._marked(text.ids if len(text.ids) <= kept else self._ends(text.ids, kept), side)
+
+    def pieces(self, text: Text, side: Side) -> list[list[int]]:
+        """Return the pieces that a text is read in beside what is remembered of it: none of a text that is whole.
+
+        Args:
+            text: the text.
+            side: who says it.
+
+        Returns:
+            Ids of each piece, of about the same length, with the marks of the speaker.
+        """
+        if len(text.ids) <= REMEMBERED[side]:
+            return []
+        count = -(-len(text.ids) // PIECE)
+        cuts = [len(text.ids) * number // count for number in range(count + 1)]
+        return [self._marked(text.ids[a:b], side) for a, b in pairwise(cuts)]
 
     def _marked(self, ids: list[int], side: Side) -> list[int]:
         return [*self._begin[side], *ids, *self._end]
-
-    def _clipped(self, ids: list[int], size: int) -> list[int]:
-        return ids if len(ids) <= size else self._ends(ids, size)
 
     def _ends(self, ids: list[int], size: int) -> list[int]:
         """Return head and tail of a text with a gap between, `size` ids together with the gap."""

@@ -1,0 +1,82 @@
+"""What reads texts in a conversation, whatever its network is like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from turnwise.conversation import Side
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SIDES = (Side.PROMPT, Side.RESPONSE)
+"""The sides of a turn in the order of the networks' outputs."""
+
+FAMILIAR = 3.6
+"""Bytes of a token from which a text counts as read in full; English has 4 to 5, other languages 1 to 3."""
+
+
+class Reading(NamedTuple):
+    """What a network makes of a text.
+
+    Args:
+        logits: a row for the text as a whole, or as far as it is remembered, and one for each piece that it was
+            read in; shape (rows, outputs), T, I and F of each principle first.
+        hidden: whether the text hid words.
+        unread: how far the vocabulary does not fit the text, in [0, 1].
+        left_out: what of the text was not read, in words; empty where all of it was.
+    """
+
+    logits: NDArray[np.float32]
+    hidden: bool
+    unread: float
+    left_out: str
+
+
+class Reader(Protocol):
+    """Reads one text after what was said before. What was said before is a place, which nobody changes."""
+
+    def start(self) -> Any:
+        """Return the place at which nothing was said yet."""
+
+    def read(self, place: Any, said: str, side: Side, *, lasts: bool) -> Reading:
+        """Return what the network makes of a text.
+
+        Args:
+            place: what was said before.
+            said: the text; not blank.
+            side: who says it.
+            lasts: whether anything may be read after it.
+        """
+
+    def after(self, place: Any, said: str, side: Side) -> Any:
+        """Return the place behind a text.
+
+        Args:
+            place: what was said before.
+            said: the text; not blank.
+            side: who says it.
+        """
+
+    def pack(self, place: Any) -> bytes:
+        """Return a place as bytes, at most 2 kB."""
+
+    def unpack(self, data: bytes) -> Any:
+        """Return the place that `pack` wrote.
+
+        Raises:
+            ValueError: the bytes are no such place.
+        """
+
+
+def unread(bytes_per_token: float) -> float:
+    """Return how far the vocabulary does not fit a text, in [0, 1].
+
+    Args:
+        bytes_per_token: of the text.
+
+    >>> unread(4.5), unread(1.8)
+    (0.0, 0.5)
+    """
+    return max(0.0, 1 - bytes_per_token / FAMILIAR)
