@@ -1,10 +1,10 @@
-"""Make the weights of the reader.
+"""Make the weights of the embedded observers.
 
-    python -m training --data PATH_TO_DATA --out FOLDER
+    python -m training --data PATH_TO_DATA --out FOLDER [--kind small]
 
 Reads judged conversations (the corpus's and the permitted ones of the data folder), trains, quantises, calibrates,
-and writes ``reader.onnx``, ``tokenizer.json`` and ``metrics.json``. Interrupted, it goes on from its last
-checkpoint when it is run again.
+and writes ``reader.onnx``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or with ``--kind small``
+those of ``local-small``. Interrupted, the former goes on from its last checkpoint when it is run again.
 """
 
 from __future__ import annotations
@@ -19,18 +19,22 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from training.base import read_base
+from training import small
+from training.base import Base, read_base
 from training.calibrate import SERVICE, fit_calibration, operating_points, rows_of, service
-from training.conversations import read_conversations
+from training.conversations import Conversations, read_conversations
 from training.fit import CHECKPOINT, Settings, fit
 from training.graph import Shape, build
 from training.network import Reader as Network
 from training.samples import Sampler
 from turnwise.observers.reader.language import LanguageReader
+from turnwise.observers.reader.protocol import Reader
+from turnwise.observers.reader.small import SmallReader
 from turnwise.observers.reader.tokens import Speech
 from turnwise.observers.reader.weights import (
     FORMAT,
     FORMAT_VERSION,
+    KINDS,
     METRICS_FILE,
     MODEL_FILE,
     PRINCIPLES,
@@ -41,57 +45,90 @@ from turnwise.observers.reader.weights import (
 
 def main() -> None:
     """Train and write."""
+    kinds = {"language": Settings, "small": small.Settings}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="data folder with MANIFEST.json")
     parser.add_argument("--out", type=Path, required=True, help="folder for weights and checkpoint")
-    for one in fields(Settings):
+    parser.add_argument("--kind", choices=KINDS, default="language")
+    known, _ = parser.parse_known_args()
+    for one in fields(kinds[known.kind]):
         parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
     arguments = vars(parser.parse_args())
-    data, out = arguments.pop("data"), arguments.pop("out")
+    data, out, kind = (arguments.pop(name) for name in ("data", "out", "kind"))
     out.mkdir(parents=True, exist_ok=True)
-    train(data, out, Settings(**arguments))
-
-
-def train(data: Path, out: Path, settings: Settings) -> None:
-    """Train, quantise, calibrate and write.
-
-    Args:
-        data: the data folder.
-        out: folder for weights and checkpoint.
-        settings: how.
-    """
+    settings = kinds[kind](**arguments)
     base, conversations = read_base(), read_conversations(data)
-    print(f"{len(conversations.examples)} judged conversations", flush=True)
+    say(f"{len(conversations.examples)} judged conversations")
     tokenizer = Tokenizer.from_str(base.tokenizer)
     sampler = Sampler(Speech(tokenizer), conversations.of("train"), random.Random(settings.seed))
-    shape = Shape(settings.layers)
-    network = Network(base.arrays, shape, settings.frozen)
-    fitted = fit(network, sampler, settings, out, lambda line: print(line, flush=True))
-    model = build(network.to_arrays(), shape)
-    reader = LanguageReader(model, tokenizer)
-    rows = list(rows_of(reader, conversations.of("dev", "operating"), "history"))
-    calibration = fit_calibration(rows)
-    record = calibration.to_record()
-    metrics: dict[str, Any] = {
+    reader: Reader
+    if isinstance(settings, Settings):
+        model, fitted = train_language(base, sampler, Speech(tokenizer), settings, out)
+        reader = LanguageReader(model, tokenizer)
+    else:
+        network, fitted = small.fit_small(base.arrays["embed"], sampler, Speech(tokenizer), settings, say)
+        model = small.build_small(network)
+        reader = SmallReader(model, tokenizer)
+    metrics = calibrated(reader, conversations, data)
+    metrics |= {
         "format": FORMAT,
         "version": FORMAT_VERSION,
+        "kind": kind,
         "principles": list(PRINCIPLES),
         "base": base.source,
         "code_sha256": code_hash(),
         "data_sha256": dict(conversations.hashes),
         "settings": asdict(settings),
         "fitted": fitted,
-        "calibration": record,
-        "calibrated_on": {"texts": len(rows), "conversations": len({row.id for row in rows})},
-        "operating_points": operating_points(reader, type(calibration).read(record), service(data)),
-        "operating_points_on": SERVICE,
-        "weights_sha256": weights_hash(model, base.tokenizer.encode(), record),
+        "weights_sha256": weights_hash(model, base.tokenizer.encode(), metrics["calibration"]),
     }
     (out / MODEL_FILE).write_bytes(model)
     (out / TOKENIZER_FILE).write_text(base.tokenizer, encoding="utf-8")
     (out / METRICS_FILE).write_text(json.dumps(metrics, indent=1) + "\n", encoding="utf-8")
     (out / CHECKPOINT).unlink(missing_ok=True)
-    print(f"wrote {out}: use it with --observer local:{out}", flush=True)
+    say(f"wrote {out}: use it with --observer local:{out}")
+
+
+def say(line: str) -> None:
+    """Print a line of progress at once."""
+    print(line, flush=True)
+
+
+def train_language(
+    base: Base, sampler: Sampler, speech: Speech, settings: Settings, out: Path
+) -> tuple[bytes, dict[str, float]]:
+    """Tune the language model and return its graph, and how training went.
+
+    Args:
+        base: the model as it was published.
+        sampler: chooses what each epoch sees.
+        speech: gives token ids.
+        settings: how.
+        out: folder for the checkpoint.
+    """
+    shape = Shape(settings.layers)
+    network = Network(base.arrays, shape, settings.frozen)
+    fitted = fit(network, sampler, speech, settings, out, say)
+    return build(network.to_arrays(), shape), fitted
+
+
+def calibrated(reader: Reader, conversations: Conversations, data: Path) -> dict[str, Any]:
+    """Return calibration and operating points, with what they rest on.
+
+    Args:
+        reader: the trained reader.
+        conversations: judged conversations; those of the splits ``dev`` and ``operating`` calibrate.
+        data: the data folder, with the service that sets operating points.
+    """
+    rows = list(rows_of(reader, conversations.of("dev", "operating"), "history"))
+    calibration = fit_calibration(rows)
+    record = calibration.to_record()
+    return {
+        "calibration": record,
+        "calibrated_on": {"texts": len(rows), "conversations": len({row.id for row in rows})},
+        "operating_points": operating_points(reader, type(calibration).read(record), service(data)),
+        "operating_points_on": SERVICE,
+    }
 
 
 def code_hash() -> str:

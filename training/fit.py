@@ -16,7 +16,8 @@ from torch.nn import functional
 
 from training.batches import batches
 from training.network import Reader
-from training.samples import Sample, Sampler
+from training.samples import Sample, Sampler, samples
+from turnwise.observers.reader.tokens import Speech
 
 CHECKPOINT = "checkpoint.pt"
 MINUTES = 10.0
@@ -141,23 +142,37 @@ def loss_of(logits: Tensor, batch: Batch, pairs: float) -> Tensor:
     cross = functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
     least = functional.binary_cross_entropy(targets, targets, reduction="none")
     loss = ((cross - least) * weights).sum() / 30
-    peaks = [
-        [torch.logsumexp(logits[half, -1] * SHARPNESS, 0) / SHARPNESS for half in both] for both in batch.halves
-    ]
-    if peaks:
-        apart = torch.stack([attack - benign for attack, benign in peaks])
-        loss = loss + pairs * functional.softplus(MARGIN - apart).sum() / 4
+    return loss + pairs * told_apart(logits, batch.halves)
+
+
+def told_apart(logits: Tensor, halves: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Tensor:
+    """Return how far the halves of pairs are from being told apart.
+
+    Args:
+        logits: shape (texts, outputs), the highest F last.
+        halves: places of the texts of the attack, and of its benign half, where they differ.
+    """
+    loss = logits.new_zeros(())
+    for both in halves:
+        attack, benign = (torch.logsumexp(logits[list(half), -1] * SHARPNESS, 0) / SHARPNESS for half in both)
+        loss = loss + functional.softplus(MARGIN - (attack - benign)) / 4
     return loss
 
 
 def fit(
-    network: Reader, sampler: Sampler, settings: Settings, folder: Path, say: Callable[[str], None]
+    network: Reader,
+    sampler: Sampler,
+    speech: Speech,
+    settings: Settings,
+    folder: Path,
+    say: Callable[[str], None],
 ) -> dict[str, float]:
     """Train a network in place, from its checkpoint where there is one.
 
     Args:
         network: the network; afterwards it holds the running average of the weights.
-        sampler: makes the samples of each epoch.
+        sampler: chooses what each epoch sees.
+        speech: gives token ids.
         settings: how.
         folder: where the checkpoint lies.
         say: takes a line of progress.
@@ -177,7 +192,10 @@ def fit(
         groups, lr=settings.rate, betas=(0.9, 0.98), eps=1e-6, weight_decay=settings.decay
     )
     average = [weight.detach().clone() for weight in trained]
-    variants = [sampler.epoch() for _ in range(min(settings.variants, settings.epochs))]
+    variants = [
+        [one for told in sampler.epoch() for one in samples(told, speech)]
+        for _ in range(min(settings.variants, settings.epochs))
+    ]
     plan = [
         some
         for epoch in range(settings.epochs)

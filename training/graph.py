@@ -45,15 +45,24 @@ class Shape:
 
 
 @dataclass
-class _Builder:
+class Builder:
+    """Nodes and constants of a graph, as they come.
+
+    Args:
+        nodes: the nodes, each behind those that it reads from.
+        constants: the constants.
+    """
+
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
 
     def constant(self, name: str, array: NDArray[np.generic]) -> str:
+        """Keep an array under a name, and return the name."""
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
     def add(self, kind: str, inputs: list[str], output: str, domain: str = "", **attributes: object) -> str:
+        """Add a node with one output, and return the output's name."""
         self.nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
         return output
 
@@ -85,6 +94,7 @@ class _Builder:
         )
 
     def norm(self, x: str, name: str, weight: NDArray[np.float32]) -> str:
+        """Bring rows to one length, and scale their columns."""
         return self.add(
             "SimplifiedLayerNormalization",
             [x, self.constant(f"{name}.weight", weight.astype(np.float32))],
@@ -106,7 +116,7 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
             ``N.down``, rows for outputs; ``head.in`` with ``head.in_bias``, ``head.out`` with ``head.out_bias``.
         shape: sizes of the network.
     """
-    b = _Builder()
+    b = Builder()
     inverse = 1.0 / shape.theta ** (np.arange(0, shape.head, 2) / shape.head)
     angles = np.arange(POSITIONS)[:, None] * inverse
     b.constant("cos", np.cos(angles).astype(np.float32))
@@ -159,7 +169,7 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
     return model.SerializeToString()
 
 
-def _embedding(b: _Builder, table: NDArray[np.float32]) -> str:
+def _embedding(b: Builder, table: NDArray[np.float32]) -> str:
     """Look tokens up in a table of 4-bit codes."""
     blocks = quantise(table)
     codes = b.constant("embed.codes", blocks.codes.reshape(len(table), -1))
@@ -177,7 +187,7 @@ def _embedding(b: _Builder, table: NDArray[np.float32]) -> str:
     )
 
 
-def _heads(b: _Builder, states: str, arrays: Mapping[str, NDArray[np.float32]]) -> None:
+def _heads(b: Builder, states: str, arrays: Mapping[str, NDArray[np.float32]]) -> None:
     """Two layers over the mean of a text's states and the last of them."""
     flat = b.add("Squeeze", [states, b.constant("first_axis", np.array([0], np.int64))], "states")
     means = b.add("MatMul", ["mean", flat], "means")

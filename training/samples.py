@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from training.conversations import Example, Triples
 from turnwise.conversation import Side
+from turnwise.observers.reader.protocol import SIDES
 from turnwise.observers.reader.tokens import Speech
 from turnwise.observers.reader.window import Window
 
@@ -59,13 +60,43 @@ class Sample:
     pair: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A text of a conversation as it is told to the network.
+
+    Args:
+        side: who says it.
+        said: the text; not blank.
+        target: T, I and F of each principle; None where nothing is learned from it.
+        pair: as in `Text`.
+    """
+
+    side: Side
+    said: str
+    target: Triples | None = None
+    pair: tuple[str, bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation as it is told once.
+
+    Args:
+        texts: its texts, in order.
+        pair: the pair that it is a half of; None for others.
+    """
+
+    texts: tuple[Told, ...]
+    pair: str | None = None
+
+
 class Sampler:
-    """Makes the samples of an epoch.
+    """Chooses what an epoch sees of conversations.
 
     Args:
         speech: gives token ids.
         examples: judged conversations.
-        rng: chooses what an epoch sees of them.
+        rng: chooses.
     """
 
     def __init__(self, speech: Speech, examples: Sequence[Example], rng: random.Random) -> None:
@@ -74,25 +105,25 @@ class Sampler:
         self._rng = rng
         self._harmless = [one for one in examples if _peak(one) <= 0.1 and one.pair is None]
 
-    def epoch(self) -> list[Sample]:
-        """Return samples of every conversation once, prompts alone or with replies, some behind harmless talk."""
-        found: list[Sample] = []
+    def epoch(self) -> list[Talk]:
+        """Return every conversation once, prompts alone or with replies, some behind harmless talk."""
+        found: list[Talk] = []
         replies = {one.pair: self._rng.random() < REPLIES for one in self._examples if one.pair}
-        behind = {one.pair: self._talk() for one in self._examples if one.pair}
+        behind = {one.pair: self._before() for one in self._examples if one.pair}
         for one in self._examples:
             with_replies = self._with_replies(one) if one.pair is None else replies[one.pair]
-            before = self._talk() if one.pair is None else behind[one.pair]
-            found += self.of(one, with_replies=with_replies, before=before)
+            before = self._before() if one.pair is None else behind[one.pair]
+            found.append(talk(one, with_replies=with_replies, before=before))
             for number in one.judged.get("turn", {}):
                 if self._rng.random() < ALONE:
-                    found += self.of(one, mode="turn", only=number)
+                    found.append(talk(one, mode="turn", only=number))
         return found
 
     def _with_replies(self, one: Example) -> bool:
         share = JUDGED_REPLIES if "replies" in one.judged else REPLIES
         return self._rng.random() < share and any(reply for _, reply in one.turns)
 
-    def _talk(self) -> list[str]:
+    def _before(self) -> list[str]:
         """Return prompts of harmless conversations, mostly none."""
         if not self._harmless or self._rng.random() >= BEHIND:
             return []
@@ -104,56 +135,60 @@ class Sampler:
                 size += len(self._speech.remembered(self._speech.encode(prompt), Side.PROMPT))
         return said
 
-    def of(
-        self,
-        one: Example,
-        *,
-        mode: str = "history",
-        only: int | None = None,
-        with_replies: bool = False,
-        before: Sequence[str] = (),
-    ) -> Iterator[Sample]:
-        """Yield the samples of a conversation: one for each place of the window.
 
-        Args:
-            one: the conversation.
-            mode: whose judgements its prompts are learned from.
-            only: only this turn, without the others.
-            with_replies: whether replies stand between the prompts.
-            before: prompts that are said before it.
-        """
-        window = Window()
-        texts: list[Text] = []
-        for side, said, target, pair in self._said(one, mode, only, with_replies, before):
-            ids = self._speech.remembered(self._speech.encode(said), side)
-            after = window.after(ids)
-            if len(after) < len(window) + len(ids):
-                if texts:
-                    yield Sample(window.tokens(), tuple(texts), one.pair)
-                texts = []
-            window = after
-            stop = len(window) - self._speech.tail + 1
-            if target is not None:
-                start = len(window) - len(ids) + self._speech.head(side)
-                texts.append(Text(list(Side).index(side), start, stop, target, pair))
-        if texts:
-            yield Sample(window.tokens(), tuple(texts), one.pair)
+def talk(
+    one: Example,
+    *,
+    mode: str = "history",
+    only: int | None = None,
+    with_replies: bool = False,
+    before: Sequence[str] = (),
+) -> Talk:
+    """Return a conversation as it is told once.
 
-    def _said(
-        self, one: Example, mode: str, only: int | None, with_replies: bool, before: Sequence[str]
-    ) -> Iterator[tuple[Side, str, Triples | None, tuple[str, bool] | None]]:
-        for prompt in before:
-            if prompt.strip():
-                yield Side.PROMPT, prompt, None, None
-        prompts, replies = one.judged.get(mode, {}), one.judged.get("replies", {})
-        for number, (prompt, reply) in enumerate(one.turns, start=1):
-            if only is not None and number != only:
-                continue
-            if prompt.strip():
-                apart = (one.pair, one.attack) if one.pair and number >= one.first and mode == "history" else None
-                yield Side.PROMPT, prompt, prompts.get(number), apart
-            if with_replies and reply and reply.strip():
-                yield Side.RESPONSE, reply, replies.get(number), None
+    Args:
+        one: the conversation.
+        mode: whose judgements its prompts are learned from.
+        only: only this turn, without the others.
+        with_replies: whether replies stand between the prompts.
+        before: prompts that are said before it.
+    """
+    texts = [Told(Side.PROMPT, prompt) for prompt in before if prompt.strip()]
+    prompts, replies = one.judged.get(mode, {}), one.judged.get("replies", {})
+    for number, (prompt, reply) in enumerate(one.turns, start=1):
+        if only is not None and number != only:
+            continue
+        if prompt.strip():
+            apart = (one.pair, one.attack) if one.pair and number >= one.first and mode == "history" else None
+            texts.append(Told(Side.PROMPT, prompt, prompts.get(number), apart))
+        if with_replies and reply and reply.strip():
+            texts.append(Told(Side.RESPONSE, reply, replies.get(number)))
+    return Talk(tuple(texts), one.pair)
+
+
+def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
+    """Yield the samples of a conversation: one for each place of the window.
+
+    Args:
+        told: the conversation.
+        speech: gives token ids.
+    """
+    window = Window()
+    texts: list[Text] = []
+    for one in told.texts:
+        ids = speech.remembered(speech.encode(one.said), one.side)
+        after = window.after(ids)
+        if len(after) < len(window) + len(ids):
+            if texts:
+                yield Sample(window.tokens(), tuple(texts), told.pair)
+            texts = []
+        window = after
+        if one.target is not None:
+            start = len(window) - len(ids) + speech.head(one.side)
+            stop = len(window) - speech.tail + 1
+            texts.append(Text(SIDES.index(one.side), start, stop, one.target, one.pair))
+    if texts:
+        yield Sample(window.tokens(), tuple(texts), told.pair)
 
 
 def _peak(one: Example) -> float:

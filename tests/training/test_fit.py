@@ -20,7 +20,7 @@ from training.fit import Batch, Settings, fit, loss_of
 from training.graph import build
 from training.network import OUTPUTS, Reader, Rounded
 from training.quantise import quantise
-from training.samples import Sampler
+from training.samples import Sampler, samples, talk
 
 from training import fit as fitting
 from turnwise.conversation import Conversation
@@ -52,7 +52,7 @@ def rounded(reader: Reader) -> dict[str, np.ndarray]:
 
 def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Speech) -> None:
     reader = network()
-    (sample,) = Sampler(speech, [example("one", 3)], random.Random(1)).of(example("one", 3))
+    (sample,) = samples(talk(example("one", 3)), speech)
     spans = [Span(text.start, text.stop) for text in sample.texts]
     logits, _ = Network(build(reader.to_arrays(), SHAPE)).run(sample.tokens, spans)
     exact = Reader(rounded(reader), SHAPE, frozen=0).eval()
@@ -78,7 +78,7 @@ def test_rounding_passes_the_gradient_and_gives_what_ships_up_to_the_range() -> 
 def test_the_loss_is_least_where_scores_are_the_readers_and_halves_are_apart(speech: Speech) -> None:
     halves = [example("same", 2, pair="p", attack=attack, first=2) for attack in (True, False)]
     halves[0] = replace(halves[0], judged={"history": {1: LOW, 2: HIGH}})
-    batch = Batch([next(Sampler(speech, halves, random.Random(1)).of(half)) for half in halves])
+    batch = Batch([next(samples(talk(half), speech)) for half in halves])
     targets = batch.targets.clamp(1e-6, 1 - 1e-6)
     best = loss_of(torch.logit(targets), batch, pairs=0.0)
     assert float(best) == pytest.approx(0, abs=1e-4)
@@ -114,7 +114,7 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
                 raise StoppedError
 
         sampler = Sampler(speech, marked, random.Random(1))
-        return reader, fit(reader, sampler, SETTINGS, folder, say)
+        return reader, fit(reader, sampler, speech, SETTINGS, folder, say)
 
     monkeypatch.setattr(fitting, "TOLD", 2)
     monkeypatch.setattr(fitting, "MINUTES", 0.0)
@@ -139,6 +139,7 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
         fit(
             network(),
             Sampler(speech, marked, random.Random(1)),
+            speech,
             replace(SETTINGS, seed=2),
             tmp_path / "whole",
             print,

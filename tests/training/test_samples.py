@@ -9,7 +9,7 @@ from tests.observers.reader.conftest import tokenizer_text
 from tokenizers import Tokenizer
 from training.batches import batches
 from training.conversations import Example, Triples
-from training.samples import Sampler
+from training.samples import Sample, Sampler, samples, talk
 
 from turnwise.conversation import Side
 from turnwise.observers.reader.tokens import Speech
@@ -36,26 +36,30 @@ def remembered(speech: Speech, said: str, side: Side) -> list[int]:
     return speech.remembered(speech.encode(said), side)
 
 
+def epoch(speech: Speech, examples: list[Example], seed: int) -> list[Sample]:
+    found = Sampler(speech, examples, random.Random(seed)).epoch()
+    return [sample for told in found for sample in samples(told, speech)]
+
+
 def test_a_conversation_is_learned_from_in_just_the_windows_that_reading_it_makes(speech: Speech) -> None:
     one = example("long", 30)
-    sampler = Sampler(speech, [one], random.Random(1))
-    samples = list(sampler.of(one))
-    assert len(samples) > 1
-    assert sum(len(sample.texts) for sample in samples) == 30
+    found = list(samples(talk(one), speech))
+    assert len(found) > 1
+    assert sum(len(sample.texts) for sample in found) == 30
     window, seen = Window(), []
     for prompt, _ in one.turns:
         window = window.after(remembered(speech, prompt, Side.PROMPT))
         seen.append(window.tokens())
     learned = [
-        (sample.tokens[: text.stop + speech.tail - 1], text.stop) for sample in samples for text in sample.texts
+        (sample.tokens[: text.stop + speech.tail - 1], text.stop) for sample in found for text in sample.texts
     ]
     assert [tokens for tokens, _ in learned] == seen
-    assert all(len(sample.tokens) <= LIMIT for sample in samples)
+    assert all(len(sample.tokens) <= LIMIT for sample in found)
 
 
 def test_places_are_those_of_the_text_and_the_mark_of_its_end(speech: Speech) -> None:
     one = example("short", 2, replies=True)
-    (sample,) = Sampler(speech, [one], random.Random(1)).of(one, with_replies=True)
+    (sample,) = samples(talk(one, with_replies=True), speech)
     assert [text.side for text in sample.texts] == [0, 0, 1]
     end = remembered(speech, "x", Side.PROMPT)[-speech.tail]
     for text, said in zip(sample.texts, (one.turns[0][0], one.turns[1][0], "and so it is"), strict=True):
@@ -68,8 +72,8 @@ def test_places_are_those_of_the_text_and_the_mark_of_its_end(speech: Speech) ->
 
 def test_talk_before_it_is_not_learned_from(speech: Speech) -> None:
     one = example("behind", 2)
-    (sample,) = Sampler(speech, [one], random.Random(1)).of(one, before=["hello", " ", "good day"])
-    (alone,) = Sampler(speech, [one], random.Random(1)).of(one)
+    (sample,) = samples(talk(one, before=["hello", " ", "good day"]), speech)
+    (alone,) = samples(talk(one), speech)
     shift = len(sample.tokens) - len(alone.tokens)
     assert sample.tokens[shift:] == alone.tokens
     assert [(text.start - shift, text.stop - shift) for text in sample.texts] == [
@@ -81,17 +85,17 @@ def test_halves_of_a_pair_are_put_together_alike_and_told_apart_where_they_diffe
     halves = [example("same", 4, replies=True, pair="p", attack=attack, first=3) for attack in (True, False)]
     others = [example(f"o{n}", 3) for n in range(20)]
     for seed in range(20):
-        samples = Sampler(speech, [*halves, *others], random.Random(seed)).epoch()
-        one, other = (sample for sample in samples if sample.pair == "p")
+        found = epoch(speech, [*halves, *others], seed)
+        one, other = (sample for sample in found if sample.pair == "p")
         assert one.tokens == other.tokens
         prompts = [text for text in one.texts if text.side == 0]
         assert [text.pair for text in prompts] == [None, None, ("p", True), ("p", True)]
-        for batch in batches(samples, 512, random.Random(seed)):
+        for batch in batches(found, 512, random.Random(seed)):
             assert (one in batch) == (other in batch)
 
 
 def test_batches_hold_every_sample_once_within_their_bound(speech: Speech) -> None:
-    samples = Sampler(speech, [example(f"c{n}", n % 7 + 1) for n in range(80)], random.Random(1)).epoch()
-    found = batches(samples, 1024, random.Random(2))
-    assert sorted(id(one) for some in found for one in some) == sorted(map(id, samples))
+    all_ = epoch(speech, [example(f"c{n}", n % 7 + 1) for n in range(80)], 1)
+    found = batches(all_, 1024, random.Random(2))
+    assert sorted(id(one) for some in found for one in some) == sorted(map(id, all_))
     assert all(len(some) == 1 or max(len(one.tokens) for one in some) * len(some) <= 1024 for some in found)

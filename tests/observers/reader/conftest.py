@@ -77,6 +77,7 @@ def write_weights(folder: Path, seed: int = 1) -> Path:
     metrics = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
+        "kind": "language",
         "principles": list(PRINCIPLES),
         "code_sha256": "0" * 64,
         "calibration": calibration,

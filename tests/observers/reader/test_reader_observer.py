@@ -219,6 +219,7 @@ def test_an_empty_path_is_refused() -> None:
     [
         ({"format": "other"}, "not written by the training of the reader"),
         ({"version": "0"}, "weights format '0'"),
+        ({"kind": "other"}, "unknown kind of network 'other'"),
         ({"principles": ["reciprocity"]}, "trained for other principles"),
         ({"operating_points": {"history": {"any_turn": {}}}}, "operating points are missing"),
         (

@@ -45,17 +45,7 @@ class Network:
     """
 
     def __init__(self, model: bytes) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = QUIET
-        # Conversations of any length take turns: an arena that grows with the longest is never given back.
-        options.enable_cpu_mem_arena = False
-        try:
-            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has a type of its own for every cause, and no common one
-            raise ObserverError(
-                f"onnxruntime {onnxruntime.__version__} can't run the reader's graph: {error}"
-            ) from error
+        self._session = session_of(model)
         past = [one for one in self._session.get_inputs() if one.name.startswith("past_")]
         self._past = [one.name for one in past]
         self._nothing = [np.zeros((1, int(one.shape[1]), 0, int(one.shape[3])), np.float32) for one in past]
@@ -90,6 +80,28 @@ class Network:
         feed |= zip(self._past, before.arrays if before else self._nothing, strict=True)
         logits, *arrays = self._session.run(None, feed)
         return logits[: len(spans)], Cache(arrays, length)
+
+
+def session_of(model: bytes) -> onnxruntime.InferenceSession:
+    """Return a graph made ready to run, on one thread.
+
+    Args:
+        model: the graph, as bytes in the ONNX format.
+
+    Raises:
+        ObserverError: it can't be run.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = QUIET
+    # Conversations of any length take turns: an arena that grows with the longest is never given back.
+    options.enable_cpu_mem_arena = False
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has a type of its own for every cause, and no common one
+        raise ObserverError(
+            f"onnxruntime {onnxruntime.__version__} can't run the reader's graph: {error}"
+        ) from error
 
 
 def beginning(cache: Cache, length: int) -> Cache:

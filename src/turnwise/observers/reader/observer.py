@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
@@ -19,7 +19,7 @@ from turnwise.observers.protocol import (
     Workers,
 )
 from turnwise.observers.reader.caches import BOUND
-from turnwise.observers.reader.weights import PRINCIPLES, load_weights, read_metrics
+from turnwise.observers.reader.weights import PRINCIPLES, load_weights, read_metrics, shipped
 from turnwise.scoring import Score
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ _MAGIC = b"TWRS1"
 _HEAD = struct.Struct("<5s16s?")
 """Magic, first half of the weights' hash, whether the state is one of ``history``."""
 
-_SUMMARY = "a small language model that reads the conversation, prompts and replies; see docs/model-card.md"
+_SUMMARIES = {
+    "language": "a small language model that reads the conversation, prompts and replies; see docs/model-card.md",
+    "small": "token vectors, phrases and a recurrent state, for screening; see docs/model-card.md",
+}
 
 
 @dataclass(slots=True)
@@ -79,15 +82,23 @@ class LocalObserver:
         ObserverError: the weights can't be used.
     """
 
+    name: ClassVar[str] = "local"
+
     def __init__(self, argument: str | None = None, cache_bytes: int = BOUND) -> None:
         if argument == "":
-            raise ObserverError("local: the path after the colon is empty; use local, or local:path/to/model")
+            name = self.name
+            raise ObserverError(f"{name}: the path after the colon is empty; use {name}, or {name}:path/to/model")
         # These bring numpy, onnxruntime and tokenizers, which nobody should wait for who only lists observers.
         from turnwise.observers.reader.language import LanguageReader
         from turnwise.observers.reader.scores import Calibration
+        from turnwise.observers.reader.small import SmallReader
 
-        weights = load_weights(argument)
-        self._reader = LanguageReader(weights.model, weights.tokenizer, cache_bytes)
+        weights = load_weights(argument or shipped(self.name))
+        self._reader: Reader
+        if weights.kind == "small":
+            self._reader = SmallReader(weights.model, weights.tokenizer)
+        else:
+            self._reader = LanguageReader(weights.model, weights.tokenizer, cache_bytes)
         self._calibration = Calibration.read(weights.metrics["calibration"])
         self._metrics = weights.metrics
         self._sha256 = weights.sha256
@@ -95,12 +106,26 @@ class LocalObserver:
     @classmethod
     def describe(cls) -> ObserverInfo:
         """Return what is to be known of the observer with its shipped weights, without loading them."""
-        return _info(read_metrics())
+        return cls._info(read_metrics(shipped(cls.name)))
 
     @property
     def info(self) -> ObserverInfo:
         """What a person should know of it."""
-        return _info(self._metrics)
+        return self._info(self._metrics)
+
+    @classmethod
+    def _info(cls, metrics: Mapping[str, Any]) -> ObserverInfo:
+        return ObserverInfo(
+            name=cls.name,
+            version=f"{VERSION}+{metrics['weights_sha256'][:12]}",
+            contexts=CONTEXTS,
+            summary=_SUMMARIES[metrics["kind"]],
+            workers=Workers.PROCESSES,
+            operating_points={
+                context: {name: float(point["threshold"]) for name, point in points.items()}
+                for context, points in metrics["operating_points"].items()
+            },
+        )
 
     @property
     def parameters(self) -> Mapping[str, object]:
@@ -127,9 +152,8 @@ class LocalObserver:
             ObserverError: another context mode.
         """
         if context.mode not in CONTEXTS:
-            raise ObserverError(
-                f"observer local can't score in context {context}; it supports {', '.join(map(str, CONTEXTS))}"
-            )
+            known = ", ".join(map(str, CONTEXTS))
+            raise ObserverError(f"observer {self.name} can't score in context {context}; it supports {known}")
         return ReaderState(context.mode, self._reader.start(), self._reader, self._sha256)
 
     def restore(self, data: bytes) -> ReaderState:
@@ -145,7 +169,9 @@ class LocalObserver:
             same = digest == bytes.fromhex(self._sha256)[:16]
             place = self._reader.unpack(data[_HEAD.size :]) if same else None
         except (ValueError, struct.error) as error:
-            raise ObserverError(f"no state of observer local ({error}); start the conversation anew") from error
+            raise ObserverError(
+                f"no state of observer {self.name} ({error}); start the conversation anew"
+            ) from error
         if not same:
             raise ObserverError(
                 f"the state belongs to weights {digest.hex()[:12]}, these are {self._sha256[:12]}; "
@@ -175,37 +201,30 @@ class LocalObserver:
             if side in sides:
                 reading = self._reader.read(place, said, side, lasts=followed)
                 asked = [request for request in wanted if request.side is side]
-                answers += _answers(asked, self._calibration.strongest(reading), reading.left_out)
+                answers += self._answers(asked, self._calibration.strongest(reading), reading.left_out)
             if followed:
                 place = self._reader.after(place, said, side)
         if history:
             state.place = place
         return answers
 
+    def _answers(
+        self, asked: Sequence[Request], scores: Mapping[str, Score], left_out: str
+    ) -> list[Observation | ObservationFailure]:
+        found: list[Observation | ObservationFailure] = []
+        for request in asked:
+            name = request.principle.name
+            if name in scores:
+                found.append(Observation(name, request.side, scores[name], reasoning=left_out or None))
+            else:
+                message = (
+                    f"observer {self.name} does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
+                )
+                found.append(ObservationFailure(name, request.side, "unsupported", message))
+        return found
 
-def _answers(
-    asked: Sequence[Request], scores: Mapping[str, Score], left_out: str
-) -> list[Observation | ObservationFailure]:
-    found: list[Observation | ObservationFailure] = []
-    for request in asked:
-        name = request.principle.name
-        if name in scores:
-            found.append(Observation(name, request.side, scores[name], reasoning=left_out or None))
-        else:
-            message = f"observer local does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
-            found.append(ObservationFailure(name, request.side, "unsupported", message))
-    return found
 
+class LocalSmallObserver(LocalObserver):
+    """``local-small``: the same with a network that is a hundred times as fast and less able, for screening."""
 
-def _info(metrics: Mapping[str, Any]) -> ObserverInfo:
-    return ObserverInfo(
-        name="local",
-        version=f"{VERSION}+{metrics['weights_sha256'][:12]}",
-        contexts=CONTEXTS,
-        summary=_SUMMARY,
-        workers=Workers.PROCESSES,
-        operating_points={
-            context: {name: float(point["threshold"]) for name, point in points.items()}
-            for context, points in metrics["operating_points"].items()
-        },
-    )
+    name: ClassVar[str] = "local-small"

@@ -109,8 +109,7 @@ class Speech:
             text: the text.
             side: who says it.
         """
-        kept = REMEMBERED[side]
-        return self._marked(text.ids if len(text.ids) <= kept else self._ends(text.ids, kept), side)
+        return self._marked(self.ends(text, REMEMBERED[side]), side)
 
     def pieces(self, text: Text, side: Side) -> list[list[int]]:
         """Return the pieces that a text is read in beside what is remembered of it: none of a text that is whole.
@@ -120,19 +119,38 @@ class Speech:
             side: who says it.
 
         Returns:
-            Ids of each piece, of about the same length, with the marks of the speaker.
+            Ids of each piece with the marks of the speaker.
         """
         if len(text.ids) <= REMEMBERED[side]:
             return []
-        count = -(-len(text.ids) // PIECE)
+        return [self._marked(ids, side) for ids in self.stretches(text, PIECE) or [text.ids]]
+
+    def ends(self, text: Text, size: int) -> list[int]:
+        """Return the ids of a text, or of a longer one those of head and tail with a gap between.
+
+        Args:
+            text: the text.
+            size: how many ids, those of the gap among them.
+        """
+        return text.ids if len(text.ids) <= size else self._ends(text.ids, size)
+
+    def stretches(self, text: Text, size: int) -> list[list[int]]:
+        """Return a text that is longer than so many ids in parts of about the same length; none of a shorter one.
+
+        Args:
+            text: the text.
+            size: ids of a part at most.
+        """
+        if len(text.ids) <= size:
+            return []
+        count = -(-len(text.ids) // size)
         cuts = [len(text.ids) * number // count for number in range(count + 1)]
-        return [self._marked(text.ids[a:b], side) for a, b in pairwise(cuts)]
+        return [text.ids[a:b] for a, b in pairwise(cuts)]
 
     def _marked(self, ids: list[int], side: Side) -> list[int]:
         return [*self._begin[side], *ids, *self._end]
 
     def _ends(self, ids: list[int], size: int) -> list[int]:
-        """Return head and tail of a text with a gap between, `size` ids together with the gap."""
         head = round(size * HEAD_SHARE)
         return [*ids[:head], *self._gap, *ids[len(ids) - (size - head - len(self._gap)) :]]
 

@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,8 @@ FORMAT_VERSION = "1"
 MODEL_FILE = "reader.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 METRICS_FILE = "metrics.json"
-SHIPPED = Path(__file__).parent / "weights"
+KINDS = ("language", "small")
+"""Kinds of networks: `turnwise.observers.reader.language` and `turnwise.observers.reader.small`."""
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 """The principles that the reader knows, in the order of its outputs."""
@@ -49,20 +49,34 @@ class Weights:
     metrics: Mapping[str, Any]
     sha256: str
 
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        return str(self.metrics["kind"])
 
-def load_weights(folder: Path | str | None = None) -> Weights:
+
+def shipped(name: str) -> Path:
+    """Return the folder of weights that ship with turnwise.
+
+    Args:
+        name: name of the observer, ``local`` or ``local-small``.
+    """
+    return Path(__file__).parent / "weights" / name
+
+
+def load_weights(folder: Path | str) -> Weights:
     """Read and check a weights folder.
 
     Args:
-        folder: the folder; None for the weights that ship with turnwise.
+        folder: the folder.
 
     Raises:
         ObserverError: a file is missing, altered, of another version or not one of ours.
     """
     from tokenizers import Tokenizer
 
-    place = Path(folder) if folder is not None else SHIPPED
-    metrics = read_metrics(folder)
+    place = Path(folder)
+    metrics = read_metrics(place)
     model, vocabulary = _read(place / MODEL_FILE), _read(place / TOKENIZER_FILE)
     digest = weights_hash(model, vocabulary, metrics["calibration"])
     if digest != metrics["weights_sha256"]:
@@ -88,21 +102,16 @@ def weights_hash(model: bytes, tokenizer: bytes, calibration: Mapping[str, Any])
     return digest.hexdigest()
 
 
-def read_metrics(folder: Path | str | None = None) -> Mapping[str, Any]:
+def read_metrics(folder: Path | str) -> Mapping[str, Any]:
     """Return the metrics of a weights folder without loading the weights.
 
     Args:
-        folder: the folder; None for the weights that ship with turnwise.
+        folder: the folder.
 
     Raises:
         ObserverError: there is no metrics file, or it is none of ours.
     """
-    return _shipped_metrics() if folder is None else _parse(Path(folder) / METRICS_FILE)
-
-
-@cache
-def _shipped_metrics() -> Mapping[str, Any]:
-    return _parse(SHIPPED / METRICS_FILE)
+    return _parse(Path(folder) / METRICS_FILE)
 
 
 def _read(path: Path) -> bytes:
@@ -126,6 +135,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ObserverError(
             f"{path}: weights format {metrics.get('version')!r}, this turnwise reads {FORMAT_VERSION!r}; {_AGAIN}"
         )
+    if metrics.get("kind") not in KINDS:
+        raise ObserverError(f"{path}: unknown kind of network {metrics.get('kind')!r}; {_AGAIN}")
     if metrics.get("principles") != list(PRINCIPLES):
         raise ObserverError(f"{path}: trained for other principles ({metrics.get('principles')}); {_AGAIN}")
     try:
