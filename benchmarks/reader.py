@@ -146,6 +146,8 @@ def area_row(
     of: Area = lambda turns: area(turns[:, 0], turns[:, 1] >= FLAG),
 ) -> Row:
     """Return the row of an area, with a bootstrap over conversations."""
+    if not each:
+        return Row(name, None, None, required, aim)
     rng = np.random.default_rng(1)
     draws = [
         of(np.concatenate([each[n] for n in rng.integers(0, len(each), len(each))])) for _ in range(REPLICATES)

@@ -3,8 +3,8 @@
     python -m training --data PATH_TO_DATA --out FOLDER [--kind small]
 
 Reads judged conversations (the corpus's and the permitted ones of the data folder), trains, quantises, calibrates,
-and writes ``reader.onnx``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or with ``--kind small``
-those of ``local-small``. Interrupted, the former goes on from its last checkpoint when it is run again.
+and writes ``reader.onnx``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or with ``--kind
+small`` those of ``local-small``. Interrupted, the former goes on from its last checkpoint when it is run again.
 """
 
 from __future__ import annotations
