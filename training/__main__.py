@@ -109,7 +109,7 @@ def train_language(
     shape = Shape(settings.layers)
     network = Network(base.arrays, shape, settings.frozen)
     fitted = fit(network, sampler, speech, settings, out, say)
-    return build(network.to_arrays(), shape), fitted
+    return build(network.to_arrays(), shape, settings.frozen), fitted
 
 
 def calibrated(reader: Reader, conversations: Conversations, data: Path) -> dict[str, Any]:

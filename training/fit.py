@@ -58,8 +58,8 @@ class Settings:
         threads: threads of torch; other numbers give other weights.
     """
 
-    layers: int = 22
-    frozen: int = 14
+    layers: int = 18
+    frozen: int = 10
     epochs: int = 4
     variants: int = 2
     tokens: int = 2048

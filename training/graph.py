@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from training.quantise import BITS, BLOCK, quantise
+from training.quantise import COARSE, FINE, TABLE, Format, quantise
 
 POSITIONS = 2048
 """Positions that the rotary tables have: more than window and longest piece together."""
@@ -71,9 +71,9 @@ class Builder:
         self.constant(f"{name}.half", array.astype(np.float16))
         return self.add("Cast", [f"{name}.half"], name, to=TensorProto.FLOAT)
 
-    def product(self, x: str, name: str, matrix: NDArray[np.float32]) -> str:
-        """Multiply rows with a matrix in 4 bits."""
-        blocks = quantise(matrix)
+    def product(self, x: str, name: str, matrix: NDArray[np.float32], form: Format) -> str:
+        """Multiply rows with a matrix that is kept in few bits."""
+        blocks = quantise(matrix, form)
         rows, columns = matrix.shape
         inputs = [
             x,
@@ -88,8 +88,8 @@ class Builder:
             CONTRIB,
             K=columns,
             N=rows,
-            bits=BITS,
-            block_size=BLOCK,
+            bits=form.bits,
+            block_size=form.block,
             accuracy_level=EXACT,
         )
 
@@ -104,7 +104,7 @@ class Builder:
         )
 
 
-def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
+def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) -> bytes:
     """Return the graph in the ONNX format.
 
     Inputs: ``ids`` (1, tokens); ``mean`` (texts, tokens), the weights with which the states of a text are
@@ -115,6 +115,7 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
         arrays: ``embed``, ``norm``; of each layer ``N.in``, ``N.qkv``, ``N.o``, ``N.post``, ``N.gate_up``,
             ``N.down``, rows for outputs; ``head.in`` with ``head.in_bias``, ``head.out`` with ``head.out_bias``.
         shape: sizes of the network.
+        frozen: first layers that were not trained: they are kept finely, the others coarsely.
     """
     b = Builder()
     inverse = 1.0 / shape.theta ** (np.arange(0, shape.head, 2) / shape.head)
@@ -131,8 +132,9 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
     outputs = []
     x = _embedding(b, arrays["embed"])
     for number in range(shape.layers):
+        form = FINE if number < frozen else COARSE
         y = b.norm(x, f"{number}.in", arrays[f"{number}.in"])
-        qkv = b.product(y, f"{number}.qkv", arrays[f"{number}.qkv"])
+        qkv = b.product(y, f"{number}.qkv", arrays[f"{number}.qkv"], form)
         cached = [f"{kind}{number}" for kind in ("keys", "values")]
         for name in cached:
             size = [1, shape.groups, f"past_{name}", shape.head]
@@ -153,13 +155,15 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
                 rotary_interleaved=0,
             )
         )
-        told = b.product(f"{number}.attention", f"{number}.o", arrays[f"{number}.o"])
+        told = b.product(f"{number}.attention", f"{number}.o", arrays[f"{number}.o"], form)
         x = b.add("Add", [x, told], f"{number}.attended")
         y = b.norm(x, f"{number}.post", arrays[f"{number}.post"])
         gate, up = np.split(arrays[f"{number}.gate_up"], 2)
-        opened = b.add("QuickGelu", [b.product(y, f"{number}.gate", gate)], f"{number}.open", CONTRIB, alpha=1.0)
-        let = b.add("Mul", [opened, b.product(y, f"{number}.up", up)], f"{number}.let")
-        x = b.add("Add", [x, b.product(let, f"{number}.down", arrays[f"{number}.down"])], f"{number}.done")
+        opened = b.add(
+            "QuickGelu", [b.product(y, f"{number}.gate", gate, form)], f"{number}.open", CONTRIB, alpha=1.0
+        )
+        let = b.add("Mul", [opened, b.product(y, f"{number}.up", up, form)], f"{number}.let")
+        x = b.add("Add", [x, b.product(let, f"{number}.down", arrays[f"{number}.down"], form)], f"{number}.done")
     _heads(b, b.norm(x, "norm", arrays["norm"]), arrays)
     count = arrays["head.out"].shape[0] // 2
     outputs.insert(0, helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["texts", 2, count]))
@@ -170,8 +174,8 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
 
 
 def _embedding(b: Builder, table: NDArray[np.float32]) -> str:
-    """Look tokens up in a table of 4-bit codes."""
-    blocks = quantise(table)
+    """Look tokens up in a table of codes."""
+    blocks = quantise(table, TABLE)
     codes = b.constant("embed.codes", blocks.codes.reshape(len(table), -1))
     zeros = b.constant("embed.zeros", blocks.zeros)
     scales = b.halved("embed.scales", blocks.scales)
@@ -180,8 +184,8 @@ def _embedding(b: Builder, table: NDArray[np.float32]) -> str:
         [codes, "ids", scales, zeros],
         "embedded",
         CONTRIB,
-        bits=BITS,
-        block_size=BLOCK,
+        bits=TABLE.bits,
+        block_size=TABLE.block,
         gather_axis=0,
         quantize_axis=1,
     )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from training.graph import EPSILON, POSITIONS, Shape
-from training.quantise import BLOCK, LEVELS
+from training.quantise import COARSE, FINE, TABLE, quantise
 
 HEAD_WIDTH = 256
 OUTPUTS = 10
@@ -21,22 +21,38 @@ HEAD_DROPOUT = 0.1
 
 
 class Rounded(torch.autograd.Function):
-    """A matrix as 4-bit blocks give it back; the gradient passes unchanged (Bengio et al. 2013)."""
+    """A matrix as its blocks give it back; the gradient passes unchanged (Bengio et al. 2013)."""
 
     @staticmethod
     def forward(ctx: object, matrix: Tensor) -> Tensor:
         """Return the rounded matrix."""
-        x = matrix.view(len(matrix), -1, BLOCK)
+        columns = matrix.shape[1]
+        x = functional.pad(matrix, (0, -columns % COARSE.block)).view(len(matrix), -1, COARSE.block)
         low, high = x.amin(-1, keepdim=True).clamp_(max=0), x.amax(-1, keepdim=True).clamp_(min=0)
-        scale = ((high - low) / LEVELS).clamp_(min=1e-6).half().float()
-        zero = (-low / scale).round_().clamp_(0, LEVELS)
-        code = (x / scale).round_().add_(zero).clamp_(0, LEVELS)
-        return code.sub_(zero).mul_(scale).view_as(matrix)
+        scale = ((high - low) / COARSE.levels).clamp_(min=1e-6).half().float()
+        zero = (-low / scale).round_().clamp_(0, COARSE.levels)
+        code = (x / scale).round_().add_(zero).clamp_(0, COARSE.levels)
+        return code.sub_(zero).mul_(scale).view(len(matrix), -1)[:, :columns]
 
     @staticmethod
     def backward(ctx: object, gradient: Tensor) -> Tensor:
         """Return the gradient unchanged."""
         return gradient
+
+
+MATRICES = ("qkv", "o", "gate_up", "down")
+
+
+def rounded_before(arrays: Mapping[str, NDArray[np.float32]], frozen: int) -> dict[str, NDArray[np.float32]]:
+    """Return what is not trained, rounded as it will ship, so that training sees the very same.
+
+    Args:
+        arrays: weights by the names of `training.graph.build`.
+        frozen: first layers that are not trained.
+    """
+    names = [f"{number}.{name}" for number in range(frozen) for name in MATRICES]
+    found = {name: quantise(arrays[name], FINE).values for name in names}
+    return {**found, "embed": quantise(arrays["embed"], TABLE).values}
 
 
 class Layer(nn.Module):
@@ -94,6 +110,9 @@ class Reader(nn.Module):
     def __init__(self, arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) -> None:
         super().__init__()
         self.shape, self.frozen = shape, frozen
+        rounded = rounded_before(arrays, frozen)
+        self._fixed = {name: arrays[name] for name in rounded}
+        arrays = {**arrays, **rounded}
         self.embed = torch.tensor(arrays["embed"])
         self.layers = nn.ModuleList(
             Layer({name: arrays[f"{n}.{name}"] for name in ("in", "qkv", "o", "post", "gate_up", "down")}, shape)
@@ -147,10 +166,13 @@ class Reader(nn.Module):
         return self.cosine[:length].to(x.dtype), self.sine[:length].to(x.dtype)
 
     def to_arrays(self) -> dict[str, NDArray[np.float32]]:
-        """Return all weights by the names that `training.graph.build` takes."""
-        found = {"embed": self.embed, "norm": self.norm.detach()}
+        """Return all weights by the names that `training.graph.build` takes, none of them rounded.
+
+        To round what was rounded before could give other values; from the same it gives the same.
+        """
+        found = {"norm": self.norm.detach()}
         for number, layer in enumerate(self.layers):
             found |= {f"{number}.{name}": weight.detach() for name, weight in layer.weights.items()}
         for name, part in (("in", self.head_in), ("out", self.head_out)):
             found |= {f"head.{name}": part.weight.detach(), f"head.{name}_bias": part.bias.detach()}
-        return {name: value.float().numpy() for name, value in found.items()}
+        return {**{name: value.float().numpy() for name, value in found.items()}, **self._fixed}

@@ -5,37 +5,38 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
-from training.quantise import BITS, BLOCK, LEVELS, quantise
+from training.quantise import COARSE, FINE, TABLE, Format, quantise
 
 
 def matrix(rows: int, columns: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(rows, columns)).astype(np.float32)
 
 
-def test_no_value_is_further_off_than_a_step() -> None:
-    x = matrix(7, 4 * BLOCK)
-    blocks = quantise(x)
-    error = np.abs(blocks.values - x).reshape(7, 4, BLOCK).max(-1)
-    wide = np.ptp(x.reshape(7, 4, BLOCK), axis=-1) / LEVELS
-    assert (error <= 2.1 * wide).all()
-    assert np.square(blocks.values - x).mean() <= np.square(wide).mean() / 12 * 1.1
+FORMATS = (Format(4, 32), Format(8, 64), FINE, COARSE, TABLE)
 
 
-def test_zero_and_constant_blocks_come_back() -> None:
-    x = np.zeros((2, 2 * BLOCK), np.float32)
+@pytest.mark.parametrize("form", FORMATS)
+def test_no_value_is_further_off_than_a_step(form: Format) -> None:
+    x = matrix(7, 4 * form.block)
+    error = np.abs(quantise(x, form).values - x).reshape(7, 4, form.block).max(-1)
+    step = np.ptp(x.reshape(7, 4, form.block), axis=-1) / form.levels
+    assert (error <= 1.01 * step).all()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_zero_and_constant_blocks_come_back(form: Format) -> None:
+    x = np.zeros((2, 2 * form.block), np.float32)
     x[1] = 0.5
-    assert np.allclose(quantise(x).values, x, atol=1e-3)
+    assert np.allclose(quantise(x, form).values, x, atol=1e-3)
 
 
-def test_rounding_twice_changes_little() -> None:
-    once = quantise(matrix(3, 3 * BLOCK)).values
-    assert np.abs(quantise(once).values - once).max() < 0.25
-
-
-def test_onnxruntime_multiplies_with_the_same_values() -> None:
-    x, rows = matrix(5, 3 * BLOCK, seed=2), matrix(4, 3 * BLOCK, seed=3)
-    blocks = quantise(x)
+@pytest.mark.parametrize("form", FORMATS)
+def test_onnxruntime_multiplies_with_the_same_values(form: Format) -> None:
+    width = 3 * form.block + form.block // 2
+    x, rows = matrix(5, width, seed=2), matrix(4, width, seed=3)
+    blocks = quantise(x, form)
     constants = [
         numpy_helper.from_array(blocks.codes, "codes"),
         numpy_helper.from_array(blocks.scales.astype(np.float32).reshape(-1), "scales"),
@@ -46,15 +47,15 @@ def test_onnxruntime_multiplies_with_the_same_values() -> None:
         ["rows", "codes", "scales", "zeros"],
         ["out"],
         domain="com.microsoft",
-        K=3 * BLOCK,
+        K=width,
         N=5,
-        bits=BITS,
-        block_size=BLOCK,
+        bits=form.bits,
+        block_size=form.block,
     )
     graph = helper.make_graph(
         [node],
         "product",
-        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [4, 3 * BLOCK])],
+        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, [4, width])],
         [helper.make_tensor_value_info("out", TensorProto.FLOAT, [4, 5])],
         constants,
     )
