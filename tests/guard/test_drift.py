@@ -261,6 +261,20 @@ def test_an_observer_that_fails_is_a_failed_check_and_the_next_turn_goes_on(monk
     assert [result.blocked for result in results] == [False, True, False]
 
 
+def test_what_was_answered_is_heard_before_the_next_turn(monkeypatch):
+    told = []
+
+    class Listens(ScriptedObserver):
+        def observe(self, state, turn, wanted):
+            told.append((turn.number, turn.response, bool(wanted)))
+            return super().observe(state, turn, wanted)
+
+    monkeypatch.setitem(OBSERVERS._parts, "listens", lambda argument: Listens("0.1"))
+    guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "listens", "session": None}}]})
+    talk_through(guard, 2)
+    assert told == [(1, None, True), (1, "fine", False), (2, None, True), (2, "fine", False)]
+
+
 def test_an_earlier_turn_that_can_not_be_scored_is_a_gap(monkeypatch):
     monkeypatch.setitem(OBSERVERS._parts, "fails", FailsAtOnce)
     guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "fails"}}]})

@@ -115,6 +115,23 @@ def test_a_response_after_later_prompts_is_read_from_where_its_turn_began() -> N
     assert [number for number, _, _ in observer.heard[-1]] == list(range(1, KEPT + 3))
 
 
+def test_a_reply_that_is_heard_is_known_to_later_turns_and_costs_no_score() -> None:
+    observer = Listener()
+    scorer = listening(observer)
+    state = scorer.start("c")
+    scorer.score(state, Turn(1, "one"), PROMPT)
+    scorer.hear(state, Turn(1, "one", "answer"))
+    scorer.score(state, Turn(2, "two"), PROMPT)
+    assert observer.heard[-1] == ((1, "one", "answer"), (2, "two", None))
+    heard = len(observer.heard)
+    scorer.hear(state, Turn(1, "one", "too late"))
+    scorer.hear(state, Turn(9, "nine", "never asked"))
+    assert len(observer.heard) == heard
+    alone = listening(observer, "turn")
+    alone.hear(alone.start("c"), Turn(1, "one", "answer"))
+    assert len(observer.heard) == heard
+
+
 def test_what_a_state_remembers_does_not_grow() -> None:
     scorer = Scorer("local", "history")
     state = scorer.start("c")
