@@ -187,13 +187,16 @@ class Scorer:
         Args:
             state: what `start` gave.
             turn: the turn, with its response.
+
+        Raises:
+            ObserverError: the observer failed.
         """
         if self._context.mode is ContextMode.TURN:
             return
         with state.lock:
             if turn.number == state.latest and turn.number in state.before:
                 observed = copy.deepcopy(state.before[turn.number])
-                self._observer.observe(observed, _readable(turn), [])
+                self._read(observed, turn, Side.RESPONSE, [])
                 state.observed = observed
 
     def score_after(self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = "") -> Reading:

@@ -17,6 +17,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
 from turnwise.observers.checks import check_observer
+from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.reader.language import LanguageReader
 from turnwise.observers.reader.observer import LocalObserver, ReaderState
 from turnwise.observers.reader.tokens import PIECE, WHOLE
@@ -167,6 +168,15 @@ def test_what_is_not_read_is_said(observer: LocalObserver) -> None:
     (answer,) = observer.observe(start(observer), Turn(1, "a" * WHOLE), PROMPTS[:1])
     assert isinstance(answer, Observation)
     assert answer.reasoning is None
+
+
+def test_a_lone_surrogate_is_read_and_what_is_kept_of_long_texts_is_bounded(weights_folder: Path) -> None:
+    weights = load_weights(weights_folder)
+    speech = LanguageReader(weights.model, weights.tokenizer).speech
+    assert speech.encode("a\ud800b").ids == speech.encode("a?b").ids
+    long, longer = ("b" * HEAD + "x" * size + "c" * TAIL for size in (10, 1_000_000))
+    assert speech.encode(long).ids == speech.encode(longer).ids
+    assert speech.encode(long).left_out
 
 
 def test_no_text_can_say_a_mark(observer: LocalObserver, weights_folder: Path) -> None:

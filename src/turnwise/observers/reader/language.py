@@ -68,7 +68,7 @@ class LanguageReader:
         if lasts:
             self.caches.keep(cache, [(after.until(end), end) for end in after.ends])
         outputs = np.concatenate(rows)[:, SIDES.index(side)]
-        return Reading(outputs, text.hidden, unread(text.bytes_per_token), text.left_out)
+        return Reading(outputs, text.hidden, unread(text.bytes_per_token, len(text.ids)), text.left_out)
 
     def after(self, place: Window, said: str, side: Side) -> Window:
         """Return the window behind a text.

@@ -17,6 +17,10 @@ FAMILIAR = 3.6
 """Bytes of a token from which a text counts as read in full; English has 4 to 5, other languages 1 to 3."""
 
 
+ENOUGH = 32
+"""Tokens from which the fit of the vocabulary counts in full."""
+
+
 class Reading(NamedTuple):
     """What a network makes of a text.
 
@@ -70,13 +74,14 @@ class Reader(Protocol):
         """
 
 
-def unread(bytes_per_token: float) -> float:
+def unread(bytes_per_token: float, tokens: int) -> float:
     """Return how far the vocabulary does not fit a text, in [0, 1].
 
     Args:
         bytes_per_token: of the text.
+        tokens: of the text; a short one says little of the language that it is in.
 
-    >>> unread(4.5), unread(1.8)
-    (0.0, 0.5)
+    >>> unread(4.5, 100), unread(1.8, 100), unread(1.8, 16)
+    (0.0, 0.5, 0.25)
     """
-    return max(0.0, 1 - bytes_per_token / FAMILIAR)
+    return max(0.0, 1 - bytes_per_token / FAMILIAR) * min(1.0, tokens / ENOUGH)

@@ -52,7 +52,9 @@ class SmallReader:
         text = self.speech.encode(said)
         stretches = [self.speech.ends(text, STRETCH), *self.speech.stretches(text, STRETCH)]
         outputs = np.concatenate([self._run(place, ids, side)[0] for ids in stretches])
-        return Reading(outputs[:, SIDES.index(side)], text.hidden, unread(text.bytes_per_token), text.left_out)
+        return Reading(
+            outputs[:, SIDES.index(side)], text.hidden, unread(text.bytes_per_token, len(text.ids)), text.left_out
+        )
 
     def after(self, place: NDArray[np.float32], said: str, side: Side) -> NDArray[np.float32]:
         """Return the state behind a text.

@@ -68,7 +68,7 @@ class Speech:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self.encode = lru_cache(RECENT)(self._encode)
+        self._recent = lru_cache(RECENT)(self._encode)
         vocabulary = tokenizer.get_vocab()
         self._begin = {side: [vocabulary[_BEGIN], *self._ids(said)] for side, said in _SPEAKERS.items()}
         self._end = [vocabulary[_END], *self._ids("\n")]
@@ -84,18 +84,24 @@ class Speech:
         """Return how many ids at the beginning of a piece belong to its marks."""
         return len(self._begin[side])
 
-    def _encode(self, text: str) -> Text:
+    def encode(self, text: str) -> Text:
         """Return a text as tokens, after what hides words in it has been undone.
 
         Args:
-            text: any text.
+            text: any text; a lone surrogate is read as a question mark.
         """
+        if len(text) <= HEAD + TAIL:
+            return self._recent(_readable(text))
+        # Cut here, so that what is kept of recent texts is bounded too.
+        found = self._recent(_readable(f"{text[:HEAD]}\n{text[1 - TAIL :]}"))
+        left_out = f"read the first {HEAD:,} and the last {TAIL:,} of {len(text):,} characters"
+        return found._replace(left_out=found.left_out or left_out)
+
+    def _encode(self, text: str) -> Text:
         plain, evasions = normalise(text, self.known)
         ids = self._ids(plain)
-        size = len(plain.encode("utf-8", "surrogatepass"))
+        size = len(plain.encode("utf-8"))
         left_out = ""
-        if len(text) > HEAD + TAIL:
-            left_out = f"read the first {HEAD:,} and the last {TAIL:,} of {len(text):,} characters"
         bytes_per_token = size / max(len(ids), 1)
         if len(ids) > WHOLE:
             left_out = f"read the first and the last tokens of the text, {WHOLE:,} together"
@@ -157,3 +163,8 @@ class Speech:
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
+
+
+def _readable(text: str) -> str:
+    """Return a text without lone surrogates, which no tokeniser takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
