@@ -93,14 +93,7 @@ def print_rows(rows: list[Row]) -> None:
 
 def show(rows: list[Row], figures: dict[str, Any]) -> None:
     """Print the table, then every other rate."""
-    print(f"{'measure':<48} {'measured':>10} {'95 % interval':>18} {'required':>9} {'aim':>5}")
-    for row in rows:
-        value = "-" if row.value is None else f"{row.value:.3g}" if abs(row.value) < 1e-3 else f"{row.value:.3f}"
-        interval = f"[{row.interval[0]:.3f}, {row.interval[1]:.3f}]" if row.interval else ""
-        verdict = {True: "ok", False: "MISSED", None: ""}[row.holds]
-        counts = f"{row.counts[0]} of {row.counts[1]}" if row.counts else ""
-        limits = f"{row.required or ''!s:>9} {row.aim or '':>5}"
-        print(f"{row.name:<48} {value:>10} {interval:>18} {limits} {verdict:<7}{counts}")
+    print_rows(rows)
     blocks = {f"{mode}, 1 % of benign": rows for mode, rows in figures["at_one_per_cent"].items()}
     blocks |= {f"shipped point of {name}": rows for name, rows in figures["at_operating_points"].items()}
     for split, modes in figures.get("twins", {}).items():

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from judged import one_area
 from numpy.typing import NDArray
 from observer_rows import Row, at_least, at_most, print_rows
 from reader_chats import CORPUS, HELD_OUT, ORDINARY, SERVICES, Chat, Job, chains, jobs_of, load, score
 from reader_speed import speed
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import spearmanr
 
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.twins import load_twins
@@ -134,10 +134,7 @@ def table(chats: Iterable[Chat], mode: str, scored: str | None = None) -> list[N
 
 def area(values: NDArray[np.float64], flags: NDArray[np.bool_]) -> float:
     """Return the area under the ROC curve, ties half; NaN without both classes."""
-    if flags.all() or not flags.any():
-        return math.nan
-    ranks = rankdata(values)
-    return float((ranks[flags].mean() - (flags.sum() + 1) / 2) / (~flags).sum())
+    return one_area(np.column_stack((values, flags)))
 
 
 def area_row(

@@ -5,11 +5,38 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from training.samples import Sample
 
 NEIGHBOURS = 512
 """Samples among which those of like length are put together."""
+
+
+class Half(Protocol):
+    """What may be a half of a pair."""
+
+    @property
+    def pair(self) -> str | None:
+        """The pair; None for others."""
+
+
+T = TypeVar("T", bound=Half)
+
+
+def shuffled_units(ones: Sequence[T], rng: random.Random) -> list[list[T]]:
+    """Return samples or conversations in random order, halves of a pair as one unit.
+
+    Args:
+        ones: the samples or conversations of an epoch.
+        rng: chooses.
+    """
+    units: dict[str, list[T]] = defaultdict(list)
+    for number, one in enumerate(ones):
+        units[one.pair or f"#{number}"].append(one)
+    order = sorted(units.items())
+    rng.shuffle(order)
+    return [unit for _, unit in order]
 
 
 def batches(samples: Sequence[Sample], tokens: int, rng: random.Random) -> list[list[Sample]]:
@@ -20,15 +47,11 @@ def batches(samples: Sequence[Sample], tokens: int, rng: random.Random) -> list[
         tokens: tokens of a batch at most, unless one unit has more.
         rng: chooses.
     """
-    units: dict[str, list[Sample]] = defaultdict(list)
-    for number, one in enumerate(samples):
-        units[one.pair or f"#{number}"].append(one)
-    shuffled = sorted(units.items())
-    rng.shuffle(shuffled)
+    shuffled = shuffled_units(samples, rng)
     found: list[list[Sample]] = []
     for start in range(0, len(shuffled), NEIGHBOURS):
         some = sorted(
-            (unit for _, unit in shuffled[start : start + NEIGHBOURS]),
+            shuffled[start : start + NEIGHBOURS],
             key=lambda unit: max(len(one.tokens) for one in unit),
         )
         current: list[Sample] = []

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from training.batches import batches
+from training.conversations import Triples
 from training.network import Reader
 from training.samples import Sample, Sampler, samples
 from turnwise.observers.reader.tokens import Speech
@@ -84,18 +85,33 @@ class Batch:
 
     def __init__(self, samples: Sequence[Sample]) -> None:
         self.samples = samples
-        places, targets = [], []
-        halves: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        places, targets, pairs = [], [], []
         for row, one in enumerate(samples):
             for text in one.texts:
-                if text.pair:
-                    name, attack = text.pair
-                    halves[name][0 if attack else 1].append(len(places))
+                pairs.append(text.pair)
                 places.append((row, text.start, text.stop, text.side))
-                flat = [value for triple in text.target for value in triple]
-                targets.append([*flat, max(flat[2::3])])
+                targets.append(flat_target(text.target))
         self.places, self.targets = torch.tensor(places), torch.tensor(targets)
-        self.halves = [both for both in halves.values() if all(both)]
+        self.halves = halves_of(pairs)
+
+
+def flat_target(target: Triples) -> list[float]:
+    """Return T, I and F of each principle in turn, and the highest F."""
+    flat = [value for triple in target for value in triple]
+    return [*flat, max(flat[2::3])]
+
+
+def halves_of(pairs: Sequence[tuple[str, bool] | None]) -> list[tuple[list[int], list[int]]]:
+    """Return, of each pair with both halves there, the places of the attack's texts and of its benign half's.
+
+    Args:
+        pairs: of each text the pair and whether it is the attack's; None for others.
+    """
+    halves: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for place, pair in enumerate(pairs):
+        if pair:
+            halves[pair[0]][0 if pair[1] else 1].append(place)
+    return [both for both in halves.values() if all(both)]
 
 
 class States:

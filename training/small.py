@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,8 @@ from onnx import TensorProto, helper
 from torch import Tensor, nn
 from torch.nn import functional
 
-from training.fit import COMPONENTS, told_apart
+from training.batches import shuffled_units
+from training.fit import COMPONENTS, flat_target, halves_of, told_apart
 from training.graph import Builder
 from training.network import OUTPUTS
 from training.samples import Sampler, Talk
@@ -190,13 +190,8 @@ def kept(speech: Speech, said: str) -> list[int]:
 
 def batched(talks: Sequence[Talk], count: int, rng: random.Random) -> list[list[Talk]]:
     """Return conversations in batches, halves of a pair together, in random order."""
-    units: dict[str, list[Talk]] = defaultdict(list)
-    for number, one in enumerate(talks):
-        units[one.pair or f"#{number}"].append(one)
-    order = sorted(units.items())
-    rng.shuffle(order)
     found: list[list[Talk]] = [[]]
-    for _, unit in order:
+    for unit in shuffled_units(talks, rng):
         if len(found[-1]) >= count:
             found.append([])
         found[-1] += unit
@@ -213,14 +208,9 @@ def small_loss(logits: Tensor, talks: Sequence[Talk], pairs: float) -> Tensor:
     """
     texts = [text for one in talks for text in one.texts]
     judged = [place for place, text in enumerate(texts) if text.target]
-    flat = [[value for triple in texts[place].target or () for value in triple] for place in judged]
-    targets = torch.tensor([[*values, max(values[2::3])] for values in flat])
+    targets = torch.tensor([flat_target(texts[place].target or ()) for place in judged])
     cross = functional.binary_cross_entropy_with_logits(logits[judged], targets, reduction="none")
-    halves: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for place, text in enumerate(texts):
-        if text.pair:
-            halves[text.pair[0]][0 if text.pair[1] else 1].append(place)
-    both = [one for one in halves.values() if all(one)]
+    both = halves_of([text.pair for text in texts])
     return (cross * torch.tensor(COMPONENTS)).sum() / 60 + pairs * told_apart(logits, both)
 
 
