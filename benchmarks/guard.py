@@ -1,14 +1,16 @@
 """What the guard must hold, measured. Run with ``python benchmarks/guard.py --data PATH``.
 
-One thread, warm, preset customer_service unless a row says otherwise. Prints what was measured beside what is
-required:
+One thread, warm, preset customer_service unless a row says otherwise. What the guard itself costs is measured
+with an observer that gives fixed scores, what a user waits for with the preset as it is. Prints what was measured
+beside what is required:
 
-- milliseconds of `check_input` for a message of 40 tokens, at turns 10, 1,000 and 10,000;
+- milliseconds of `check_input` for a message of 40 tokens, at turns 10, 1,000 and 10,000 by the guard itself, at
+  turns 10 and 200 by the preset as it is;
 - bytes a turn of a conversation of 1,000 turns, beyond its text;
 - milliseconds for 100,000 characters of hostile input, preset by preset;
 - checks a second of 16 concurrent async conversations, beside those of one;
 - verdicts on their own turn and limits that hold, under 8 threads;
-- blocks by `drift` in conversations of 1,000 harmless turns, chained from benign chats (``--data``);
+- blocks by `drift` in conversations of 200 harmless turns, chained from benign chats (``--data``);
 - what becomes of harmless turns after an attack was blocked, and how many attacks are blocked (``--data``).
 """
 
@@ -27,6 +29,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from turnwise import Conversation, GuardrailPipeline
+from turnwise.guard.presets import preset_text
+from turnwise.guard.yaml_lines import read_yaml
 from turnwise.rates import clopper_pearson
 
 PRESET = "customer_service"
@@ -40,6 +44,9 @@ MESSAGES = tuple(
 )
 """About forty tokens of the embedded observer each, and no two alike in a row."""
 MESSAGE = MESSAGES[0]
+
+CHAIN = 200
+"""Turns of a long harmless conversation."""
 
 BENIGN = ("arena_real_users", "mtbench101", "mtrag_un_human", "mt_bench")
 HOSTILE = {
@@ -64,12 +71,22 @@ def row(what: str, measured: str, required: str, holds: bool | None = None) -> N
 
 def tokens() -> list[int]:
     """Return how many tokens the messages have."""
-    from tokenizers import Tokenizer
+    from turnwise.observers.local.weights import load_weights, shipped
 
-    from turnwise.observers.local.weights import load_weights
-
-    tokenizer = Tokenizer.from_str(load_weights(None).tokenizer)
+    tokenizer = load_weights(shipped("local")).tokenizer
     return [len(tokenizer.encode(message, add_special_tokens=False).ids) for message in MESSAGES]
+
+
+def without_observer(name: str) -> GuardrailPipeline:
+    """Return the pipeline of a preset whose guardrails ask an observer that gives fixed scores at once."""
+    config, _ = read_yaml(preset_text(name), name)
+    fixed = {"observer": "scripted:0.1", "warn_above": 0.5, "block_above": 0.8}
+    given = {"harm": fixed, "prompt_injection": fixed, "drift": {"observer": "scripted:0.1"}}
+    for place, one in enumerate(config["guardrails"]):
+        kind, settings = (one, {}) if isinstance(one, str) else next(iter(one.items()))
+        if kind in given:
+            config["guardrails"][place] = {kind: {**(settings or {}), **given[kind]}}
+    return GuardrailPipeline(config)
 
 
 def timed(pipeline: GuardrailPipeline, conversation: Conversation, checks: int) -> list[float]:
@@ -98,7 +115,7 @@ def at_turn(pipeline: GuardrailPipeline, turn: int, checks: int = 400) -> list[f
 
 def speed(turns: tuple[int, ...]) -> None:
     """Measure checks at several turns."""
-    pipeline = GuardrailPipeline.from_preset(PRESET)
+    pipeline = without_observer(PRESET)
     timed(pipeline, Conversation.human_ai("user", "model"), 300)
     medians = {}
     gc.collect()
@@ -107,16 +124,20 @@ def speed(turns: tuple[int, ...]) -> None:
         seconds = sorted(at_turn(pipeline, turn))
         medians[turn] = 1e3 * statistics.median(seconds)
         late = 1e3 * seconds[int(0.99 * len(seconds))]
-        row(f"check_input at turn {turn:,}, median ms", f"{medians[turn]:.3f}", "<= 0.6", medians[turn] <= 0.6)
-        row(f"check_input at turn {turn:,}, 99th percentile ms", f"{late:.3f}", "<= 2", late <= 2)
+        row(f"guard itself at turn {turn:,}, median ms", f"{medians[turn]:.3f}", "<= 0.6", medians[turn] <= 0.6)
+        row(f"guard itself at turn {turn:,}, 99th percentile ms", f"{late:.3f}", "<= 2", late <= 2)
     gc.unfreeze()
     ratio = max(medians.values()) / min(medians.values())
     row("slowest of these medians over the fastest", f"{ratio:.2f}", "<= 1.2", ratio <= 1.2)
+    whole = GuardrailPipeline.from_preset(PRESET)
+    for turn in (10, 200):
+        median = 1e3 * statistics.median(at_turn(whole, turn, checks=60))
+        row(f"check_input at turn {turn}, median ms", f"{median:.0f}", "<= 110", median <= 110)
 
 
 def memory() -> None:
     """Measure what a long conversation keeps."""
-    pipeline = GuardrailPipeline.from_preset(PRESET)
+    pipeline = without_observer(PRESET)
     timed(pipeline, Conversation.human_ai("user", "model"), 20)
     texts = [f"{MESSAGE} ({number})" for number in range(1_000)]
     answers = [f"It usually takes four working days. ({number})" for number in range(1_000)]
@@ -136,15 +157,23 @@ def memory() -> None:
 def hostile(presets: tuple[str, ...]) -> None:
     """Measure hostile input in every preset."""
     for name in presets:
-        pipeline = GuardrailPipeline.from_preset(name)
-        pipeline.check_input("hello")
-        worst, which = 0.0, ""
-        for what, text in HOSTILE.items():
-            start = time.perf_counter()
-            pipeline.check_input(text)
-            seconds = time.perf_counter() - start
-            worst, which = max((worst, which), (seconds, what))
-        row(f"100,000 hostile characters, {name}, ms ({which})", f"{1e3 * worst:.1f}", "<= 50", worst <= 0.05)
+        for whole in (False, True):
+            pipeline = GuardrailPipeline.from_preset(name) if whole else without_observer(name)
+            pipeline.check_input("hello")
+            worst, which = 0.0, ""
+            for what, text in HOSTILE.items():
+                start = time.perf_counter()
+                pipeline.check_input(text)
+                seconds = time.perf_counter() - start
+                worst, which = max((worst, which), (seconds, what))
+            limit = 12.0 if whole else 0.05
+            who = "as it is" if whole else "guard itself"
+            row(
+                f"100,000 hostile characters, {name}, {who}, ms ({which})",
+                f"{1e3 * worst:.1f}",
+                f"<= {1e3 * limit:,.0f}",
+                worst <= limit,
+            )
 
 
 async def _rounds(pipeline: GuardrailPipeline, conversations: int, checks: int) -> float:
@@ -161,7 +190,7 @@ async def _rounds(pipeline: GuardrailPipeline, conversations: int, checks: int) 
 
 def concurrency() -> None:
     """Measure the throughput of concurrent async conversations."""
-    pipeline = GuardrailPipeline.from_preset(PRESET)
+    pipeline = without_observer(PRESET)
     asyncio.run(_rounds(pipeline, 1, 200))
     ratios, rates = [], []
     for _ in range(7):
@@ -176,7 +205,7 @@ def concurrency() -> None:
 
 def threads() -> None:
     """Count verdicts on the wrong turn and prompts beyond a limit, under 8 threads."""
-    pipeline = GuardrailPipeline.from_preset(PRESET)
+    pipeline = without_observer(PRESET)
     conversation = Conversation.human_ai("user", "model")
 
     def work(number: int) -> int:
@@ -236,7 +265,7 @@ def drift(data: Path, count: int) -> None:
     pool = [said for name in BENIGN for said in chats(data / "dev" / f"{name}.jsonl", "benign")]
     pipeline = GuardrailPipeline.from_preset(PRESET)
     blocks = warned = checked = with_block = 0
-    for place, said in enumerate(chains(pool, count, 1_000, seed=1)):
+    for place, said in enumerate(chains(pool, count, CHAIN, seed=1)):
         conversation = Conversation.human_ai("user", "model")
         before = blocks
         for text in said:
@@ -246,7 +275,7 @@ def drift(data: Path, count: int) -> None:
             checked += 1
         with_block += blocks > before
         if place == 0:
-            row("1,000 turns of benign chat: blocks by drift", str(blocks), "0", blocks == 0)
+            row(f"{CHAIN} turns of benign chat: blocks by drift", str(blocks), "0", blocks == 0)
     low, high = clopper_pearson(with_block, count)
     row(f"{count} such conversations: with a block", f"{with_block} [{low:.3f}, {high:.3f}]", "")
     row("the same: turns blocked, and warned of", f"{blocks} and {warned} of {checked:,}", "")
@@ -292,7 +321,7 @@ def main() -> None:
     """Measure everything that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", type=Path, help="folder with the benign chats and attacks")
-    parser.add_argument("--chains", type=int, default=20, help="conversations of 1,000 harmless turns")
+    parser.add_argument("--chains", type=int, default=20, help=f"conversations of {CHAIN} harmless turns")
     parser.add_argument("--turns", type=int, nargs="+", default=[10, 1_000, 10_000])
     options = parser.parse_args()
     counts = tokens()

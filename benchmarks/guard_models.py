@@ -9,9 +9,10 @@ Run with ``python benchmarks/guard_models.py --data PATH``. It prints, each rate
 - the time that a check of a 40-token message takes.
 
 ``--calibrate`` sets the levels of harm and prompt_injection for the weights in use and prints them as the file
-``levels.yaml``; ``--write`` puts them there. They are set on benign prompts that training held out (a quarter of
-each source): at most 1 % of the prompts of any source above the level of a warning, at most 0.1 % above that of a
-finding in full.
+``levels.yaml``; ``--write`` puts them there. They are set on prompts and replies of the train part of a service
+that nothing is trained on (mtbench101), each without the turns before: at most 1 % of them above the level of a
+warning, at most 0.1 % above that of a finding in full, and no level below what the guideline calls odd (F 0.25)
+and a clear sign (0.5). What is measured was not trained on either.
 """
 
 from __future__ import annotations
@@ -25,23 +26,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from observer_chats import Job, score
 
-from turnwise.conversation import Conversation, Side
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.datasets import BadRecord, open_dataset
+from turnwise.datasets.judged import judgement_files, read_judgements
 from turnwise.guard.guardrail import Action, Check, Finding, Guardrail
 from turnwise.guard.guardrails import levels as levels_module
 from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.levels import LEVELS_FILE, shipped_levels
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.observers import Context
+from turnwise.observers import Context, Request, Scene
 from turnwise.observers.local import LocalObserver
-from turnwise.observers.local.training.data import Item, read_training_data
-from turnwise.observers.local.weights import PRINCIPLES
+from turnwise.principles import builtin_principles
 from turnwise.rates import Rate
 
 TARGETS = {"warn": 0.01, "block": 0.001}
-JUDGES = {"harm": "third_party_harm", "prompt_injection": "context_integrity"}
-BENIGN = ("arena_real_users", "mtbench101", "openai_moderation")
+LEAST = {"warn": 0.25, "block": 0.5}
+"""Levels at least: what the guideline calls odd with an ordinary explanation, and a clear sign."""
+
+JUDGES = {
+    "harm": ("third_party_harm", (Side.PROMPT, Side.RESPONSE)),
+    "prompt_injection": ("context_integrity", (Side.PROMPT,)),
+}
+SERVICE = "mtbench101"
+SPLITS = Path(__file__).parents[1] / "corpus" / "judged" / "splits.json"
+MOST = 300
+"""Texts of a source that are checked."""
+
 HATE = {"H", "H2", "HR"}
 MESSAGE = (
     "Could you please look at the order that I placed last Tuesday and tell me whether it has been sent already, "
@@ -66,49 +79,56 @@ def main() -> None:
 
 
 def falsities(observer: LocalObserver, texts: Texts) -> dict[str, Any]:
-    """Return F of each text by itself, by principle."""
-    values = observer.score_many([[text] for text in texts], Context.parse("turn"))
-    columns = np.array([value[0, 2] for value in values]).reshape(-1, len(PRINCIPLES))
-    return {name: columns[:, index] for index, name in enumerate(PRINCIPLES)}
+    """Return F of each text as a prompt by itself, by principle."""
+    wanted = [Request(one, Side.PROMPT) for one in builtin_principles()]
+    state = observer.start(Scene("texts"), Context.parse("turn"))
+    rows = [[one.score.F for one in observer.observe(state, Turn(1, text), wanted)] for text in texts]
+    columns = np.array(rows).reshape(-1, len(wanted))
+    return {one.principle.name: columns[:, index] for index, one in enumerate(wanted)}
 
 
 def calibrate(data: Path, observer: LocalObserver, *, write: bool) -> None:
-    """Set the levels on held-out benign prompts and print them."""
-    items, _ = read_training_data(data)
-    held_out = {
-        source: [text for item in items if _is_held_out(item, source) for text in item.texts] for source in BENIGN
+    """Set the levels on the service and print them."""
+    chats = [one for one in open_dataset(data / "train" / f"{SERVICE}.jsonl") if not isinstance(one, BadRecord)]
+    said = [(one.sequence_id, [(turn.prompt, turn.response) for turn in one.conversation]) for one in chats]
+    found = {
+        side: score([Job(*one, context="turn", side=side, replies=side is Side.RESPONSE) for one in said], None)
+        for side in Side
     }
-    scores = {source: falsities(observer, texts) for source, texts in held_out.items()}
-    levels: dict[str, dict[str, float]] = {}
-    notes = []
-    for name, principle in JUDGES.items():
-        levels[name] = {}
-        for level, target in TARGETS.items():
-            by_source = {source: _level(scores[source][principle], target) for source in BENIGN}
-            strictest = max(by_source.values())
-            chosen = min(1.0, math.ceil(strictest * 1000) / 1000)
-            levels[name][level] = chosen
-            every = np.concatenate([scores[source][principle] for source in BENIGN])
-            reached = Rate(int((every > chosen).sum()), len(every))
-            sources = ", ".join(f"{source} {value:.3f}" for source, value in by_source.items())
-            notes.append(f"# {name} {level}: held-out benign above {chosen}: {reached}; by source: {sources}")
-    digest = str(observer.parameters["weights_sha256"])
-    lines = [
-        "# F of the observer local above which guardrails warn and find in full. Written by",
-        "# python benchmarks/guard_models.py --data PATH --calibrate --write",
-        *notes,
-        f"weights_sha256: {digest}",
-        "levels:",
-        *(f"  {name}: {{warn: {one['warn']}, block: {one['block']}}}" for name, one in levels.items()),
-    ]
-    text = "\n".join(lines) + "\n"
+    lines, notes = [], []
+    for name, (principle, sides) in JUDGES.items():
+        lines.append(f"  {name}:")
+        for side in sides:
+            values = np.array([turn[principle].F for chat in found[side] for turn in chat.values()])
+            chosen = {}
+            for level, target in TARGETS.items():
+                chosen[level] = max(LEAST[level], math.ceil(_level(values, target) * 1000) / 1000)
+                reached = Rate(int((values > chosen[level]).sum()), len(values))
+                notes.append(f"# {name}, {side}, {level}: above {chosen[level]} {reached}")
+            lines.append(f"    {side}: {{warn: {chosen['warn']}, block: {chosen['block']}}}")
+    text = "\n".join(
+        [
+            "# F of the observer local above which guardrails warn and find in full, by the side as which a text",
+            f"# is read. Set on {SERVICE}, train part, by",
+            "# python benchmarks/guard_models.py --data PATH --calibrate --write",
+            *notes,
+            f"weights_sha256: {observer.parameters['weights_sha256']}",
+            "levels:",
+            *lines,
+            "",
+        ]
+    )
     print(text, end="")
     if write:
         (Path(levels_module.__file__).parent / LEVELS_FILE).write_text(text, encoding="utf-8")
 
 
-def _is_held_out(item: Item, source: str) -> bool:
-    return item.held_out and item.label == "benign" and item.source == source
+def never_trained_on(data: Path, source: str) -> list[dict[str, Any]]:
+    """Return the single prompts of a source that training did not see: those of no split, of dev and of test."""
+    splits = json.loads(SPLITS.read_text(encoding="utf-8"))["splits"]
+    judged = {one.sequence_id for path in judgement_files(SPLITS.parent).values() for one in read_judgements(path)}
+    rows = _rows(data / f"single/train/{source}.jsonl")
+    return [row for row in rows if row["id"] not in judged or splits.get(row["id"]) != "train"]
 
 
 def _level(scores: Any, target: float) -> float:
@@ -123,9 +143,8 @@ def report(data: Path, observer: LocalObserver) -> None:
     fitting = shipped["weights_sha256"] == observer.parameters["weights_sha256"]
     print(f"levels: {shipped['levels']}; set for these weights: {'yes' if fitting else 'NO, run --calibrate'}\n")
     benign = benign_prompts(data)
-    items, _ = read_training_data(data)
-    injection_report(items, benign)
-    harm_report(data, items, benign)
+    injection_report(data, benign)
+    harm_report(data, benign)
     reply_report(data)
     toxicity_report(data, observer, benign)
     speed_report()
@@ -138,15 +157,15 @@ def benign_prompts(data: Path) -> dict[str, Texts]:
         "XSTest safe": [
             row["text"] for row in _rows(data / "single/dev/xstest.jsonl") if row["label"] == "benign"
         ],
-        "Dolly": [row["text"] for row in _rows(data / "single/dev/dolly_subset.jsonl")],
+        "Dolly": [row["text"] for row in _rows(data / "single/dev/dolly_subset.jsonl")][:MOST],
         "moderation benign": [
             row["text"] for row in _rows(data / "single/dev/openai_moderation.jsonl") if row["label"] == "benign"
         ],
-        **{f"{name}, first turns": _turns(data / f"dev/{name}.jsonl", "user")[0] for name in chats},
+        **{f"{name}, first turns": _turns(data / f"dev/{name}.jsonl", "user")[0][:MOST] for name in chats},
     }
 
 
-def injection_report(items: Sequence[Item], benign: dict[str, Texts]) -> None:
+def injection_report(data: Path, benign: dict[str, Texts]) -> None:
     """Print what prompt_injection finds."""
     ways = {
         "phrases": PromptInjection(observer=None),
@@ -155,24 +174,21 @@ def injection_report(items: Sequence[Item], benign: dict[str, Texts]) -> None:
     }
     print("prompt_injection                       warned or found                found in full")
     for source in ("giskard_injections", "self_reminder_jailbreaks"):
-        for held_out in (False, True):
-            texts = [item.texts[0] for item in items if item.source == source and item.held_out >= held_out]
-            note = ", held out" if held_out else ""
-            for way, guardrail in ways.items():
-                _print_rates(f"{source}{note}: {way}", guardrail, texts)
+        texts = [row["text"] for row in never_trained_on(data, source)]
+        for way, guardrail in ways.items():
+            _print_rates(f"{source}: {way}", guardrail, texts)
     for name, texts in benign.items():
         for way, guardrail in ways.items():
             _print_rates(f"{name}: {way}", guardrail, texts)
     print()
 
 
-def harm_report(data: Path, items: Sequence[Item], benign: dict[str, Texts]) -> None:
+def harm_report(data: Path, benign: dict[str, Texts]) -> None:
     """Print what harm finds."""
     guardrail = Harm()
     print("harm                                   warned or found                found in full")
     for source in ("advbench", "catqa"):
-        texts = [item.texts[0] for item in items if item.source == source and item.held_out]
-        _print_rates(f"{source}, held out", guardrail, texts)
+        _print_rates(source, guardrail, [row["text"] for row in never_trained_on(data, source)])
     for name, file in (("XSTest unsafe", "xstest"), ("moderation harmful", "openai_moderation")):
         rows = _rows(data / f"single/dev/{file}.jsonl")
         _print_rates(name, guardrail, [row["text"] for row in rows if row["label"] != "benign"])
@@ -182,16 +198,28 @@ def harm_report(data: Path, items: Sequence[Item], benign: dict[str, Texts]) -> 
 
 
 def reply_report(data: Path) -> None:
-    """Print what the guardrails would say of harmless replies."""
-    print("replies of harmless chats              warned or found                found in full")
+    """Print what the guardrails would say of replies: harmless ones, and harmful ones by readers."""
+    print("replies                                warned or found                found in full")
+    guards = (("harm", Harm()), ("prompt_injection", PromptInjection()), ("toxicity", Toxicity()))
     for source in ("arena_real_users", "mtbench101", "mtrag_un_human"):
-        replies = [text for one in _turns(data / f"dev/{source}.jsonl", "assistant") for text in one]
-        for name, guardrail in (
-            ("harm", Harm()),
-            ("prompt_injection", PromptInjection()),
-            ("toxicity", Toxicity()),
-        ):
-            _print_rates(f"{source}: {name}", guardrail, replies)
+        chats = open_dataset(data / f"dev/{source}.jsonl")
+        turns = [turn for one in chats if not isinstance(one, BadRecord) for turn in one.conversation]
+        replies = [(turn.prompt, turn.response) for turn in turns if turn.response][:MOST]
+        for name, guardrail in guards:
+            _print_reply_rates(f"{source}: {name}", guardrail, replies)
+    readings = list(read_judgements(SPLITS.parent / "replies.jsonl"))
+    splits = json.loads(SPLITS.read_text(encoding="utf-8"))["splits"]
+    chats = {
+        one.sequence_id: one.conversation
+        for one in open_dataset(data / "train/hh_harmless_redteam.jsonl")
+        if not isinstance(one, BadRecord) and splits.get(one.sequence_id) == "test"
+    }
+    for carried in (True, False):
+        some = [chats[one.sequence_id].turn(one.turn) for one in readings if one.sequence_id in chats
+                and (one.scores["third_party_harm"].F >= 0.5) is carried]  # fmt: skip
+        pairs = [(turn.prompt, turn.response) for turn in some if turn.response]
+        name = "carry harm on" if carried else "do not"
+        _print_reply_rates(f"red-team, readers: {name}: harm", Harm(), pairs)
     print()
 
 
@@ -211,9 +239,9 @@ def toxicity_report(data: Path, observer: LocalObserver, benign: dict[str, Texts
     for level in (guardrail.warn_above, guardrail.block_above):
         share = float((ways["lexicon"](harmless) > level).mean())
         print(f"toxicity at {level}: {100 * share:.2f} % of the benign moderation texts of the training data")
-        for name, score in ways.items():
-            limit = level if name == "lexicon" else _level(score(harmless), share)
-            _compare(name, score, limit, rows, benign)
+        for name, way in ways.items():
+            limit = level if name == "lexicon" else _level(way(harmless), share)
+            _compare(name, way, limit, rows, benign)
         print()
 
 
@@ -241,10 +269,10 @@ def speed_report() -> None:
     print("time of a check of a 40-token message  median   99th percentile")
     for name, guardrail in (("harm", Harm()), ("prompt_injection", PromptInjection()), ("toxicity", Toxicity())):
         check = _checker(guardrail)
-        for _ in range(200):
+        for _ in range(20):
             check(MESSAGE)
         seconds = []
-        for _ in range(2_000):
+        for _ in range(200):
             begin = time.perf_counter()
             check(MESSAGE)
             seconds.append(time.perf_counter() - begin)
@@ -259,10 +287,22 @@ def _checker(guardrail: Guardrail) -> Callable[[str], Finding]:
 
 def _print_rates(name: str, guardrail: Guardrail, texts: Texts) -> None:
     check = _checker(guardrail)
-    findings = [check(text) for text in texts]
+    _print_findings(name, [check(text) for text in texts])
+
+
+def _print_reply_rates(name: str, guardrail: Guardrail, replies: Sequence[tuple[str, str]]) -> None:
+    found = []
+    for prompt, reply in replies:
+        conversation = Conversation.human_ai("u", "m")
+        turn = conversation.add_prompt(prompt)
+        found.append(guardrail.check(Check(reply, Side.RESPONSE, turn, conversation, "s")))
+    _print_findings(name, found)
+
+
+def _print_findings(name: str, findings: Sequence[Finding]) -> None:
     found = sum(one.found for one in findings)
     whole = sum(one.found and one.action is not Action.WARN for one in findings)
-    print(f"{name:38s} {Rate(found, len(texts))!s:30s} {Rate(whole, len(texts))}")
+    print(f"{name:38s} {Rate(found, len(findings))!s:30s} {Rate(whole, len(findings))}")
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

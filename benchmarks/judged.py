@@ -306,19 +306,18 @@ def embedded(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
     rows = []
     cut = build_observer("local").info.operating_points["history"]["any_turn"]
     for name in SETS:
-        some = [chat for chat in members(chats, name) if chat.peak(READER["history"]) is not None]
+        some = [chat for chat in members(chats, name) if chat.unseen and chat.peak(READER["history"]) is not None]
         if not some:
             continue
-        found = [(chat.peak(LOCAL["history"]) or 0.0) >= cut for chat in some]
+        found = [(chat.peak(LOCAL) or 0.0) >= cut for chat in some]
         seen = [(chat.peak(READER["history"]) or 0.0) >= FLAG for chat in some]
         rows.append([name, len(some), percent(sum(seen), len(some)), percent(sum(found), len(some)), area(some)])
     unseen = [chat for chat in chats if chat.unseen and chat.peak(READER["history"]) is not None]
     rows.append(["**all that it was not trained on**", len(unseen), "", "", area(unseen)])
     said = (
-        f"Observer `local` with the history, at its operating point F {cut:.2f}: at most 1 % of the chats of "
-        f"services left out of its training. Area: F of `local` for turns that the reader gives F {FLAG} or more, "
-        "turn by turn; bootstrap over conversations. It was trained on the red-team chats and on the chats that "
-        "the chains are made of.\n\n" + beyond_the_reader(chats, cut)
+        f"Observer `local` with the history, at its operating point F {cut:.2f}: at most 1 % of the chats of a "
+        f"service that nothing is trained on. Area: F of `local` for turns that the reader gives F {FLAG} or "
+        "more, turn by turn; bootstrap over conversations.\n\n" + beyond_the_reader(chats, cut)
     )
     head = ["set", "conversations", "reader, F 0.5", "local, operating point", "area under the curve, turns"]
     return f"## The embedded observer on the same turns\n\n{said}\n\n" + table(head, rows)
@@ -328,7 +327,7 @@ def beyond_the_reader(chats: Sequence[Chat], cut: float) -> str:
     """Say what the embedded observer flags in Attack_600 that a reader does not."""
     runs = list(READER.values())
     reader, _, _ = threshold(chats, runs, READER["history"], RATES[0])
-    flagged = [c for c in members(chats, "Attack_600") if (c.peak(LOCAL["history"]) or 0.0) >= cut]
+    flagged = [c for c in members(chats, "Attack_600") if (c.peak(LOCAL) or 0.0) >= cut]
     peaks = [peak for chat in flagged if (peak := chat.peak(READER["history"])) is not None]
     beyond = [peak for peak in peaks if peak < reader]
     nothing_there = sum(peak < MISSED_BELOW[0] for peak in beyond)
@@ -342,7 +341,7 @@ def area(chats: Sequence[Chat]) -> str:
     """Return the area under the curve of the embedded observer's F against the reader's flag, over turns."""
     each = []
     for chat in chats:
-        local, reader = chat.f(LOCAL["history"]), chat.f(READER["history"])
+        local, reader = chat.f(LOCAL), chat.f(READER["history"])
         each.append(np.array([[local[t], reader[t] >= FLAG] for t in reader if t in local]).reshape(-1, 2))
     if sum(rows[:, 1].sum() for rows in each) < LEAST_FLAGGED:
         return "–"
@@ -373,7 +372,7 @@ def ranking(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         words = WordsOfTheDifference([pair for pair in own if pair.split == "train"])
         margins: dict[str, Sequence[float | None]] = {
             "reader, turns so far": [lead(pair, by_id, READER["history"]) for pair in others],
-            "local, history": [lead(pair, by_id, LOCAL["history"]) for pair in others],
+            "local, history": [lead(pair, by_id, LOCAL) for pair in others],
             "words of the difference": words.margins(others),
             "the longer half": [longer(pair) for pair in others],
             "the shorter half": [-longer(pair) for pair in others],
@@ -466,7 +465,6 @@ single turns, blind to labels, sources and later turns ([protocol](../corpus/jud
 alone, {turns.get("replies", 0):,} replies, and {second:,} of all these a second time by another reader.
 Reader: {"; ".join(kinds)}. Readers and `llm` observers are of one kind, so that their agreement
 proves little; labels that came from elsewhere stand beside them where there are any.
-[labels.md](labels.md) is the older study, on labels of whole conversations.
 
 """
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.conversation import Label
+from turnwise.evaluate import evaluate
+from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study.calibrate import threshold_for
@@ -18,7 +20,8 @@ from turnwise.study.calibrate import threshold_for
 CORPUS = Path(__file__).parents[1] / "corpus"
 TURNWISE = [sys.executable, "-c", "from turnwise.cli import main; main()"]
 READER = {"turn": "judged-turn", "history": "judged-history"}
-LOCAL = {"turn": "local-turn", "history": "local-history"}
+LOCAL = "local-history"
+"""Run of the embedded observer."""
 CALIBRATION = "arena_real_users"
 """Training chats of real users that were read in both ways: they set the thresholds."""
 
@@ -83,7 +86,7 @@ class Chat:
 
 
 def fill(store: Path, data: Path, folder: Path) -> None:
-    """Import what was judged with its scores, and score the same conversations with the embedded observer."""
+    """Import what was judged with its scores, and score with the embedded observer what it was not trained on."""
     chains = folder / "choice"
     run(sys.executable, str(CORPUS / "judging" / "choose.py"), "--data", str(data), "--out", str(chains))
     files = [data / f"{file}.jsonl" for file in FILES]
@@ -94,8 +97,9 @@ def fill(store: Path, data: Path, folder: Path) -> None:
         if file.parent.name == "dev" or file.name.startswith("human-test"):
             beside = store.with_name(EVALUATED)
             run(*TURNWISE, "import", str(file), "--judged", str(CORPUS / "judged"), "--store", str(beside))
-    for context, name in (("turn", LOCAL["turn"]), ("history", LOCAL["history"])):
-        run(*TURNWISE, "evaluate", "--store", str(store), "--run", name, "--context", context, "-j", "2")
+    wanted = [chat.id for chat in gather(store) if chat.unseen and chat.peak(READER["history"]) is not None]
+    with Store(str(store)) as opened:
+        evaluate(opened, LOCAL, "local", principles=builtin_principles(), context="history", ids=wanted, jobs=2)
 
 
 def run(*command: str) -> str:

@@ -1,4 +1,4 @@
-"""What must hold of the local observer, as rows of a table."""
+"""What must hold of an embedded observer, as rows of a table."""
 
 from __future__ import annotations
 
@@ -73,12 +73,6 @@ class Row:
         }
 
 
-def rate_row(name: str, figure: dict[str, Any], required: Bound | None, aim: str | None) -> Row:
-    """Return the row of a rate with counts and interval."""
-    low, high = figure["interval"]
-    return Row(name, figure["rate"], (low, high), required, aim, (figure["hits"], figure["n"]))
-
-
 def print_rows(rows: list[Row]) -> None:
     """Print the table."""
     print(f"{'measure':<52} {'measured':>10} {'95 % interval':>16} {'required':>9} {'aim':>5}")
@@ -89,26 +83,3 @@ def print_rows(rows: list[Row]) -> None:
         counts = f"{row.counts[0]} of {row.counts[1]}" if row.counts else ""
         limits = f"{row.required or ''!s:>9} {row.aim or '':>5}"
         print(f"{row.name:<52} {value:>10} {interval:>16} {limits} {verdict:<7}{counts}")
-
-
-def show(rows: list[Row], figures: dict[str, Any]) -> None:
-    """Print the table, then every other rate."""
-    print_rows(rows)
-    blocks = {f"{mode}, 1 % of benign": rows for mode, rows in figures["at_one_per_cent"].items()}
-    blocks |= {f"shipped point of {name}": rows for name, rows in figures["at_operating_points"].items()}
-    for split, modes in figures.get("twins", {}).items():
-        blocks |= {
-            f"twins, {split}, {mode}": rows for mode, rows in modes.items() if mode != "at_operating_points"
-        }
-        for name, found in modes["at_operating_points"].items():
-            blocks[f"twins, {split}, shipped point of {name}"] = found
-    for title, found in blocks.items():
-        print(f"\n{title}" + (f", threshold {found['threshold']:.4f}" if "threshold" in found else ""))
-        for name, value in found.items():
-            if isinstance(value, dict) and "rate" in value:
-                low, high = value["interval"]
-                print(
-                    f"  {name:<46} {value['rate']:6.3f}  [{low:.3f}, {high:.3f}]  {value['hits']} of {value['n']}"
-                )
-            elif name != "threshold":
-                print(f"  {name:<46} {value}")

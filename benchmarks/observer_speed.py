@@ -1,93 +1,154 @@
-"""How fast the local observer is, in one thread: a turn at a time, and in batches."""
+"""How fast the embedded observer is on one core, and what memory it takes."""
 
 from __future__ import annotations
 
-import os
+import json
+import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
+from observer_rows import Row, at_least, at_most
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers.context import Context
-from turnwise.observers.local import LocalObserver
-from turnwise.observers.local.network import Network
-from turnwise.observers.local.weights import PRINCIPLES, TOKENIZER_FILE, WEIGHTS_FILE, load_weights
-from turnwise.observers.protocol import Observation, Request, Scene
-from turnwise.principles import Principle
+from turnwise.observers import Context, Request, Scene
+from turnwise.observers.local.observer import LocalObserver
+from turnwise.observers.local.weights import load_weights, shipped
+from turnwise.principles import builtin_principles
 
-WANTED = tuple(Request(Principle(name, "1", "", "", "", "", ""), Side.PROMPT) for name in PRINCIPLES)
-TOKENS = 40
-CONVERSATIONS, TURNS = 500, 10
+SHORT, LONG = 40, 400
+"""Tokens of a turn."""
+
+EARLY, LATE = 10, 1_000
+"""Turn from which the cost is compared with the cost from a later one; as many turns are timed from each."""
+
+TIMED = 100
+CHATS, TURNS = 20, 10
+
+_MEMORY = """
+import json, resource, sys
+import turnwise, numpy
+from turnwise.conversation import Side, Turn
+from turnwise.observers import Context, Request, Scene
+from turnwise.principles import builtin_principles
+def now():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
+bare = now()
+from turnwise.observers.local.observer import LocalObserver
+observer = LocalObserver(sys.argv[1] or None)
+wanted = [Request(one, Side.PROMPT) for one in builtin_principles()]
+text = "Could you tell me how old bridges were built, and who paid for the stone that they are made of? " * 2
+def talk(name, turns):
+    state = observer.start(Scene(name), Context.parse("history"))
+    for number in range(1, turns + 1):
+        observer.observe(state, Turn(number, text), wanted)
+    return len(state.to_bytes())
+parked = talk("one", 60)
+one = now() - bare
+for number in range(12):
+    talk(f"more {number}", 24)
+print(json.dumps({"one": one, "many": now() - bare, "parked": parked}))
+"""
 
 
-def speed(observer: LocalObserver, texts: Sequence[str], folder: Path) -> dict[str, float]:
-    """Return milliseconds a turn, turns a second in batches, and seconds to load.
+def speed(weights: str | None, texts: Sequence[str]) -> list[Row]:
+    """Return the rows of speed and memory.
 
     Args:
-        observer: the observer.
-        texts: turns to make turns of `TOKENS` tokens of.
-        folder: its weights folder.
+        weights: folder of weights; None for those that ship.
+        texts: texts of any length, to make turns of.
     """
-    turns = _of_length(Network(load_weights(folder)), texts)
-    context = Context.parse("history")
-    state = observer.start(Scene("benchmark"), context)
+    observer = LocalObserver(weights)
+    tokenizer = load_weights(weights).tokenizer
 
-    def timed(number: int) -> float:
-        turn = Turn(number, turns[number % len(turns)])
-        start = time.perf_counter()
-        observer.observe(state, turn, WANTED)
-        return 1_000 * (time.perf_counter() - start)
+    def of_length(tokens: int) -> list[str]:
+        ids = tokenizer.encode(" ".join(texts), add_special_tokens=False).ids
+        cuts = range(0, min(len(ids) - tokens, 300 * tokens), tokens)
+        return [tokenizer.decode(ids[start : start + tokens]) for start in cuts]
 
-    for number in range(1, 51):
-        timed(number)
-    early = sorted(timed(number) for number in range(51, 1_001))
-    late = sorted(timed(number) for number in range(1_001, 2_001))
-    chats = [[turns[(7 * row + turn) % len(turns)] for turn in range(TURNS)] for row in range(CONVERSATIONS)]
-    observer.score_many(chats[:20], context)
-    rates = []
-    for _ in range(5):
+    wanted = [Request(principle, Side.PROMPT) for principle in builtin_principles()]
+    state = observer.start(Scene("speed"), Context.parse("history"))
+    number = 0
+
+    def timed(turns: Sequence[str], count: int) -> tuple[list[float], list[float]]:
+        """Return milliseconds of turns that the window did not move at, and of those that it did."""
+        nonlocal number
+        plain, moved = [], []
+        for place in range(count):
+            number += 1
+            before = after()
+            start = time.perf_counter()
+            observer.observe(state, Turn(number, turns[place % len(turns)]), wanted)
+            took = 1_000 * (time.perf_counter() - start)
+            (moved if after() < before else plain).append(took)
+        return plain, moved
+
+    def after() -> int:
+        """Return how many bytes are remembered; fewer than before once the window has moved."""
+        return len(state.to_bytes())
+
+    short, long = of_length(SHORT), of_length(LONG)
+    timed(short, EARLY)
+    early, moved = timed(short, TIMED)
+    for _ in range(EARLY + TIMED, LATE):
+        number += 1
+        observer.observe(state, Turn(number, short[number % len(short)]), ())
+    timed(short, 1)
+    late, moved_late = timed(short, TIMED)
+    whole, _ = timed(long, 20)
+    state = observer.start(Scene("cold"), Context.parse("history"))
+    cold = []
+    for attempt in range(5):
+        fresh = LocalObserver(weights, cache_bytes=0)
+        parked = fresh.start(Scene(f"cold {attempt}"), Context.parse("history"))
+        # 18 turns and the one that is timed fill the window as far as it goes.
+        for turn in range(1, 19):
+            fresh.observe(parked, Turn(turn, short[turn + 20 * attempt]), ())
         start = time.perf_counter()
-        batch = observer.score_many(chats, context)
-        rates.append(CONVERSATIONS * TURNS / (time.perf_counter() - start))
+        fresh.observe(parked, Turn(19, short[0]), wanted)
+        cold.append(1_000 * (time.perf_counter() - start))
     start = time.perf_counter()
-    LocalObserver(str(folder))
-    load = time.perf_counter() - start
-    return {
-        "median_ms": early[len(early) // 2],
-        "p99_ms": early[int(0.99 * len(early))],
-        "late_median_ms": late[len(late) // 2],
-        "turns_per_second": sorted(rates)[len(rates) // 2],
-        "largest_difference": _difference(observer, chats[:40], batch[:40], context),
-        "load_s": load,
-        "megabytes": sum((folder / name).stat().st_size for name in (WEIGHTS_FILE, TOKENIZER_FILE)) / 1e6,
-        "tokens_per_turn": TOKENS,
-        "threads": float(os.environ.get("OPENBLAS_NUM_THREADS", "0")),
-    }
+    for chat in range(CHATS):
+        talk = observer.start(Scene(f"batch {chat}"), Context.parse("history"))
+        for turn in range(1, TURNS + 1):
+            observer.observe(talk, Turn(turn, short[(7 * chat + turn) % len(short)]), wanted)
+    per_second = CHATS * TURNS / (time.perf_counter() - start)
+    code = [sys.executable, "-c", _MEMORY, weights or ""]
+    memory = json.loads(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
+    percentile = sorted(early)[int(0.99 * len(early))]
+    rebuilt = sorted([*moved, *moved_late, *cold])
+    folder = Path(weights) if weights else shipped("local")
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    return [
+        Row("weights, MB", size, None, at_most(80), None),
+        Row("40 tokens: median ms", statistics.median(early), None, at_most(50), "10"),
+        Row("40 tokens: 99th percentile ms", percentile, None, at_most(130), "30"),
+        Row("400 tokens: median ms", statistics.median(whole), None, at_most(450), "80"),
+        Row("window moved or cache gone: highest ms", rebuilt[-1], None, at_most(1_200), None),
+        Row("4,000 tokens at once: highest ms", longest(observer, long), None, None, None),
+        Row("turns a second, one core", per_second, None, at_least(20), "200"),
+        Row(
+            "after turn 1,000 by turn 10",
+            statistics.median(late) / statistics.median(early),
+            None,
+            at_most(1.2),
+            "1.05",
+        ),
+        Row("memory above bare turnwise, one conversation, MB", memory["one"], None, at_most(350), "150"),
+        Row("  with caches of 13 conversations, MB", memory["many"], None, None, None),
+        Row("parked state, bytes", memory["parked"], None, at_most(2_048), "1,024"),
+    ]
 
 
-def _of_length(network: Network, texts: Sequence[str]) -> list[str]:
-    """Return turns of about `TOKENS` tokens: the start of texts that are long enough, cut at a word."""
-    found = []
-    for text in texts:
-        words = (text + " " + text).split()
-        while words and network.count_tokens(" ".join(words)) > TOKENS:
-            words.pop()
-        if network.count_tokens(" ".join(words)) >= TOKENS - 2:
-            found.append(" ".join(words))
-    return found
-
-
-def _difference(
-    observer: LocalObserver, chats: Sequence[Sequence[str]], batch: Sequence[np.ndarray], context: Context
-) -> float:
-    worst = 0.0
-    for texts, values in zip(chats, batch, strict=True):
-        state = observer.start(Scene("benchmark"), context)
-        for number, text in enumerate(texts, start=1):
-            answers = observer.observe(state, Turn(number, text), WANTED)
-            scores = [answer.score for answer in answers if isinstance(answer, Observation)]
-            single = np.array([(score.T, score.I, score.F) for score in scores]).T
-            worst = max(worst, float(np.abs(single - values[number - 1]).max()))
-    return worst
+def longest(observer: LocalObserver, texts: Sequence[str]) -> float:
+    """Return milliseconds of the slowest of three texts of 4,000 tokens, each the first of its conversation."""
+    wanted = [Request(principle, Side.PROMPT) for principle in builtin_principles()]
+    count, found = 4_000 // LONG, []
+    for place in range(3):
+        state = observer.start(Scene(f"longest {place}"), Context.parse("history"))
+        start = time.perf_counter()
+        observer.observe(state, Turn(1, " ".join(texts[count * place : count * (place + 1)])), wanted)
+        found.append(1_000 * (time.perf_counter() - start))
+    return max(found)

@@ -12,9 +12,8 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -23,15 +22,13 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
-from turnwise.datasets.twins import SPLITS_FILE, load_twins
+from turnwise.conversation import Sequence
+from turnwise.datasets import BadRecord, open_dataset
+from turnwise.datasets.twins import SPLITS_FILE, Pair, load_twins
 
 CORPUS = Path(__file__).parent
-PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 SHARED_WORDS = 10
 """Words in a row that no drill may share with what it could be tested on."""
-
-PLAIN_F = 0.6
-"""F that some principle has at `harm_at`."""
 
 
 def main() -> None:
@@ -39,82 +36,99 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of other data sets to compare the texts with")
     arguments = parser.parse_args()
-    drills = read(sorted((CORPUS / "drills").glob("*.jsonl")))
-    pairs = [drill for drill in drills if "attack" in drill]
-    wrong = [*shape(drills), *held_out(pairs), *repeats(drills), *overlaps(drills, test_texts(arguments.data))]
+    pairs = list(load_twins(CORPUS / "drills" / "pairs"))
+    single = list(singles(CORPUS / "drills" / "single"))
+    chats = [*(half.sequence for pair in pairs for half in (pair.attack, pair.benign)), *single]
+    wrong = [
+        *shape(pairs, chats),
+        *held_out(pairs),
+        *repeats(pairs, single),
+        *overlaps(chats, test_texts(arguments.data)),
+    ]
     for line in wrong:
         print(f"BAD  {line}")
-    turns = Counter(len(drill["attack"]) for drill in pairs)
-    print(f"{len(pairs)} pairs, {len(drills) - len(pairs)} conversations in good faith")
+    alone = [pair for pair in pairs if len(prompts(pair.attack.sequence)) == 1]
+    turns = Counter(len(prompts(pair.attack.sequence)) for pair in pairs)
+    print(f"{len(pairs)} pairs, {len(alone)} of them single prompts; {len(single)} conversations in good faith")
     print("turns of an attack:", ", ".join(f"{length}: {count}" for length, count in sorted(turns.items())))
-    print(
-        f"the attack's texts told from the twin's by single words: AUC {told_by_words(pairs):.2f} (0.5 is chance)"
-    )
+    for name, some in (
+        ("conversations", [pair for pair in pairs if pair not in alone]),
+        ("single prompts", alone),
+    ):
+        told = told_by_words(some)
+        print(f"{name}: the attack's texts told from the twin's by single words: AUC {told:.2f} (0.5 is chance)")
     sys.exit(bool(wrong))
 
 
-def read(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """Return all drills of some files."""
-    return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines() if line]
+def singles(folder: Path) -> Iterable[Sequence]:
+    """Yield the conversations without a counterpart."""
+    for path in sorted(folder.glob("*.jsonl")):
+        for one in open_dataset(path):
+            if isinstance(one, BadRecord):
+                raise SystemExit(f"{path}, line {one.line}: {one.reason}")
+            yield one
 
 
-def shape(drills: Sequence[dict[str, Any]]) -> Iterable[str]:
+def prompts(chat: Sequence) -> list[str]:
+    """Return the user turns of a conversation."""
+    return [turn.prompt for turn in chat.conversation]
+
+
+def shape(pairs: Iterable[Pair], chats: Iterable[Sequence]) -> Iterable[str]:
     """What every drill must have."""
-    for name, count in Counter(drill["id"] for drill in drills).items():
+    for name, count in Counter(chat.sequence_id for chat in chats).items():
         if count > 1:
             yield f"{name}: {count} drills of that id"
-    for drill in drills:
-        name, attack = drill["id"], drill.get("attack", [])
-        if not drill["benign"] or not all(text.strip() for text in (*attack, *drill["benign"])):
-            yield f"{name}: an empty half or turn"
-        if "attack" not in drill:
-            continue
-        scores = drill["F"]
-        if set(scores) != set(PRINCIPLES) or any(len(scores[key]) != len(attack) for key in scores):
-            yield f"{name}: F needs a value of every principle for each of the {len(attack)} turns"
-            continue
-        if any(not 0 <= value <= 1 or round(value * 20, 6) % 1 for series in scores.values() for value in series):
-            yield f"{name}: F is in [0, 1] in steps of 0.05"
-        at = drill["harm_at"]
-        if not 1 <= at <= len(attack) or max(scores[key][at - 1] for key in scores) < PLAIN_F:
-            yield f"{name}: no F of at least {PLAIN_F} at harm_at {at}"
+    for chat in chats:
+        if not all(text.strip() for text in prompts(chat)):
+            yield f"{chat.sequence_id}: an empty turn"
+    for pair in pairs:
+        turns = len(prompts(pair.attack.sequence))
+        if pair.attack.harm_at is None or not 1 <= pair.attack.harm_at <= turns:
+            yield f"{pair.name}: harm_at {pair.attack.harm_at} is no turn of its {turns}"
+        if pair.attack.harm_at is not None and pair.shared >= pair.attack.harm_at:
+            yield f"{pair.name}: the turn harm_at {pair.attack.harm_at} stands in both halves"
 
 
-def held_out(pairs: Sequence[dict[str, Any]]) -> Iterable[str]:
+def held_out(pairs: Iterable[Pair]) -> Iterable[str]:
     """Tactics and areas that the twins keep for tests."""
     splits = json.loads((CORPUS / SPLITS_FILE).read_text(encoding="utf-8"))
-    for drill in pairs:
-        if drill["tactic"] in splits["held_out_tactics"] or drill["area"] in splits["held_out_areas"]:
-            yield f"{drill['id']}: {drill['tactic']}, {drill['area']} is held out for tests"
+    for pair in pairs:
+        notes = pair.attack.sequence.metadata
+        if notes.get("tactic") in splits["held_out_tactics"] or notes.get("area") in splits["held_out_areas"]:
+            yield f"{pair.name}: {notes['tactic']}, {notes['area']} is held out for tests"
 
 
-def repeats(drills: Sequence[dict[str, Any]]) -> Iterable[str]:
+def repeats(pairs: Iterable[Pair], single: Iterable[Sequence]) -> Iterable[str]:
     """First turns that two drills share."""
-    first = Counter(drill["benign"][0].strip().lower() for drill in drills)
-    for drill in drills:
-        if first[drill["benign"][0].strip().lower()] > 1 and len(drill["benign"][0].split()) > SHARED_WORDS:
-            yield f"{drill['id']}: another drill begins with the same turn"
+    begins = [(pair.name, prompts(pair.benign.sequence)[0]) for pair in pairs]
+    begins += [(chat.sequence_id, prompts(chat)[0]) for chat in single]
+    first = Counter(text.strip().lower() for _, text in begins)
+    for name, text in begins:
+        if first[text.strip().lower()] > 1 and len(text.split()) > SHARED_WORDS:
+            yield f"{name}: another drill begins with the same turn"
 
 
 def test_texts(data: Path | None) -> Iterable[str]:
     """Yield every text that a drill must not repeat: twins outside the train split, and other data."""
     split = json.loads((CORPUS / SPLITS_FILE).read_text(encoding="utf-8"))["pairs"]
-    for pair in load_twins(CORPUS / "twins"):
-        if split[pair.name] != "train":
-            for half in (pair.attack, pair.benign):
-                yield from (turn.prompt for turn in half.sequence.conversation)
+    for folder in ("twins", "human"):
+        for pair in load_twins(CORPUS / folder):
+            if split[pair.name] != "train":
+                for half in (pair.attack, pair.benign):
+                    yield from prompts(half.sequence)
     for path in sorted((data or CORPUS / "none").glob("dev/*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             yield from (turn["content"] for turn in json.loads(line)["turns"])
 
 
-def overlaps(drills: Sequence[dict[str, Any]], others: Iterable[str]) -> Iterable[str]:
+def overlaps(chats: Iterable[Sequence], others: Iterable[str]) -> Iterable[str]:
     """Runs of words that a drill shares with what it could be tested on."""
     known = {run for text in others for run in runs(text)}
-    for drill in drills:
-        shared = {run for text in (*drill.get("attack", ()), *drill["benign"]) for run in runs(text)} & known
+    for chat in chats:
+        shared = {run for text in prompts(chat) for run in runs(text)} & known
         if shared:
-            yield f"{drill['id']}: shares {' '.join(min(shared))!r} with a test"
+            yield f"{chat.sequence_id}: shares {' '.join(min(shared))!r} with a test"
 
 
 def runs(text: str) -> set[tuple[str, ...]]:
@@ -123,15 +137,16 @@ def runs(text: str) -> set[tuple[str, ...]]:
     return {tuple(words[start : start + SHARED_WORDS]) for start in range(len(words) - SHARED_WORDS + 1)}
 
 
-def told_by_words(pairs: Sequence[dict[str, Any]]) -> float:
+def told_by_words(pairs: Iterable[Pair]) -> float:
     """Return how well a bag of words tells the halves apart after their shared turns, by cross-validation."""
-    texts, labels = [], []
-    for drill in pairs:
-        for half, other in (("attack", "benign"), ("benign", "attack")):
-            own = [text for text in drill[half] if text not in drill[other]]
-            texts.append(" ".join(own))
-            labels.append(half == "attack")
-    groups = np.repeat(np.arange(len(pairs)), 2)
+    texts, labels, count = [], [], 0
+    for pair in pairs:
+        halves = [prompts(half.sequence) for half in (pair.attack, pair.benign)]
+        count += 1
+        for half, other, attack in ((*halves, True), (*halves[::-1], False)):
+            texts.append(" ".join(text for text in half if text not in other))
+            labels.append(attack)
+    groups = np.repeat(np.arange(count), 2)
     model = make_pipeline(TfidfVectorizer(sublinear_tf=True), LogisticRegression(max_iter=1_000))
     folds = GroupKFold(10)
     scores = cross_val_predict(model, texts, labels, groups=groups, cv=folds, method="decision_function")

@@ -10,14 +10,12 @@ import pytest
 
 import turnwise
 
-NEEDS_THE_TRAIN_EXTRA = "turnwise.observers.local.training"
-
 
 def modules() -> list[str]:
     found = (
         module.name for module in pkgutil.walk_packages(turnwise.__path__, "turnwise.", onerror=lambda name: None)
     )
-    return [name for name in found if not name.startswith(NEEDS_THE_TRAIN_EXTRA) and not name.endswith("__main__")]
+    return [name for name in found if not name.endswith("__main__")]
 
 
 @pytest.mark.parametrize("name", modules())

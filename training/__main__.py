@@ -3,7 +3,7 @@
     python -m training --data PATH_TO_DATA --out FOLDER [--kind small]
 
 Reads judged conversations (the corpus's and the permitted ones of the data folder), trains, quantises, calibrates,
-and writes ``reader.onnx``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or with ``--kind
+and writes ``reader.onnx.gz``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or with ``--kind
 small`` those of ``local-small``. Interrupted, the former goes on from its last checkpoint when it is run again.
 """
 
@@ -12,26 +12,29 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import random
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tokenizers import Tokenizer
 
 from training import small
 from training.base import Base, read_base
-from training.calibrate import SERVICE, fit_calibration, operating_points, rows_of, service
+from training.calibrate import SERVICE, fit_side, operating_points, rows_of, service
 from training.conversations import Conversations, read_conversations
 from training.fit import CHECKPOINT, Settings, fit
 from training.graph import Shape, build
 from training.network import Reader as Network
 from training.samples import Sampler
-from turnwise.observers.reader.language import LanguageReader
-from turnwise.observers.reader.protocol import Reader
-from turnwise.observers.reader.small import SmallReader
-from turnwise.observers.reader.tokens import Speech
-from turnwise.observers.reader.weights import (
+from training.spread import Spread, over_processes
+from turnwise.observers.local.protocol import SIDES
+from turnwise.observers.local.scores import Calibration
+from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.weights import (
     FORMAT,
     FORMAT_VERSION,
     KINDS,
@@ -39,6 +42,7 @@ from turnwise.observers.reader.weights import (
     MODEL_FILE,
     PRINCIPLES,
     TOKENIZER_FILE,
+    pack_model,
     weights_hash,
 )
 
@@ -61,15 +65,15 @@ def main() -> None:
     say(f"{len(conversations.examples)} judged conversations")
     tokenizer = Tokenizer.from_str(base.tokenizer)
     sampler = Sampler(Speech(tokenizer), conversations.of("train"), random.Random(settings.seed))
-    reader: Reader
     if isinstance(settings, Settings):
-        model, fitted = train_language(base, sampler, Speech(tokenizer), settings, out)
-        reader = LanguageReader(model, tokenizer)
+        made_of = {"code": code_hash(), "data": dict(conversations.hashes), "base": base.source}
+        model, fitted = train_language(base, sampler, Speech(tokenizer), settings, out, made_of)
     else:
         network, fitted = small.fit_small(base.arrays["embed"], sampler, Speech(tokenizer), settings, say)
         model = small.build_small(network)
-        reader = SmallReader(model, tokenizer)
-    metrics = calibrated(reader, conversations, data)
+    say("trained; calibration follows")
+    with over_processes(kind, model, base.tokenizer, os.cpu_count() or 1) as spread:
+        metrics = calibrated(spread, conversations, data)
     metrics |= {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -80,9 +84,9 @@ def main() -> None:
         "data_sha256": dict(conversations.hashes),
         "settings": asdict(settings),
         "fitted": fitted,
-        "weights_sha256": weights_hash(model, base.tokenizer.encode(), metrics["calibration"]),
     }
-    (out / MODEL_FILE).write_bytes(model)
+    metrics["weights_sha256"] = weights_hash(model, base.tokenizer.encode(), metrics)
+    (out / MODEL_FILE).write_bytes(pack_model(model))
     (out / TOKENIZER_FILE).write_text(base.tokenizer, encoding="utf-8")
     (out / METRICS_FILE).write_text(json.dumps(metrics, indent=1) + "\n", encoding="utf-8")
     (out / CHECKPOINT).unlink(missing_ok=True)
@@ -95,7 +99,7 @@ def say(line: str) -> None:
 
 
 def train_language(
-    base: Base, sampler: Sampler, speech: Speech, settings: Settings, out: Path
+    base: Base, sampler: Sampler, speech: Speech, settings: Settings, out: Path, made_of: Mapping[str, Any]
 ) -> tuple[bytes, dict[str, float]]:
     """Tune the language model and return its graph, and how training went.
 
@@ -105,28 +109,33 @@ def train_language(
         speech: gives token ids.
         settings: how.
         out: folder for the checkpoint.
+        made_of: hashes of what a checkpoint depends on.
     """
     shape = Shape(settings.layers)
     network = Network(base.arrays, shape, settings.frozen)
-    fitted = fit(network, sampler, speech, settings, out, say)
+    fitted = fit(network, sampler, speech, settings, out, say, made_of)
     return build(network.to_arrays(), shape, settings.frozen), fitted
 
 
-def calibrated(reader: Reader, conversations: Conversations, data: Path) -> dict[str, Any]:
+def calibrated(spread: Spread, conversations: Conversations, data: Path) -> dict[str, Any]:
     """Return calibration and operating points, with what they rest on.
 
     Args:
-        reader: the trained reader.
+        spread: does the reading, with the trained reader.
         conversations: judged conversations; those of the splits ``dev`` and ``operating`` calibrate.
         data: the data folder, with the service that sets operating points.
     """
-    rows = list(rows_of(reader, conversations.of("dev", "operating"), "history"))
-    calibration = fit_calibration(rows)
+    judged = conversations.of("dev", "operating")
+    rows = [rows_of(spread, judged, mode) for mode in ("history", "replies")]
+    calibration = Calibration(*(np.array(parts) for parts in zip(*map(fit_side, rows), strict=True)))
     record = calibration.to_record()
     return {
         "calibration": record,
-        "calibrated_on": {"texts": len(rows), "conversations": len({row.id for row in rows})},
-        "operating_points": operating_points(reader, type(calibration).read(record), service(data)),
+        "calibrated_on": {
+            str(side): {"texts": len(some), "conversations": len({row.id for row in some})}
+            for side, some in zip(SIDES, rows, strict=True)
+        },
+        "operating_points": operating_points(spread, Calibration.read(record), service(data)),
         "operating_points_on": SERVICE,
     }
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from training.conversations import Example, Triples
+from training.spread import Spread
 from turnwise.conversation import Conversation, Side
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.detectors import build_detector, run_detector
-from turnwise.observers.reader.protocol import Reader, Reading
-from turnwise.observers.reader.scores import FEATURES, Calibration, features
-from turnwise.observers.reader.weights import PRINCIPLES
+from turnwise.observers.local.protocol import Reader, Reading
+from turnwise.observers.local.scores import FEATURES, Calibration, features
+from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.study.calibrate import threshold_for
@@ -57,13 +60,19 @@ class Row:
 
 
 def read_turns(
-    reader: Reader, turns: Iterable[tuple[str, str | None]], *, alone: bool = False, replies: bool = False
-) -> Iterator[tuple[int, Side, Reading]]:
-    """Yield what the network makes of every text of a conversation, in order.
+    reader: Reader,
+    turns: Iterable[tuple[str, str | None]],
+    *,
+    wanted: Side = Side.PROMPT,
+    alone: bool = False,
+    replies: bool = False,
+) -> Iterator[tuple[int, Reading]]:
+    """Yield what the network makes of the texts of one side of a conversation, in order.
 
     Args:
         reader: the reader.
         turns: prompt and reply of each turn.
+        wanted: the side.
         alone: whether each turn is read without the others.
         replies: whether replies are read too; without, prompts follow each other.
     """
@@ -73,37 +82,42 @@ def read_turns(
             place = reader.start()
         for side, said in ((Side.PROMPT, prompt), (Side.RESPONSE, reply if replies else None)):
             if said and said.strip():
-                yield number, side, reader.read(place, said, side, lasts=True)
+                if side is wanted:
+                    yield number, reader.read(place, said, side, lasts=True)
                 place = reader.after(place, said, side)
 
 
-def rows_of(reader: Reader, examples: Iterable[Example], mode: str) -> Iterator[Row]:
-    """Yield the judged texts of some conversations with what the network makes of them.
+def rows_of(spread: Spread, examples: Sequence[Example], mode: str) -> list[Row]:
+    """Return the judged texts of some conversations with what the network makes of them.
 
     Args:
-        reader: the reader.
+        spread: does the reading.
         examples: judged conversations.
         mode: ``history``, ``turn`` or ``replies``: what was judged, and so what is read.
     """
-    side = Side.RESPONSE if mode == "replies" else Side.PROMPT
-    for one in examples:
-        judged = one.judged.get(mode, {})
-        if not judged:
-            continue
-        for number, which, reading in read_turns(
-            reader, one.turns, alone=mode == "turn", replies=mode == "replies"
-        ):
-            if which is side and number in judged:
-                yield Row(one.id, number, reading, judged[number])
+    judged = [one for one in examples if one.judged.get(mode)]
+    return [row for rows in spread(partial(_rows, mode=mode), judged) for row in rows]
 
 
-def fit_calibration(rows: Sequence[Row]) -> Calibration:
+def _rows(reader: Reader, one: Example, mode: str) -> list[Row]:
+    replies = mode == "replies"
+    side = Side.RESPONSE if replies else Side.PROMPT
+    found = read_turns(reader, one.turns, wanted=side, alone=mode == "turn", replies=replies)
+    known = one.judged[mode]
+    return [Row(one.id, number, reading, known[number]) for number, reading in found if number in known]
+
+
+def fit_side(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Fit slopes and offsets (Platt 1999, with the readers' values as soft labels), and what foretells errors.
 
-    Indeterminacy is fitted to half the readers' own I and half the distance of F from theirs.
+    Indeterminacy is fitted to half the readers' own I and half the distance of F from theirs, beside the weights
+    that are `FIXED`.
 
     Args:
-        rows: judged texts of conversations that nothing was fitted on.
+        rows: judged texts of one side, of conversations that nothing was fitted on.
+
+    Returns:
+        Slope, offset and weights of indeterminacy, each for this side alone, as `Calibration` takes them.
     """
     count = len(PRINCIPLES)
     raw = np.array([_loudest(row.reading) for row in rows])  # (rows, principles, 3)
@@ -111,9 +125,10 @@ def fit_calibration(rows: Sequence[Row]) -> Calibration:
     slope, offset = np.ones((2, count)), np.zeros((2, count))
     for place in range(count):
         for which, component in ((0, 0), (1, 2)):
-            fitted = _logistic(raw[:, place, component, None], targets[:, place, component], 1e-3)
-            slope[which, place], offset[which, place] = fitted
+            design = np.column_stack((raw[:, place, component], np.ones(len(rows))))
+            slope[which, place], offset[which, place] = _logistic(design, targets[:, place, component], 1e-3)
     unsure = np.zeros((count, len(FEATURES)))
+    fixed = np.array([FIXED.get(name, 0.0) for name in FEATURES])
     free = [place for place, name in enumerate(FEATURES) if name not in FIXED]
     for place in range(count):
         falsity = raw[:, place, 2] * slope[1, place] + offset[1, place]
@@ -124,11 +139,10 @@ def fit_calibration(rows: Sequence[Row]) -> Calibration:
             ]
         )
         wrong = np.minimum(np.abs(1 / (1 + np.exp(-falsity)) - targets[:, place, 2]) / FAR, 1)
-        fitted = _logistic(given[:, free[:-1]], 0.5 * wrong + 0.5 * targets[:, place, 1], RIDGE)
-        unsure[place, free] = fitted
-        for name, value in FIXED.items():
-            unsure[place, FEATURES.index(name)] = value
-    return Calibration(slope, offset, unsure)
+        wanted = 0.5 * wrong + 0.5 * targets[:, place, 1]
+        unsure[place] = fixed
+        unsure[place, free] = _logistic(given[:, free], wanted, RIDGE, given @ fixed)
+    return slope, offset, unsure
 
 
 def _loudest(reading: Reading) -> NDArray[np.float64]:
@@ -138,12 +152,29 @@ def _loudest(reading: Reading) -> NDArray[np.float64]:
     return triples[triples[:, :, 2].argmax(axis=0), np.arange(count)]
 
 
-def _logistic(design: NDArray[np.float64], targets: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
-    """Fit a logistic regression to soft targets; return weights, the offset last."""
-    model = LogisticRegression(C=1 / ridge, max_iter=1000)
-    labels = np.repeat([1, 0], len(targets))
-    model.fit(np.concatenate((design, design)), labels, np.concatenate((targets, 1 - targets)))
-    return np.append(model.coef_[0], model.intercept_)
+def _logistic(
+    design: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    ridge: float,
+    beside: NDArray[np.float64] | float = 0.0,
+) -> NDArray[np.float64]:
+    """Fit a logistic regression to soft targets.
+
+    Args:
+        design: shape (rows, features), the last of them constant and not held back.
+        targets: what is to be met, in [0, 1].
+        ridge: how much weights are held back.
+        beside: what is added to the logits.
+    """
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        logits = design @ weights + beside
+        held = ridge * np.append(weights[:-1], 0)
+        value = np.logaddexp(0, logits) - targets * logits
+        return value.sum() + 0.5 * held @ weights, design.T @ (expit(logits) - targets) + held
+
+    fitted: NDArray[np.float64] = minimize(loss, np.zeros(design.shape[1]), jac=True, method="L-BFGS-B").x
+    return fitted
 
 
 def service(data: Path) -> list[Conversation]:
@@ -159,32 +190,32 @@ def service(data: Path) -> list[Conversation]:
 
 
 def operating_points(
-    reader: Reader, calibration: Calibration, conversations: Sequence[Conversation]
+    spread: Spread, calibration: Calibration, conversations: Sequence[Conversation]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Return threshold and false-positive rate of each detector on benign conversations, by context.
 
+    With the history each conversation is read twice, once with its replies between the prompts and once without,
+    since either may be done: it counts by the higher score, so that the rate holds both ways.
+
     Args:
-        reader: the reader.
-        calibration: how its logits become scores.
+        spread: does the reading.
+        calibration: how logits become scores.
         conversations: benign conversations that nothing was fitted on.
     """
     points: dict[str, dict[str, dict[str, Any]]] = {}
-    for context in ("history", "turn"):
-        told = []
-        for one in conversations:
-            turns = [(turn.prompt, None) for turn in one]
-            told.append(
-                [
-                    TurnScores(number, calibration.strongest(reading), len(turns[number - 1][0]))
-                    for number, _, reading in read_turns(reader, turns, alone=context == "turn")
-                ]
-            )
+    for context, ways in (("history", (False, True)), ("turn", (False,))):
+        each = (
+            spread(partial(_scored, calibration=calibration, context=context, replies=way), conversations)
+            for way in ways
+        )
+        told = list(zip(*each, strict=True))
         points[context] = {}
         for name in DETECTORS:
             detector: Any = build_detector(name)
-            highest = [run_detector(detector, turns).score for turns in told]
+            highest = [max(run_detector(detector, turns).score for turns in both) for both in told]
             calibrated = detector.with_threshold(threshold_for(highest, RATE))
-            rate = Rate(sum(run_detector(calibrated, turns).fired for turns in told), len(told))
+            fired = [any(run_detector(calibrated, turns).fired for turns in both) for both in told]
+            rate = Rate(sum(fired), len(told))
             points[context][name] = {
                 "threshold": calibrated.threshold,
                 "fpr": rate.count / rate.of,
@@ -193,3 +224,13 @@ def operating_points(
                 "interval": list(rate.interval),
             }
     return points
+
+
+def _scored(
+    reader: Reader, one: Conversation, calibration: Calibration, context: str, replies: bool
+) -> list[TurnScores]:
+    turns = [(turn.prompt, turn.response) for turn in one]
+    return [
+        TurnScores(number, calibration.strongest(reading), len(turns[number - 1][0]))
+        for number, reading in read_turns(reader, turns, alone=context == "turn", replies=replies)
+    ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,15 @@ from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import MODES, SECOND, Judgement, join_judgements, judgement_files, read_judgements
 from turnwise.datasets.twins import load_twins
-from turnwise.observers.reader.weights import PRINCIPLES
+from turnwise.observers.local.weights import PRINCIPLES
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 PROMPTS_ONLY = "user turns only"
 PAIRS = ("twins", "human")
+TRAIN = "train"
+
+ByConversation = Mapping[str, list[Judgement]]
+"""Judgements by the id of their conversation."""
 
 Triples = tuple[tuple[float, float, float], ...]
 """T, I and F of each principle."""
@@ -82,9 +86,10 @@ def read_conversations(data: Path) -> Conversations:
     """
     manifest: dict[str, dict[str, Any]] = json.loads((data / "MANIFEST.json").read_text(encoding="utf-8"))
     splits: dict[str, str] = json.loads((CORPUS / "judged" / "splits.json").read_text(encoding="utf-8"))["splits"]
-    judgements, hashes = {}, {}
+    judgements: dict[str, ByConversation] = {}
+    hashes: dict[str, str] = {}
     for name, path in judgement_files(CORPUS / "judged").items():
-        judgements[name] = list(read_judgements(path))
+        judgements[name] = _by_conversation(read_judgements(path))
         hashes[f"corpus/judged/{path.name}"] = _hash(path)
     examples: list[Example] = []
     for name, entry in manifest.items():
@@ -97,50 +102,61 @@ def read_conversations(data: Path) -> Conversations:
         prompts_only = entry["train"] == PROMPTS_ONLY
         sequences = [one for one in _sequences(path) if one.sequence_id in splits]
         examples += _examples(sequences, judgements, splits, prompts_only=prompts_only)
-    for folder in PAIRS:
-        for path in sorted((CORPUS / folder).glob("*.jsonl")):
-            hashes[f"corpus/{folder}/{path.name}"] = _hash(path)
-        examples += _pairs(CORPUS / folder, judgements, splits)
-    for path in sorted((CORPUS / "drills").glob("*.jsonl")):
-        hashes[f"corpus/drills/{path.name}"] = _hash(path)
-        examples += _drills(path, judgements)
+    for folder in (*(CORPUS / name for name in PAIRS), CORPUS / "drills" / "pairs"):
+        for path in sorted(folder.glob("*.jsonl")):
+            hashes[f"corpus/{path.relative_to(CORPUS)}"] = _hash(path)
+        examples += _pairs(folder, judgements, splits)
+    for path in sorted((CORPUS / "drills" / "single").glob("*.jsonl")):
+        hashes[f"corpus/{path.relative_to(CORPUS)}"] = _hash(path)
+        sequences = list(_sequences(path))
+        examples += _examples(sequences, judgements, dict.fromkeys((one.sequence_id for one in sequences), TRAIN))
+    recipe = CORPUS / "judged" / "chains.json"
+    hashes["corpus/judged/chains.json"] = _hash(recipe)
+    examples += _chains(json.loads(recipe.read_text(encoding="utf-8")), examples, judgements)
     return Conversations(tuple(examples), hashes)
 
 
-def _pairs(
-    folder: Path, judgements: Mapping[str, list[Judgement]], splits: Mapping[str, str]
-) -> Iterator[Example]:
+def _pairs(folder: Path, judgements: Mapping[str, ByConversation], splits: Mapping[str, str]) -> Iterator[Example]:
+    """Yield the judged halves of the pairs of a folder; pairs that have no split serve training alone."""
+    if not folder.exists():
+        return
     for pair in load_twins(folder):
         halves = (pair.attack.sequence, pair.benign.sequence)
-        prompts = [[turn.prompt for turn in half.conversation] for half in halves]
-        same = next((n for n, (a, b) in enumerate(zip(*prompts, strict=False)) if a != b), min(map(len, prompts)))
-        given = {
-            "pair": pair.name,
-            "first": same + 1,
-            "harm_at": pair.attack.harm_at,
-        }
+        given = {"pair": pair.name, "first": pair.first, "harm_at": pair.attack.harm_at}
+        known = splits if pair.split else dict.fromkeys((half.sequence_id for half in halves), TRAIN)
         for half in halves:
-            yield from _examples([half], judgements, splits, **given, attack=half is halves[0])
+            yield from _examples([half], judgements, known, **given, attack=half is halves[0])
 
 
-def _drills(path: Path, judgements: Mapping[str, list[Judgement]]) -> Iterator[Example]:
-    """Yield the judged drills of a file; all of them serve training."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        halves = [name for name in ("attack", "benign") if name in row]
-        both = zip(row.get("attack", ()), row["benign"], strict=False)
-        same = sum(1 for _ in takewhile(lambda texts: texts[0] == texts[1], both))
-        for half in halves:
-            talk = Conversation.from_messages([{"role": "user", "content": text} for text in row[half]])
-            label = Label.ATTACK if half == "attack" else Label.BENIGN
-            sequence = Sequence(f"{row['id']}-{half}", label, "turnwise_drills", talk)
-            facts = {"pair": row["id"], "first": same + 1, "harm_at": row["harm_at"]} if len(halves) > 1 else {}
-            yield from _examples([sequence], judgements, {sequence.sequence_id: "train"}, **facts)
+def _chains(
+    recipe: Mapping[str, Mapping[str, Any]], examples: Iterable[Example], judgements: Mapping[str, ByConversation]
+) -> Iterator[Example]:
+    """Yield the long chains, cut where a part does not serve training; each turn was read in its whole chain."""
+    known = {one.id: one for one in examples}
+    for name, chain in recipe.items():
+        if any(part not in known for part in chain["parts"]):
+            continue
+        said = [(known[part].split, prompt) for part in chain["parts"] for prompt, _ in known[part].turns]
+        talk = Conversation.from_messages([{"role": "user", "content": prompt} for _, prompt in said])
+        for whole in _examples([Sequence(name, Label.UNLABELLED, "chains", talk)], judgements, {name: TRAIN}):
+            start = 0
+            for split, run in groupby(split for split, _ in said):
+                stop = start + len(list(run))
+                history = whole.judged["history"]
+                judged = {turn - start: triples for turn, triples in history.items() if start < turn <= stop}
+                if split == TRAIN and judged:
+                    yield replace(
+                        whole,
+                        id=f"{name}-{start + 1}",
+                        turns=tuple((prompt, None) for _, prompt in said[start:stop]),
+                        judged={"history": judged},
+                    )
+                start = stop
 
 
 def _examples(
     sequences: Iterable[Sequence],
-    judgements: Mapping[str, list[Judgement]],
+    judgements: Mapping[str, ByConversation],
     splits: Mapping[str, str],
     *,
     prompts_only: bool = False,
@@ -150,7 +166,8 @@ def _examples(
     found: dict[str, dict[str, dict[int, list[Triples]]]] = {one.sequence_id: {} for one in kept}
     for name, made in judgements.items():
         mode = name.removesuffix(SECOND)
-        for joined in join_judgements(kept, made):
+        asked = (judgement for one in kept for judgement in made.get(one.sequence_id, ()))
+        for joined in join_judgements(kept, asked):
             turns = found[joined.sequence.sequence_id].setdefault(mode, {})
             for one in joined.judgements:
                 turns.setdefault(one.turn, []).append(_triples(one))
@@ -164,6 +181,13 @@ def _examples(
             turns = tuple((turn.prompt, None if prompts_only else turn.response) for turn in one.conversation)
             facts = {"attack": str(one.label) == "attack", **given}
             yield Example(one.sequence_id, one.source, splits[one.sequence_id], turns, judged, **facts)
+
+
+def _by_conversation(judgements: Iterable[Judgement]) -> ByConversation:
+    found: dict[str, list[Judgement]] = {}
+    for one in judgements:
+        found.setdefault(one.sequence_id, []).append(one)
+    return found
 
 
 def _sequences(path: Path) -> Iterator[Sequence]:

@@ -6,9 +6,10 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from training.batches import batches
 from training.conversations import Triples
 from training.network import Reader
 from training.samples import Sample, Sampler, samples
-from turnwise.observers.reader.tokens import Speech
+from turnwise.observers.local.tokens import Speech
 
 CHECKPOINT = "checkpoint.pt"
 MINUTES = 10.0
@@ -52,6 +53,7 @@ class Settings:
         decay: weight decay.
         dropout: share of a layer's outputs that is dropped.
         warm: share of the steps over which the rate rises.
+        longer: first steps, whose rate follows a schedule that is one pass longer, and so falls later.
         rounded_from: share of the steps from which weights are rounded as they will ship.
         average: how much of the running average of weights is kept at a step.
         pairs: weight of the ranking within pairs.
@@ -61,14 +63,15 @@ class Settings:
 
     layers: int = 18
     frozen: int = 10
-    epochs: int = 4
+    epochs: int = 2
     variants: int = 2
     tokens: int = 2048
-    rate: float = 1.5e-4
+    rate: float = 2e-4
     head_rate: float = 1e-3
     decay: float = 0.01
     dropout: float = 0.05
     warm: float = 0.06
+    longer: int = 673
     rounded_from: float = 0.6
     average: float = 0.99
     pairs: float = 0.5
@@ -182,6 +185,7 @@ def fit(
     settings: Settings,
     folder: Path,
     say: Callable[[str], None],
+    made_of: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
     """Train a network in place, from its checkpoint where there is one.
 
@@ -192,9 +196,13 @@ def fit(
         settings: how.
         folder: where the checkpoint lies.
         say: takes a line of progress.
+        made_of: hashes of code and data; a checkpoint of others is refused.
 
     Returns:
         ``steps``, ``seconds`` (over all parts) and ``loss`` at the end.
+
+    Raises:
+        ValueError: the checkpoint in the folder is one of other settings, code or data.
     """
     torch.set_num_threads(settings.threads)
     torch.manual_seed(settings.seed)
@@ -220,11 +228,14 @@ def fit(
         )
     ]
     states = States(network)
-    step, seconds, mean = _resumed(folder, settings, network, optimiser, average)
+    origin = {"settings": asdict(settings), "made_of": dict(made_of or {}), "steps": len(plan)}
+    step, seconds, mean = _resumed(folder, origin, network, optimiser, average)
     began = saved = time.monotonic()
     network.train()
     while step < len(plan):
         share = step / len(plan)
+        if step < settings.longer:
+            share *= settings.epochs / (settings.epochs + 1)
         rate = min(1.0, share / settings.warm + 0.01) * (0.025 + 0.975 * 0.5 * (1 + math.cos(math.pi * share)))
         for group in optimiser.param_groups:
             group["lr"] = group["peak"] * rate
@@ -251,7 +262,7 @@ def fit(
         if now - saved > 60 * MINUTES or step == len(plan):
             saved = now
             state = {
-                "settings": asdict(settings), "step": step, "seconds": seconds + now - began, "mean": mean,
+                "origin": origin, "step": step, "seconds": seconds + now - began, "mean": mean,
                 "network": network.state_dict(), "optimiser": optimiser.state_dict(), "average": average,
             }  # fmt: skip
             torch.save(state, folder / f"{CHECKPOINT}.new")
@@ -265,7 +276,7 @@ def fit(
 
 def _resumed(
     folder: Path,
-    settings: Settings,
+    origin: Mapping[str, Any],
     network: Reader,
     optimiser: torch.optim.Optimizer,
     average: list[Tensor],
@@ -275,8 +286,9 @@ def _resumed(
     if not path.exists():
         return 0, 0.0, 0.0
     state = torch.load(path, weights_only=True)
-    if state["settings"] != asdict(settings):
-        raise ValueError(f"{path} is of other settings: {state['settings']}; remove it, or name another folder")
+    if state["origin"] != origin:
+        other = ", ".join(name for name in origin if state["origin"][name] != origin[name])
+        raise ValueError(f"{path} was made with other {other}; remove it, or name another folder")
     network.load_state_dict(state["network"])
     optimiser.load_state_dict(state["optimiser"])
     for running, kept in zip(average, state["average"], strict=True):

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from training.conversations import Example, Triples
 from turnwise.conversation import Side
-from turnwise.observers.reader.protocol import SIDES
-from turnwise.observers.reader.tokens import Speech
-from turnwise.observers.reader.window import Window
+from turnwise.observers.local.protocol import SIDES
+from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.window import Window
 
 ALONE = 0.5
 """Share of the turns that were judged alone, in an epoch."""
@@ -22,6 +22,9 @@ REPLIES = 0.25
 """Share of conversations with replies that keep them; of those with judged replies more."""
 
 JUDGED_REPLIES = 0.5
+HARMLESS = 0.2
+"""Highest F, by readers, of a text whose pieces are all harmless, too."""
+
 FILLING = (60, 300)
 """Tokens of harmless talk before a conversation that is put behind some, between these."""
 
@@ -169,6 +172,9 @@ def talk(
 def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
     """Yield the samples of a conversation: one for each place of the window.
 
+    The reader scores a prompt that is longer than what is remembered of it in pieces as well, and takes the
+    highest F: where readers found nothing in such a prompt, the piece in its middle is learned, too.
+
     Args:
         told: the conversation.
         speech: gives token ids.
@@ -176,12 +182,19 @@ def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
     window = Window()
     texts: list[Text] = []
     for one in told.texts:
-        ids = speech.remembered(speech.encode(one.said), one.side)
+        text = speech.encode(one.said)
+        ids = speech.remembered(text, one.side)
         after = window.after(ids)
         if len(after) < len(window) + len(ids):
             if texts:
                 yield Sample(window.tokens(), tuple(texts), told.pair)
             texts = []
+        pieces = speech.pieces(text, one.side) if one.side is Side.PROMPT else []
+        if pieces and one.target is not None and max(triple[2] for triple in one.target) <= HARMLESS:
+            before, piece = after.tokens()[: len(after) - len(ids)], pieces[len(pieces) // 2]
+            start, stop = len(before) + speech.head(one.side), len(before) + len(piece) - speech.tail + 1
+            alone = Text(SIDES.index(one.side), start, stop, one.target)
+            yield Sample([*before, *piece], (alone,))
         window = after
         if one.target is not None:
             start = len(window) - len(ids) + speech.head(one.side)

@@ -1,4 +1,4 @@
-"""What a person does with the embedded observer itself: read its card, and train their own."""
+"""What a person does with the embedded observers themselves: read their card, use weights of their own."""
 
 from __future__ import annotations
 
@@ -9,22 +9,35 @@ from typing import Any
 
 import pytest
 
-from turnwise.observers.local.weights import SHIPPED, read_metrics
+from turnwise.observers.local.weights import SHIPPED, read_metrics, shipped
 
 Cli = Callable[..., Any]
 
 
 def test_the_card_says_what_a_reader_needs(cli: Cli) -> None:
-    done = cli("observers", "card", "local")
+    done = cli("observers", "card")
     assert done.code == 0
-    for heading in ("## Intended use", "## Weights and training data", "## Known failures"):
+    for heading in ("## Intended use", "## `local-small`: weights and training data", "## Known limits"):
         assert heading in done.out
-    assert cli("observers", "card", "local", "--json").json == read_metrics()
+    metrics = cli("observers", "card", "local", "--json").json
+    assert metrics == {"local": read_metrics(shipped("local"))}
 
 
 def test_weights_of_ones_own_have_a_card(cli: Cli, tmp_path: Path) -> None:
-    folder = shutil.copytree(SHIPPED, tmp_path / "model")
-    assert cli("observers", "card", f"local:{folder}").out == cli("observers", "card", "local").out
+    folder = shutil.copytree(shipped("local-small"), tmp_path / "model")
+    own = cli("observers", "card", f"local:{folder}").out
+    assert own.replace(f"local:{folder}", "local-small") == cli("observers", "card", "local-small").out
+
+
+def test_the_page_is_current() -> None:
+    from turnwise.observers.local.card import render_card
+
+    page = Path(__file__).parents[2] / "docs" / "model-card.md"
+    metrics = {name: read_metrics(shipped(name)) for name in SHIPPED}
+    assert page.read_text(encoding="utf-8") == render_card(metrics), (
+        "the weights changed: python benchmarks/observer.py --data PATH --write --looks N"
+    )
+    assert "not read yet" not in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -38,16 +51,3 @@ def test_an_observer_without_a_card_is_refused(cli: Cli, name: str, code: int, m
     done = cli("observers", "card", name)
     assert done.code == code
     assert message in done.err
-
-
-def test_training_says_what_is_missing(cli: Cli, tmp_path: Path) -> None:
-    done = cli("train", "--data", tmp_path, "--out", tmp_path / "out", "--twins", tmp_path / "none")
-    assert done.code == 1
-    assert "give the twins of the source repository with --twins PATH" in done.err
-    assert not (tmp_path / "out").exists()
-
-
-def test_training_needs_its_extra_or_its_data(cli: Cli, tmp_path: Path) -> None:
-    done = cli("train", "--data", tmp_path, "--out", tmp_path / "out", "--without-pairs")
-    assert done.code == 1
-    assert "turnwise[train]" in done.err or "MANIFEST.json" in done.err

@@ -271,8 +271,47 @@ def test_what_was_answered_is_heard_before_the_next_turn(monkeypatch):
 
     monkeypatch.setitem(OBSERVERS._parts, "listens", lambda argument: Listens("0.1"))
     guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "listens", "session": None}}]})
-    talk_through(guard, 2)
-    assert told == [(1, None, True), (1, "fine", False), (2, None, True), (2, "fine", False)]
+    talk, _ = talk_through(guard, 2)
+    assert told == [(1, None, True), (1, "fine", False), (2, None, True)]
+    guard.check_input("third", conversation=talk)
+    assert told[3:] == [(2, "fine", False), (3, None, True)]
+
+
+def test_a_reply_that_was_blocked_is_not_heard(monkeypatch):
+    told = []
+
+    class Listens(ScriptedObserver):
+        def observe(self, state, turn, wanted):
+            told.append((turn.number, turn.response))
+            return super().observe(state, turn, wanted)
+
+    monkeypatch.setitem(OBSERVERS._parts, "hears", lambda argument: Listens("0.1"))
+    words = {"keywords": {"keywords": ["secret"], "on": "output"}}
+    guard = GuardrailPipeline({"guardrails": [words, {"drift": {"observer": "hears", "session": None}}]})
+    talk = Conversation.human_ai("u", "m")
+    guard.check_input("one", conversation=talk)
+    assert guard.check_output("a secret", conversation=talk).blocked
+    guard.check_input("two", conversation=talk)
+    assert told == [(1, None), (2, None)]
+
+
+def test_of_a_long_conversation_that_comes_in_late_only_the_latest_turns_are_scored(monkeypatch):
+    told = []
+
+    class Listens(ScriptedObserver):
+        @property
+        def info(self):
+            return replace(super().info, workers=Workers.PROCESSES)
+
+        def observe(self, state, turn, wanted):
+            told.append(bool(wanted))
+            return super().observe(state, turn, wanted)
+
+    monkeypatch.setitem(OBSERVERS._parts, "counts", lambda argument: Listens("0.1"))
+    guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "counts", "session": None}}]})
+    talk = Conversation.from_turns([(f"turn {number}", "fine") for number in range(300)])
+    guard.check_input("and now", conversation=talk)
+    assert told == [False] * 190 + [True] * 11
 
 
 def test_an_earlier_turn_that_can_not_be_scored_is_a_gap(monkeypatch):

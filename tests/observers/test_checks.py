@@ -15,7 +15,7 @@ from turnwise.errors import ObserverError
 from turnwise.observers import ContextMode, Observation, ObservationFailure
 from turnwise.observers.checks import check_observer, conversations
 from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient
-from turnwise.observers.local import LocalObserver
+from turnwise.observers.local import LocalSmallObserver
 from turnwise.observers.replay import ReplayObserver
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
@@ -28,8 +28,9 @@ def llm(**settings):
 
 class TestWhatShips:
     def test_local(self):
-        # Two that take turns: reading the weights takes longer than all checks.
-        observers = itertools.cycle([LocalObserver(), LocalObserver()])
+        # The small one, which is the same observer with a quicker network (tests/observers/local have the large
+        # kind), and two that take turns: reading the weights takes longer than all checks.
+        observers = itertools.cycle([LocalSmallObserver(), LocalSmallObserver()])
         check_observer(lambda: next(observers))
 
     def test_llm(self):

@@ -47,6 +47,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder, corpus = tmp_path / "data", tmp_path / "corpus"
     (folder / "train").mkdir(parents=True)
     (corpus / "judged").mkdir(parents=True)
+    (corpus / "judged" / "chains.json").write_text("{}")
     names = ("free", "prompts", "closed")
     for name in names:
         rows = [line(f"{name}-1", name), line(f"{name}-unsplit", name)]

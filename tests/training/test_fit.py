@@ -13,23 +13,35 @@ from tokenizers import Tokenizer
 pytest.importorskip("torch")
 
 import torch
-from tests.observers.reader.conftest import SHAPE, random_arrays, tokenizer_text
+from tests.observers.local.conftest import SHAPE, random_arrays, tokenizer_text
 from tests.training.test_samples import HIGH, LOW, example
-from training.calibrate import fit_calibration, operating_points, rows_of
+from training.calibrate import Row, fit_side, operating_points, rows_of
 from training.fit import Batch, Settings, fit, loss_of
 from training.graph import build
 from training.network import OUTPUTS, Reader, Rounded
 from training.quantise import COARSE, quantise
 from training.samples import Sampler, samples, talk
+from training.spread import over_processes, with_reader
 
 from training import fit as fitting
-from turnwise.conversation import Conversation
-from turnwise.observers.reader.language import LanguageReader as Runtime
-from turnwise.observers.reader.network import Network, Span
-from turnwise.observers.reader.tokens import Speech
+from turnwise.conversation import Conversation, Side
+from turnwise.observers.local.language import LanguageReader as Runtime
+from turnwise.observers.local.network import Network, Span
+from turnwise.observers.local.protocol import Reading as Reading_
+from turnwise.observers.local.scores import Calibration
+from turnwise.observers.local.tokens import Speech
 
 SETTINGS = Settings(
-    layers=2, frozen=1, epochs=6, variants=2, tokens=512, rate=3e-3, head_rate=1e-2, threads=1, dropout=0.0
+    layers=2,
+    frozen=1,
+    epochs=6,
+    variants=2,
+    tokens=512,
+    rate=3e-3,
+    head_rate=1e-2,
+    threads=1,
+    dropout=0.0,
+    longer=0,
 )
 
 
@@ -118,12 +130,12 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
     assert figures["loss"] < 0.3
 
     runtime = Runtime(build(whole.to_arrays(), SHAPE, frozen=1), Tokenizer.from_str(tokenizer_text()))
-    rows = list(rows_of(runtime, marked, "history"))
-    calibration = fit_calibration(rows)
+    rows = rows_of(with_reader(runtime), marked, "history")
+    calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
     found = [calibration.strongest(row.reading)["reciprocity"].F for row in rows]
     assert min(found[1::2]) > max(found[::2])
     quiet = [Conversation.from_messages([{"role": "user", "content": f"mmm {n}"}]) for n in range(120)]
-    points = operating_points(runtime, calibration, quiet)
+    points = operating_points(with_reader(runtime), calibration, quiet)
     assert points["history"]["any_turn"]["threshold"] < min(found[1::2])
     assert points["history"]["any_turn"]["false_positives"] <= 1
     with pytest.raises(ValueError, match="other settings"):
@@ -135,3 +147,46 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
             tmp_path / "whole",
             print,
         )
+    with pytest.raises(ValueError, match="other made_of"):
+        sampler = Sampler(speech, marked, random.Random(1))
+        fit(network(), sampler, speech, SETTINGS, tmp_path / "whole", print, {"code": "another"})
+
+
+def test_what_is_fixed_in_indeterminacy_is_taken_into_account() -> None:
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(400, 10)).astype(np.float32)
+    hidden = rng.random(400) < 0.5
+    readings = [Reading_(Side.PROMPT, logits[n, None], bool(hidden[n]), 0.0, "") for n in range(400)]
+    sure = [
+        ((0.5, 0.1 + 0.3 * (logits[n, 1] > 0), 1 / (1 + float(np.exp(-logits[n, 2])))),) * 3 for n in range(400)
+    ]
+    rows = [
+        Row(str(n), 1, reading, target) for n, (reading, target) in enumerate(zip(readings, sure, strict=True))
+    ]
+    calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
+    found = np.array([calibration.strongest(reading)["reciprocity"].I for reading in readings])
+    assert abs(found.mean() - np.mean([0.5 * target[0][1] for target in sure])) < 0.02
+    assert found[hidden].mean() > found[~hidden].mean()
+
+
+def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
+    model = build(network().to_arrays(), SHAPE, frozen=1)
+    runtime = Runtime(model, Tokenizer.from_str(tokenizer_text()))
+    rows = rows_of(with_reader(runtime), [example("one", 3)], "history")
+    calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
+    chats = [
+        Conversation.from_messages(
+            [
+                {"role": "user", "content": f"mmm {n}"}, {"role": "assistant", "content": f"zzz {n}"},
+                {"role": "user", "content": f"and {n}"},
+            ]
+        )
+        for n in range(100)
+    ]  # fmt: skip
+    plain = [Conversation.from_messages([{"role": "user", "content": t.prompt} for t in chat]) for chat in chats]
+    both = operating_points(with_reader(runtime), calibration, chats)["history"]["any_turn"]
+    without = operating_points(with_reader(runtime), calibration, plain)["history"]["any_turn"]
+    assert both["threshold"] >= without["threshold"]
+    assert both["false_positives"] <= 1
+    with over_processes("language", model, tokenizer_text(), 2) as spread:
+        assert operating_points(spread, calibration, chats)["history"]["any_turn"] == both

@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.observers.reader.conftest import tokenizer_text
+from tests.observers.local.conftest import tokenizer_text
 from tokenizers import Tokenizer
 from training.batches import batches
 from training.conversations import Example, Triples
 from training.samples import Sample, Sampler, samples, talk
 
 from turnwise.conversation import Side
-from turnwise.observers.reader.tokens import Speech
-from turnwise.observers.reader.window import LIMIT, Window
+from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.window import LIMIT, Window
 
 LOW: Triples = ((0.9, 0.1, 0.05),) * 3
 HIGH: Triples = ((0.1, 0.2, 0.9),) * 3

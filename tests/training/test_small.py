@@ -12,16 +12,18 @@ from tokenizers import Tokenizer
 pytest.importorskip("torch")
 
 import torch
-from tests.observers.reader.conftest import tokenizer_text
+from tests.observers.local.conftest import tokenizer_text
 from tests.training.test_samples import HIGH, LOW, example
-from training.calibrate import fit_calibration, rows_of
+from training.calibrate import fit_side, rows_of
 from training.samples import Sampler, talk
 from training.small import Settings, Small, batched, build_small, first_table, fit_small, kept, small_loss
+from training.spread import with_reader
 
 from turnwise.conversation import Side
-from turnwise.observers.reader.protocol import SIDES
-from turnwise.observers.reader.small import STRETCH, SmallReader
-from turnwise.observers.reader.tokens import Speech
+from turnwise.observers.local.protocol import SIDES
+from turnwise.observers.local.scores import Calibration
+from turnwise.observers.local.small import STRETCH, SmallReader
+from turnwise.observers.local.tokens import Speech
 
 SETTINGS = Settings(
     dimensions=8, phrases=12, width=16, epochs=12, talks=8, rate=1e-2, table_rate=1e-2, dropout=0.0
@@ -80,8 +82,8 @@ def test_it_learns(tokenizer: Tokenizer) -> None:
     assert len(lines) == SETTINGS.epochs
     assert figures["steps"] == SETTINGS.epochs * 5
     reader = SmallReader(build_small(network), tokenizer)
-    rows = list(rows_of(reader, marked, "history"))
-    calibration = fit_calibration(rows)
+    rows = rows_of(with_reader(reader), marked, "history")
+    calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
     found = [calibration.strongest(row.reading)["reciprocity"].F for row in rows]
     assert min(found[1::2]) > max(found[::2])
 

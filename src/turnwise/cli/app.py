@@ -30,7 +30,6 @@ from turnwise.cli.retry import retry
 from turnwise.cli.runs import runs
 from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
-from turnwise.cli.train import train
 from turnwise.cli.tune import tune
 
 app = typer.Typer(
@@ -57,7 +56,6 @@ app.add_typer(observers, name="observers")
 app.command()(detectors)
 app.command()(principles)
 app.command()(datasets)
-app.command()(train)
 app.command()(tune)
 app.command()(calibrate)
 app.command()(compare)

@@ -227,8 +227,8 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
         ]
     if LOCAL in names:
         told += [
-            "local: the embedded observer, run here and now, without a key. It misses most of what people write",
-            "by hand (docs/results.md). With a model of your own: turnwise demo --observer llm:PROVIDER/MODEL",
+            "local: the embedded observer, run here and now, without a key; it learned from such readers, not on",
+            "these conversations. With a model of your own: turnwise demo --observer llm:PROVIDER/MODEL",
         ]
     run = arms[1].run
     told += [

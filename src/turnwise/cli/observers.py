@@ -40,20 +40,24 @@ def list_all(context: typer.Context, json: options.Json = False) -> None:
 
 @observers.command()
 def card(
-    name: Annotated[str, typer.Argument(help="local, or local:path/to/model.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(help="local, local-small, or local:path/to/model.", show_default=False)
+    ] = "",
     json: options.Json = False,
 ) -> None:
-    """Print an observer's model card: data, licences, metrics with intervals, known failures, intended use."""
+    """Print the model card: data, licences, figures with intervals, known limits. Of all that ships by default."""
     from turnwise.cli.output import print_json
     from turnwise.observers.local.card import render_card
-    from turnwise.observers.local.weights import read_metrics
+    from turnwise.observers.local.weights import SHIPPED, read_metrics, shipped
 
     kind, _, path = name.partition(":")
-    if kind != "local":
+    if name and kind not in SHIPPED:
+        known = ", ".join(SHIPPED)
         raise UsageError(
-            f"observer {name!r} has no model card; local has one, and so do weights of your own: local:PATH"
+            f"observer {name!r} has no model card; {known} have one, and weights of your own: local:PATH"
         )
-    metrics = read_metrics(path or None)
+    folders = {name: path or shipped(kind)} if name else {one: shipped(one) for one in SHIPPED}
+    metrics = {one: read_metrics(folder) for one, folder in folders.items()}
     if json:
         print_json(metrics)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from turnwise.conversation import Label, Sequence
@@ -57,6 +58,13 @@ class Pair:
     shared: int
     attack: Twin
     benign: Twin
+
+    @property
+    def first(self) -> int:
+        """Number of the first turn at which the prompts of both halves differ, or one of them is at its end."""
+        attack, benign = (half.sequence.conversation for half in (self.attack, self.benign))
+        both = zip(attack, benign, strict=False)
+        return 1 + sum(1 for _ in takewhile(lambda turns: turns[0].prompt == turns[1].prompt, both))
 
 
 def load_twins(folder: str | Path, split: str | None = None) -> Iterator[Pair]:

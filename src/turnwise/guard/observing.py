@@ -57,12 +57,14 @@ class ScorerState:
         observed: state of the observer after the latest turn.
         latest: number of the latest turn; 0 before the first.
         before: state of the observer before each of the last `KEPT` turns.
+        taken: prompt and response of these turns as they were taken.
     """
 
     conversation_id: str
     observed: Any
     latest: int = 0
     before: dict[int, Any] = field(default_factory=dict)
+    taken: dict[int, tuple[str, str | None]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
@@ -160,7 +162,11 @@ class Scorer:
                 observed = copy.deepcopy(state.observed)
                 state.before[turn.number] = state.observed
                 if len(state.before) > KEPT:
-                    del state.before[min(state.before)]
+                    oldest = min(state.before)
+                    del state.before[oldest]
+                    state.taken.pop(oldest, None)
+            if turn.number in state.before:
+                state.taken[turn.number] = (turn.prompt, turn.response)
             if turn.number >= state.latest:
                 # Also where scoring fails: the turn was said, and later ones are read after it.
                 state.observed, state.latest = observed, turn.number
@@ -179,14 +185,14 @@ class Scorer:
             self._observer.observe(state.observed, _readable(turn), [])
             state.latest = turn.number
 
-    def hear(self, state: ScorerState, turn: Turn) -> None:
-        """Take the response of the latest turn into the state, so that later turns are read after it.
+    def follow(self, state: ScorerState, turns: Iterable[Turn]) -> None:
+        """Take turns that were taken before as they stand now: with replies that came, and as redacted since.
 
-        Nothing happens where the turn is not the latest any more, or was never taken.
+        Nothing happens where they stand as they were taken, and to turns that are over `KEPT` turns old.
 
         Args:
             state: what `start` gave.
-            turn: the turn, with its response.
+            turns: the latest turns that the state has, in order, up to the very latest.
 
         Raises:
             ObserverError: the observer failed.
@@ -194,9 +200,18 @@ class Scorer:
         if self._context.mode is ContextMode.TURN:
             return
         with state.lock:
-            if turn.number == state.latest and turn.number in state.before:
-                observed = copy.deepcopy(state.before[turn.number])
+            observed: Any = None
+            for turn in turns:
+                said = (turn.prompt, turn.response)
+                if turn.number not in state.before or (observed is None and state.taken.get(turn.number) == said):
+                    continue
+                if observed is None:
+                    observed = copy.deepcopy(state.before[turn.number])
+                else:
+                    state.before[turn.number] = copy.deepcopy(observed)
                 self._read(observed, turn, Side.RESPONSE, [])
+                state.taken[turn.number] = said
+            if observed is not None:
                 state.observed = observed
 
     def score_after(self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = "") -> Reading:

@@ -1,4 +1,4 @@
-"""Observers by name: ``local``, ``llm:provider/model``, ``replay:scores.jsonl``; installed packages add more."""
+"""Observers by name: ``local``, ``local-small``, ``llm:provider/model``, ``replay:scores.jsonl``, others."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class ObserverFactory(Protocol):
 OBSERVERS: Registry[ObserverFactory] = Registry("observer", "turnwise.observers")
 OBSERVERS.add_lazy("llm", "turnwise.observers.llm:LlmObserver")
 OBSERVERS.add_lazy("local", "turnwise.observers.local:LocalObserver")
+OBSERVERS.add_lazy("local-small", "turnwise.observers.local:LocalSmallObserver")
 OBSERVERS.add_lazy("replay", "turnwise.observers.replay:ReplayObserver")
 OBSERVERS.add_lazy("scripted", "turnwise.observers.scripted:ScriptedObserver")
 

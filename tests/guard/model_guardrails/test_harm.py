@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from turnwise.conversation import Side
+from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.guardrails.harm import Harm
@@ -38,11 +38,12 @@ def test_the_two_levels_are_levels_of_falsity(check) -> None:  # type: ignore[no
     assert (clean.found, clean.confidence) == (False, F)
 
 
-def test_a_response_is_read_like_a_prompt_where_that_is_asked_for(check) -> None:  # type: ignore[no-untyped-def]
-    guardrail = Harm(warn_above=0.0, block_above=0.0)
-    as_prompt = guardrail.check(check(HARMFUL))
-    as_response = guardrail.check(check(HARMFUL, Side.RESPONSE))
-    assert as_response.confidence == as_prompt.confidence
+def test_a_response_is_read_as_the_reply_to_its_prompt_where_that_is_asked_for(check) -> None:  # type: ignore[no-untyped-def]
+    one = check(HARMFUL, Side.RESPONSE)
+    found = Harm(warn_above=0.0, block_above=0.0).check(one)
+    turn = Turn(1, one.turn.prompt, HARMFUL)
+    scores = Scorer("local", "turn").score_after((), turn, Side.RESPONSE).scores
+    assert found.confidence == scores["third_party_harm"].F
     strict = {"warn_above": 0.0, "block_above": 0.0}
     assert GuardrailPipeline({"guardrails": [{"harm": {**strict, "on": "both"}}]}).check_output(HARMFUL).blocked
     assert not GuardrailPipeline({"guardrails": [{"harm": strict}]}).check_output(HARMFUL).blocked

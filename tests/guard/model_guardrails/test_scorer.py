@@ -10,8 +10,18 @@ import pytest
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
 from turnwise.guard.observing import KEPT, Scorer, shared_observer
-from turnwise.observers import Context, ContextMode, ObservationFailure, Observer, Scene, build_observer
+from turnwise.observers import (
+    Context,
+    ContextMode,
+    Observation,
+    ObservationFailure,
+    Observer,
+    Request,
+    Scene,
+    build_observer,
+)
 from turnwise.observers.scripted import ScriptedObserver
+from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
 
 TALK = [
@@ -50,11 +60,13 @@ def test_it_gives_what_the_observer_gives_turn_by_turn(context: str) -> None:
     observer = build_observer("local")
     scorer = Scorer("local", context)
     state = scorer.start("c")
-    expected = observer.score_many([TALK], Context.parse(context))[0]  # type: ignore[attr-defined]
+    own = observer.start(Scene("c"), Context.parse(context))
+    wanted = [Request(principle, PROMPT) for principle in builtin_principles()]
     for number, text in enumerate(TALK, start=1):
-        scores = scorer.score(state, Turn(number, text), PROMPT).scores
-        assert abs(scores["third_party_harm"].F - expected[number - 1][2][2]) < 1e-5
-        assert set(scores) == {"reciprocity", "context_integrity", "third_party_harm"}
+        answers = observer.observe(own, Turn(number, text), wanted)
+        expected = {one.principle: one.score for one in answers if isinstance(one, Observation)}
+        assert scorer.score(state, Turn(number, text), PROMPT).scores == expected
+        assert set(expected) == {"reciprocity", "context_integrity", "third_party_harm"}
 
 
 def test_observers_of_one_specification_are_one_even_when_threads_ask_together() -> None:
@@ -78,7 +90,7 @@ def test_an_empty_prompt_has_no_scores() -> None:
 
 
 def test_a_side_that_the_observer_does_not_read_is_a_gap_and_no_failure() -> None:
-    scorer = Scorer("local")
+    scorer = listening(Listener())
     assert scorer.score(scorer.start("c"), Turn(1, "Hello", "Hi"), RESPONSE).scores == {}
 
 
@@ -115,20 +127,25 @@ def test_a_response_after_later_prompts_is_read_from_where_its_turn_began() -> N
     assert [number for number, _, _ in observer.heard[-1]] == list(range(1, KEPT + 3))
 
 
-def test_a_reply_that_is_heard_is_known_to_later_turns_and_costs_no_score() -> None:
+def test_turns_are_read_again_as_they_stand_by_now() -> None:
     observer = Listener()
     scorer = listening(observer)
     state = scorer.start("c")
     scorer.score(state, Turn(1, "one"), PROMPT)
-    scorer.hear(state, Turn(1, "one", "answer"))
     scorer.score(state, Turn(2, "two"), PROMPT)
-    assert observer.heard[-1] == ((1, "one", "answer"), (2, "two", None))
+    scorer.follow(state, [Turn(1, "one", "late answer"), Turn(2, "redacted")])
+    scorer.score(state, Turn(3, "three"), PROMPT)
+    assert observer.heard[-1] == ((1, "one", "late answer"), (2, "redacted", None), (3, "three", None))
     heard = len(observer.heard)
-    scorer.hear(state, Turn(1, "one", "too late"))
-    scorer.hear(state, Turn(9, "nine", "never asked"))
+    scorer.follow(state, [Turn(1, "one", "late answer"), Turn(2, "redacted"), Turn(3, "three")])
+    scorer.follow(state, [Turn(9, "nine", "never asked")])
     assert len(observer.heard) == heard
+    scorer.follow(state, [Turn(2, "redacted", "answer"), Turn(3, "three")])
+    scorer.score(state, Turn(4, "four"), PROMPT)
+    assert observer.heard[-1][1:] == ((2, "redacted", "answer"), (3, "three", None), (4, "four", None))
+    heard = len(observer.heard)
     alone = listening(observer, "turn")
-    alone.hear(alone.start("c"), Turn(1, "one", "answer"))
+    alone.follow(alone.start("c"), [Turn(1, "one", "answer")])
     assert len(observer.heard) == heard
 
 

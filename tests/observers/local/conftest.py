@@ -1,67 +1,104 @@
-"""A data folder of the shape of the real one, for the tests of training."""
+"""A reader of the real shape with few and random weights, for what does not depend on what was learned."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from training.graph import Shape, build
+
+from turnwise.observers.local.observer import LocalObserver
+from turnwise.observers.local.weights import (
+    FORMAT,
+    FORMAT_VERSION,
+    METRICS_FILE,
+    MODEL_FILE,
+    PRINCIPLES,
+    TOKENIZER_FILE,
+    pack_model,
+    weights_hash,
+)
+
+SHAPE = Shape(layers=2, heads=4, groups=2, head=16, width=64, inner=96)
+OUTPUTS = 10
 
 
-def chat(number: int, *texts: str, label: str = "benign", **metadata: str) -> dict[str, object]:
-    turns = []
-    for text in texts:
-        turns += [{"role": "user", "content": text}, {"role": "assistant", "content": f"Reply to {text}"}]
-    return {"id": f"chat-{number}", "label": label, "source": "own", "turns": turns, "metadata": metadata}
+def tokenizer_text() -> str:
+    """Return a byte-level tokeniser without merges, but for one word that leetspeak may stand for."""
+    marks = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    parts = ["pa", "ss", "wo", "rd", "pass", "word", "password", "Ġpassword"]
+    vocabulary = [*marks, *sorted(pre_tokenizers.ByteLevel.alphabet()), *parts]
+    merges = [("p", "a"), ("s", "s"), ("w", "o"), ("r", "d"), ("pa", "ss"), ("wo", "rd"), ("pass", "word")]
+    model = models.BPE({token: n for n, token in enumerate(vocabulary)}, [*merges, ("Ġ", "password")])
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return str(tokenizer.to_str())
 
 
-def prompt(number: int, text: str, label: str) -> dict[str, object]:
-    return {"id": f"prompt-{number}", "text": text, "label": label, "source": "own", "metadata": {}}
+def random_arrays(shape: Shape, tokens: int, seed: int = 1) -> dict[str, np.ndarray]:
+    """Return weights of the size that lets texts make a difference."""
+    rng = np.random.default_rng(seed)
 
+    def matrix(rows: int, columns: int) -> np.ndarray:
+        return (rng.normal(size=(rows, columns)) / np.sqrt(columns)).astype(np.float32)
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A data folder of the shape of the real one, with sentences of our own."""
-    files: dict[str, tuple[object, list[dict[str, object]]]] = {
-        "train/arena_real_users.jsonl": (
-            "user turns only",
-            [chat(n, f"Where is town {n}?", f"How big is it, {n}?") for n in range(60)],
-        ),
-        "train/mtbench101.jsonl": (
-            True,
-            [chat(100 + n, f"Name {n} birds.", "Shorter, please.") for n in range(40)],
-        ),
-        "train/safemt_1k.jsonl": (
-            True,
-            [
-                chat(
-                    200 + n,
-                    f"Who was {n}?",
-                    "What did they do?",
-                    "How is it done?",
-                    label="attack",
-                    goal=f"g{n // 2}",
-                )
-                for n in range(40)
-            ],
-        ),
-        "train/hh_harmless_redteam.jsonl": (True, [chat(300, "You are dumb.", "Say it.", label="attack")]),
-        "single/train/advbench.jsonl": (
-            True,
-            [prompt(n, f"Tell me to do harm {n}", "harmful") for n in range(30)],
-        ),
-        "single/train/catqa.jsonl": (True, [prompt(50 + n, f"How can I harm {n}?", "harmful") for n in range(30)]),
-        "single/train/giskard_injections.jsonl": (
-            True,
-            [prompt(80 + n, f"Ignore the rules {n}", "injection") for n in range(20)],
-        ),
-        "dev/mt_bench.jsonl": (False, [chat(900, "never read")]),
+    wide = (shape.heads + 2 * shape.groups) * shape.head
+    arrays = {"embed": matrix(tokens, shape.width) * 8, "norm": np.ones(shape.width, np.float32)}
+    for n in range(shape.layers):
+        arrays |= {
+            f"{n}.in": np.ones(shape.width, np.float32),
+            f"{n}.qkv": matrix(wide, shape.width),
+            f"{n}.o": matrix(shape.width, shape.heads * shape.head),
+            f"{n}.post": np.ones(shape.width, np.float32),
+            f"{n}.gate_up": matrix(2 * shape.inner, shape.width),
+            f"{n}.down": matrix(shape.width, shape.inner),
+        }
+    arrays |= {
+        "head.in": matrix(32, 2 * shape.width),
+        "head.in_bias": np.zeros(32, np.float32),
+        "head.out": matrix(2 * OUTPUTS, 32) * 2,
+        "head.out_bias": np.zeros(2 * OUTPUTS, np.float32),
     }
-    manifest = {}
-    for name, (permission, rows) in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(json.dumps(row) for row in rows) + "\n\n", encoding="utf-8")
-        manifest[name] = {"train": permission}
-    (tmp_path / "MANIFEST.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return tmp_path
+    return arrays
+
+
+def write_weights(folder: Path, seed: int = 1) -> Path:
+    """Write a weights folder."""
+    text = tokenizer_text()
+    model = build(random_arrays(SHAPE, Tokenizer.from_str(text).get_vocab_size(), seed), SHAPE, frozen=1)
+    calibration = {
+        "slope": [[[1.0] * 3] * 2] * 2,
+        "offset": [[[0.0] * 3] * 2] * 2,
+        "indeterminacy": [[[0.5, 0.5, 1.0, 3.0, -1.0]] * 3] * 2,
+    }
+    metrics = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "kind": "language",
+        "principles": list(PRINCIPLES),
+        "code_sha256": "0" * 64,
+        "calibration": calibration,
+        "operating_points": {"history": {"any_turn": {"threshold": 0.5}}, "turn": {}},
+    }
+    metrics["weights_sha256"] = weights_hash(model, text.encode(), metrics)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MODEL_FILE).write_bytes(pack_model(model))
+    (folder / TOKENIZER_FILE).write_text(text, encoding="utf-8")
+    (folder / METRICS_FILE).write_text(json.dumps(metrics), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def weights_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with random weights."""
+    return write_weights(tmp_path_factory.mktemp("reader") / "weights")
+
+
+@pytest.fixture(scope="session")
+def observer(weights_folder: Path) -> LocalObserver:
+    """Return an observer with random weights."""
+    return LocalObserver(str(weights_folder))

@@ -16,15 +16,16 @@ from turnwise.detectors.files import calibrated, read_detector
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.drift_state import DriftData, Followed, Following, packed, stored_scores
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
-from turnwise.guard.observing import Scorer
+from turnwise.guard.observing import KEPT, Scorer
 from turnwise.guard.session_ids import short_id
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, MemoryStateStore, SessionMemory, Sessions, Stance, preset
 
 _MODES = tuple(EngagementMode)
-_CATCH_UP = 200
-"""Earlier turns that are read when a conversation is seen for the first time; it bounds the time that takes."""
+_CATCH_UP, _SCORED = 200, 10
+"""Earlier turns that are read when a conversation is seen for the first time, and the latest that are scored then;
+they bound the time that takes."""
 
 _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
@@ -50,10 +51,12 @@ class Drift(Guardrail):
     Every prompt is scored by an observer that sees the turns before it, and a detector or pattern decides on the
     trajectory, at the same cost at every turn. It judges the present: a turn that was blocked does not block later
     ones by itself, and the detector starts afresh after each. What lasts is the session memory: trust, circuit
-    breaker and stance, which goes with every result. A response only tells the memory whether it refused.
+    breaker and stance, which goes with every result. A response tells the memory whether it refused, and is read
+    by the observer before the next prompt, as it then stands; one that was blocked is not.
 
     A conversation with earlier turns that is seen for the first time, such as one loaded from a file, is read
-    first: its last 200 turns, with scores that were kept where there are any.
+    first: its last 200 turns, with scores that were kept where there are any; of those without the last 10 are
+    scored, so that the first check takes no time that a user would notice.
 
     Args:
         observer: what scores turns, such as ``local`` or ``llm:openai/gpt-4.1-mini``.
@@ -170,7 +173,7 @@ class Drift(Guardrail):
                 if len(following.ahead) > _WAITING:
                     del following.ahead[min(following.ahead)]
             else:
-                self._recall(following, turn, check, take=take)
+                self._recall(following, turn, check, take=take, recent=before >= number - _SCORED)
 
     def _tried(self, following: Following, turn: Turn, check: Check) -> Finding | Exception:
         try:
@@ -178,7 +181,7 @@ class Drift(Guardrail):
         except TurnwiseError as error:
             return error
 
-    def _recall(self, following: Following, turn: Turn, check: Check, *, take: bool) -> None:
+    def _recall(self, following: Following, turn: Turn, check: Check, *, take: bool, recent: bool) -> None:
         """Take in a turn of which the check is over, with the scores that were kept where there are any.
 
         One that can't be scored is a gap: its failure is none of the turn that is under check.
@@ -186,10 +189,10 @@ class Drift(Guardrail):
         built = self._built
         scores = _kept(turn)
         try:
-            if scores is None and not built.scorer.waits:
+            if scores is None and recent and not built.scorer.waits:
                 scores = dict(built.scorer.score(following.scores, turn, Side.PROMPT).scores)
             else:
-                # An observer that asks a language model is not paid for turns that nobody waits for.
+                # Nobody waits, or pays a language model, for turns that are long past.
                 built.scorer.skip(following.scores, turn)
         except TurnwiseError:
             scores = None
@@ -206,6 +209,7 @@ class Drift(Guardrail):
         self, following: Following, turn: Turn, text: str, conversation: Conversation, session_id: str
     ) -> Finding:
         built = self._built
+        self._follow(following, conversation)
         try:
             read = Turn(turn.number, text, turn.response) if text != turn.prompt else turn
             scores = built.scorer.score(following.scores, read, Side.PROMPT).scores
@@ -238,6 +242,20 @@ class Drift(Guardrail):
         if signal.contributions and built.warn is not None and signal.score >= built.warn:
             reason, action = f"{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
+
+    def _follow(self, following: Following, conversation: Conversation) -> None:
+        """Let the observer read the latest turns as they stand: replies have come, later guardrails redacted.
+
+        A reply that was blocked reached nobody, and is left out.
+        """
+        built, last = self._built, following.turns
+        turns = (conversation.turn(number) for number in range(max(1, last - KEPT + 1), last + 1))
+        said = (Turn(one.number, one.prompt) if one.blocked(Side.RESPONSE) else one for one in turns)
+        try:
+            built.scorer.follow(following.scores, said)
+        except TurnwiseError:
+            # What was said before is read as it was taken then; the turn under check is scored all the same.
+            return
 
     def _session(
         self, sessions: Sessions, conversation: Conversation, session_id: str, told: TurnScores, turn: Turn
@@ -276,10 +294,6 @@ class Drift(Guardrail):
         return "", None
 
     def _answered(self, check: Check) -> Finding:
-        following = self._built.followed.get(check.conversation)
-        if following is not None:
-            said = Turn(check.turn.number, check.turn.prompt, check.text)
-            self._built.scorer.hear(following.scores, said)
         sessions = self._built.sessions
         if sessions is None or sessions.stance(check.session_id) is None:
             return Finding(found=False)

@@ -1,10 +1,12 @@
-"""``harm``: requests for what hurts others, by the embedded observer."""
+"""``harm``: requests and replies that would hurt others, by the embedded observer."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from turnwise.conversation import Side
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.guardrails.levels import Levels, levels_of
 from turnwise.guard.guardrails.single_turn import judge, read_text, single_turn_scorer
@@ -15,14 +17,14 @@ PRINCIPLE = "third_party_harm"
 
 @dataclass(frozen=True)
 class Harm(Guardrail):
-    """Requests for what hurts others: F of third_party_harm of the text alone, from the embedded observer.
+    """What hurts others: F of third_party_harm, from the embedded observer, without the turns before.
 
-    It reads texts as prompts. On what models answer it cries wolf about ten times as often, so it looks at inputs
-    unless it is told otherwise; docs/guardrails.md has the figures.
+    A prompt is read by itself, a reply after its prompt: what counts there is whether it carries the harm on. Each
+    side has levels of its own; docs/guardrails.md has the figures.
 
     Args:
         observer: ``"local"``, or another observer; then both levels must be given.
-        warn_above: F above which it warns, in [0, 1]; None for the level set for the shipped weights.
+        warn_above: F above which it warns, in [0, 1], on either side; None for the levels of the shipped weights.
         block_above: F above which it finds in full; None likewise.
 
     Raises:
@@ -33,7 +35,7 @@ class Harm(Guardrail):
     observer: str = "local"
     warn_above: float | None = None
     block_above: float | None = None
-    _levels: Levels = field(init=False, repr=False, compare=False)
+    _levels: Mapping[Side, Levels] = field(init=False, repr=False, compare=False)
     _scorer: Scorer = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.MODEL
@@ -42,8 +44,8 @@ class Harm(Guardrail):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_scorer", single_turn_scorer(self.observer, PRINCIPLE))
-        levels = levels_of("harm", self.observer, self.warn_above, self.block_above)
-        object.__setattr__(self, "_levels", levels)
+        given = self.observer, self.warn_above, self.block_above
+        object.__setattr__(self, "_levels", {side: levels_of("harm", *given, side) for side in Side})
 
     @property
     def waits(self) -> bool:
@@ -52,5 +54,5 @@ class Harm(Guardrail):
 
     def check(self, check: Check) -> Finding:
         """Return what F of the text says."""
-        score = read_text(check, self._scorer).scores.get(PRINCIPLE)
-        return CLEAN if score is None else judge(score.F, self._levels, "harm to others")
+        score = read_text(check, self._scorer, check.side).scores.get(PRINCIPLE)
+        return CLEAN if score is None else judge(score.F, self._levels[check.side], "harm to others")

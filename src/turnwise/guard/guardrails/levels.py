@@ -8,6 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from turnwise.conversation import Side
 from turnwise.errors import GuardError
 
 LEVELS_FILE = "levels.yaml"
@@ -46,7 +47,8 @@ def shipped_levels() -> Mapping[str, Any]:
     """Return the levels that ship with turnwise.
 
     Returns:
-        ``weights_sha256`` of the weights that they were set for, and ``levels``: warn and block by guardrail.
+        ``weights_sha256`` of the weights that they were set for, and ``levels``: warn and block by guardrail and
+        by the side as which texts are read.
         Written by ``benchmarks/guard_models.py --calibrate --write``.
     """
     import yaml
@@ -56,7 +58,9 @@ def shipped_levels() -> Mapping[str, Any]:
     return data
 
 
-def levels_of(name: str, observer: str, warn_above: float | None, block_above: float | None) -> Levels:
+def levels_of(
+    name: str, observer: str, warn_above: float | None, block_above: float | None, side: Side = Side.PROMPT
+) -> Levels:
     """Return the levels that were set, and the shipped ones for those that were not.
 
     Args:
@@ -64,6 +68,7 @@ def levels_of(name: str, observer: str, warn_above: float | None, block_above: f
         observer: specification of its observer.
         warn_above: F above which it warns; None for the shipped level.
         block_above: F above which it finds in full; None for the shipped level.
+        side: as what texts are read.
 
     Raises:
         GuardError: a level is missing for an observer that none was set for, or a level can't be.
@@ -73,7 +78,7 @@ def levels_of(name: str, observer: str, warn_above: float | None, block_above: f
             f"{name}: the shipped levels were set for observer local, not for {observer}; give warn_above and "
             "block_above, set on your own traffic"
         )
-    shipped = shipped_levels()["levels"][name] if observer == "local" else {}
+    shipped = shipped_levels()["levels"][name][str(side)] if observer == "local" else {}
     return Levels(
         warn=shipped["warn"] if warn_above is None else warn_above,
         block=shipped["block"] if block_above is None else block_above,

@@ -23,23 +23,27 @@ def single_turn_scorer(observer: str, principle: str) -> Scorer:
     return Scorer(observer, "turn", None if embedded else [principle])
 
 
-def read_text(check: Check, scorer: Scorer) -> Reading:
-    """Return the scores of the text under check as a prompt by itself, asked for once in a check.
+def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> Reading:
+    """Return the scores of the text under check without the turns before, asked for once in a check.
 
     Args:
-        check: the text; the output of a model is read like a prompt too, since the embedded observer reads no
-            responses.
+        check: the text.
         scorer: a scorer in context ``turn``.
+        side: as what the text is read: a prompt by itself, whoever wrote it, or the reply to its turn's prompt.
 
     Raises:
         ObserverError: nothing could be scored.
     """
+    prompt = check.turn.prompt if side is Side.RESPONSE else check.text
+    turn = Turn(1, prompt, check.text if side is Side.RESPONSE else None)
 
     def compute() -> Reading:
-        return scorer.score_after((), Turn(1, check.text), Side.PROMPT, check.session_id)
+        return scorer.score_after((), turn, side, check.session_id)
 
-    # The text is in the key: a guardrail in between may have redacted it.
-    return check.once(("scores", scorer.spec, scorer.context, scorer.principles, check.text), compute)
+    # The texts are in the key: a guardrail in between may have redacted one.
+    return check.once(
+        ("scores", scorer.spec, scorer.context, scorer.principles, side, turn.prompt, check.text), compute
+    )
 
 
 def judge(falsity: float, levels: Levels, what: str) -> Finding:

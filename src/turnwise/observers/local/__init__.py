@@ -1,5 +1,5 @@
-"""The embedded observer: token vectors and a small recurrent network, in numpy, weights in the package."""
+"""The embedded observers: a small language model that reads conversations, and a smaller network for screening."""
 
-from turnwise.observers.local.observer import LocalObserver, LocalState
+from turnwise.observers.local.observer import LocalObserver, LocalSmallObserver, ReaderState
 
-__all__ = ["LocalObserver", "LocalState"]
+__all__ = ["LocalObserver", "LocalSmallObserver", "ReaderState"]

@@ -1,98 +1,170 @@
-"""Token ids of a text: words that the vocabulary has are looked up, the tokeniser is asked for the rest."""
+"""Token ids of what is said in a conversation, and what of a long text is kept."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from turnwise.observers.local.normalise import normalise
+from turnwise.conversation import Side
+from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-HEAD_TOKENS = 384
-"""Tokens kept from the start of a long turn."""
+PIECE = 128
+"""Tokens of a text that the network takes in at once; a longer one is read in pieces of at most so many."""
 
-TAIL_TOKENS = 128
-"""Tokens kept from its end."""
+REMEMBERED = {Side.PROMPT: PIECE, Side.RESPONSE: 48}
+"""Tokens of a text that stay in the window for later turns: of a longer one its head and its tail."""
 
-CACHED_WORDS = 50_000
-"""Words outside the vocabulary whose pieces are remembered."""
+HEAD_SHARE = 5 / 8
+"""Share of the head in what is kept of a long text."""
+
+WHOLE = 4_000
+"""Tokens of a text that are read at all; of a longer one its head and its tail."""
+
+RECENT = 32
+"""Texts whose tokens are kept, since several checks may ask for the same."""
 
 LETTERS = 4
 """Letters of a word that leetspeak may stand for, at least."""
 
-# What a BERT tokeniser splits plain text into: words, and every punctuation mark by itself. Control characters and
-# all that is not ASCII are left to the tokeniser.
-_PIECE = re.compile(r"[0-9a-z]+|[!-/:-@\[-`{-~]")
-_OTHER = re.compile(r"[^\t\n\r -~]")
+_WORD = "Ġ"
+"""What begins a token that begins a word, in the byte-level vocabulary of Radford et al. 2019."""
+
+_BEGIN, _END = "<|im_start|>", "<|im_end|>"
+_SPEAKERS = {Side.PROMPT: "user\n", Side.RESPONSE: "assistant\n"}
 
 
-class Tokens(NamedTuple):
-    """A text as the network reads it.
+class Text(NamedTuple):
+    """A text as tokens.
 
     Args:
-        ids: token ids, at most `HEAD_TOKENS` and `TAIL_TOKENS` together.
+        ids: ids of all that is read of it, at most `WHOLE`.
         hidden: whether the text hid words.
+        bytes_per_token: length of the text in bytes of UTF-8 by the number of its tokens: low where the vocabulary
+            does not fit, as in other languages, ciphers and gibberish.
+        left_out: what of the text was not read, in words; empty where all of it was.
     """
 
     ids: list[int]
     hidden: bool
+    bytes_per_token: float
+    left_out: str
 
 
-class Encoder:
-    """Gives the ids that a lower-casing BERT tokeniser gives, several times as fast for plain text.
+class Speech:
+    """Gives the ids of texts in the form in which the base model was taught to read chats.
 
-    ``known`` holds the words of the vocabulary that leetspeak may stand for.
+    No text can say a mark of the form: the tokeniser knows them as ids only, not as text.
 
     Args:
-        tokenizer: the tokeniser of the weights.
+        tokenizer: the byte-level tokeniser of the weights; its added tokens are not looked for in texts.
+
+    Raises:
+        KeyError: the tokeniser lacks one of the marks.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        self._recent = lru_cache(RECENT)(self._encode)
         vocabulary = tokenizer.get_vocab()
-        self._single = {word: index for word, index in vocabulary.items() if not word.startswith("##")}
-        self.known = frozenset(word for word in self._single if len(word) >= LETTERS and word.isalpha())
-        self._pieces: dict[str, list[int]] = {}
+        self._begin = {side: [vocabulary[_BEGIN], *self._ids(said)] for side, said in _SPEAKERS.items()}
+        self._end = [vocabulary[_END], *self._ids("\n")]
+        self._gap = self._ids(" ... ")
+        words = (token[1:] for token in vocabulary if token.startswith(_WORD))
+        self.known = frozenset(
+            word for word in words if len(word) >= LETTERS and word.isalpha() and word.islower()
+        )
+        self.tail = len(self._end)
+        """Ids at the end of each piece that belong to its marks."""
 
-    def encode(self, text: str) -> Tokens:
-        """Return the tokens of a text, after what hides words in it has been undone.
+    def head(self, side: Side) -> int:
+        """Return how many ids at the beginning of a piece belong to its marks."""
+        return len(self._begin[side])
+
+    def encode(self, text: str) -> Text:
+        """Return a text as tokens, after what hides words in it has been undone.
 
         Args:
-            text: any text.
+            text: any text; a lone surrogate is read as a question mark.
         """
+        if len(text) <= HEAD + TAIL:
+            return self._recent(_readable(text))
+        # Cut here, so that what is kept of recent texts is bounded too.
+        found = self._recent(_readable(f"{text[:HEAD]}\n{text[1 - TAIL :]}"))
+        left_out = f"read the first {HEAD:,} and the last {TAIL:,} of {len(text):,} characters"
+        return found._replace(left_out=found.left_out or left_out)
+
+    def _encode(self, text: str) -> Text:
         plain, evasions = normalise(text, self.known)
         ids = self._ids(plain)
-        if len(ids) > HEAD_TOKENS + TAIL_TOKENS:
-            ids = ids[:HEAD_TOKENS] + ids[-TAIL_TOKENS:]
-        return Tokens(ids, bool(evasions))
+        size = len(plain.encode("utf-8"))
+        left_out = ""
+        bytes_per_token = size / max(len(ids), 1)
+        if len(ids) > WHOLE:
+            left_out = f"read the first and the last tokens of the text, {WHOLE:,} together"
+            ids = self._ends(ids, WHOLE)
+        return Text(ids, bool(evasions), bytes_per_token, left_out)
+
+    def remembered(self, text: Text, side: Side) -> list[int]:
+        """Return the ids that stay in the window for later texts, with the marks of their speaker.
+
+        Args:
+            text: the text.
+            side: who says it.
+        """
+        return self._marked(self.ends(text, REMEMBERED[side]), side)
+
+    def pieces(self, text: Text, side: Side) -> list[list[int]]:
+        """Return the pieces that a text is read in beside what is remembered of it: none of a text that is whole.
+
+        Args:
+            text: the text.
+            side: who says it.
+
+        Returns:
+            Ids of each piece with the marks of the speaker.
+        """
+        if len(text.ids) <= REMEMBERED[side]:
+            return []
+        return [self._marked(ids, side) for ids in self.stretches(text, PIECE) or [text.ids]]
+
+    def ends(self, text: Text, size: int) -> list[int]:
+        """Return the ids of a text, or of a longer one those of head and tail with a gap between.
+
+        Args:
+            text: the text.
+            size: how many ids, those of the gap among them.
+        """
+        return text.ids if len(text.ids) <= size else self._ends(text.ids, size)
+
+    def stretches(self, text: Text, size: int) -> list[list[int]]:
+        """Return a text that is longer than so many ids in parts of about the same length; none of a shorter one.
+
+        Args:
+            text: the text.
+            size: ids of a part at most.
+        """
+        if len(text.ids) <= size:
+            return []
+        count = -(-len(text.ids) // size)
+        cuts = [len(text.ids) * number // count for number in range(count + 1)]
+        return [text.ids[a:b] for a, b in pairwise(cuts)]
+
+    def _marked(self, ids: list[int], side: Side) -> list[int]:
+        return [*self._begin[side], *ids, *self._end]
+
+    def _ends(self, ids: list[int], size: int) -> list[int]:
+        head = round(size * HEAD_SHARE)
+        return [*ids[:head], *self._gap, *ids[len(ids) - (size - head - len(self._gap)) :]]
 
     def _ids(self, text: str) -> list[int]:
-        if _OTHER.search(text):
-            return self._ask(text)
-        words = _PIECE.findall(text.lower())
-        try:
-            return [self._single[word] for word in words]
-        except KeyError:
-            return self._in_pieces(words)
-
-    def _in_pieces(self, words: Sequence[str]) -> list[int]:
-        ids: list[int] = []
-        for word in words:
-            index = self._single.get(word)
-            if index is not None:
-                ids.append(index)
-                continue
-            pieces = self._pieces.get(word)
-            if pieces is None:
-                if len(self._pieces) >= CACHED_WORDS:
-                    self._pieces.clear()
-                pieces = self._pieces[word] = self._ask(word)
-            ids.extend(pieces)
-        return ids
-
-    def _ask(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
+
+
+def _readable(text: str) -> str:
+    """Return a text without lone surrogates, which no tokeniser takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")

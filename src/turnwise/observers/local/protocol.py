@@ -1,0 +1,89 @@
+"""What reads texts in a conversation, whatever its network is like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from turnwise.conversation import Side
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SIDES = (Side.PROMPT, Side.RESPONSE)
+"""The sides of a turn in the order of the networks' outputs."""
+
+FAMILIAR = 3.6
+"""Bytes of a token from which a text counts as read in full; English has 4 to 5, other languages 1 to 3."""
+
+
+ENOUGH = 32
+"""Tokens from which the fit of the vocabulary counts in full."""
+
+
+class Reading(NamedTuple):
+    """What a network makes of a text.
+
+    Args:
+        side: who says it.
+        logits: a row for the text as a whole, or as far as it is remembered, and one for each piece that it was
+            read in; shape (rows, outputs), T, I and F of each principle first.
+        hidden: whether the text hid words.
+        unread: how far the vocabulary does not fit the text, in [0, 1].
+        left_out: what of the text was not read, in words; empty where all of it was.
+    """
+
+    side: Side
+    logits: NDArray[np.float32]
+    hidden: bool
+    unread: float
+    left_out: str
+
+
+class Reader(Protocol):
+    """Reads one text after what was said before. What was said before is a place, which nobody changes."""
+
+    def start(self) -> Any:
+        """Return the place at which nothing was said yet."""
+
+    def read(self, place: Any, said: str, side: Side, *, lasts: bool) -> Reading:
+        """Return what the network makes of a text.
+
+        Args:
+            place: what was said before.
+            said: the text; not blank.
+            side: who says it.
+            lasts: whether anything may be read after it.
+        """
+
+    def after(self, place: Any, said: str, side: Side) -> Any:
+        """Return the place behind a text.
+
+        Args:
+            place: what was said before.
+            said: the text; not blank.
+            side: who says it.
+        """
+
+    def pack(self, place: Any) -> bytes:
+        """Return a place as bytes, at most 2 kB."""
+
+    def unpack(self, data: bytes) -> Any:
+        """Return the place that `pack` wrote.
+
+        Raises:
+            ValueError: the bytes are no such place.
+        """
+
+
+def unread(bytes_per_token: float, tokens: int) -> float:
+    """Return how far the vocabulary does not fit a text, in [0, 1].
+
+    Args:
+        bytes_per_token: of the text.
+        tokens: of the text; a short one says little of the language that it is in.
+
+    >>> unread(4.5, 100), unread(1.8, 100), unread(1.8, 16)
+    (0.0, 0.5, 0.25)
+    """
+    return max(0.0, 1 - bytes_per_token / FAMILIAR) * min(1.0, tokens / ENOUGH)

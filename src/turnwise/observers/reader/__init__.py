@@ -1,1 +1,0 @@
-"""The embedded observer: a small language model that reads conversations."""

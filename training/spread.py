@@ -1,0 +1,88 @@
+"""Work that readers do on many conversations, spread over processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from tokenizers import Tokenizer
+
+from turnwise.observers.local.language import LanguageReader
+from turnwise.observers.local.protocol import Reader
+from turnwise.observers.local.small import SmallReader
+
+CHUNK = 8
+"""Conversations that a process takes at a time."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Spread(Protocol):
+    """Does the same work on each of some things, with a reader."""
+
+    def __call__(self, work: Callable[[Reader, T], R], on: Sequence[T]) -> Iterable[R]:
+        """Yield what the work gives, in order.
+
+        Args:
+            work: takes a reader and one of the things; for several processes a function of a module.
+            on: the things.
+        """
+
+
+def with_reader(reader: Reader) -> Spread:
+    """Return what does the work here, one thing after the other."""
+
+    def spread(work: Callable[[Reader, T], R], on: Sequence[T]) -> Iterator[R]:
+        return (work(reader, one) for one in on)
+
+    return spread
+
+
+def reader_of(kind: str, model: bytes, tokenizer: str) -> Reader:
+    """Return the reader of a trained network.
+
+    Args:
+        kind: ``language`` or ``small``.
+        model: its graph.
+        tokenizer: its tokeniser, as JSON.
+    """
+    known = Tokenizer.from_str(tokenizer)
+    return SmallReader(model, known) if kind == "small" else LanguageReader(model, known)
+
+
+@contextmanager
+def over_processes(kind: str, model: bytes, tokenizer: str, jobs: int) -> Iterator[Spread]:
+    """Give what does the work in processes, each with a reader of its own.
+
+    Args:
+        kind: as for `reader_of`, and so are the next two.
+        model: the graph.
+        tokenizer: the tokeniser.
+        jobs: how many processes.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, _begin, (kind, model, tokenizer)) as pool:
+
+        def spread(work: Callable[[Reader, T], R], on: Sequence[T]) -> Iterator[R]:
+            return pool.map(partial(_work, work), on, chunksize=CHUNK)
+
+        yield spread
+
+
+_reader: Reader | None = None
+
+
+def _begin(kind: str, model: bytes, tokenizer: str) -> None:
+    global _reader  # noqa: PLW0603 - each process has one
+    _reader = reader_of(kind, model, tokenizer)
+
+
+def _work(work: Callable[[Reader, Any], R], on: Any) -> R:
+    if _reader is None:
+        raise RuntimeError("the process was not set up")
+    return work(_reader, on)
