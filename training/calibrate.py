@@ -29,6 +29,10 @@ DETECTORS = ("any_turn", "trust_ema", "slope", "cusum")
 """The detectors that get an operating point."""
 
 RATE = 0.01
+LEAST = 0.5
+"""Least F at which a turn is flagged by itself: what the guideline calls a clear sign. On chats that are easier
+than most the threshold alone would come to lie where readers find nothing."""
+
 SERVICE = "mtbench101"
 """Source of the operating points; nothing is trained on it."""
 
@@ -213,7 +217,8 @@ def operating_points(
         for name in DETECTORS:
             detector: Any = build_detector(name)
             highest = [max(run_detector(detector, turns).score for turns in both) for both in told]
-            calibrated = detector.with_threshold(threshold_for(highest, RATE))
+            least = LEAST if name == "any_turn" else 0.0
+            calibrated = detector.with_threshold(max(least, threshold_for(highest, RATE)))
             fired = [any(run_detector(calibrated, turns).fired for turns in both) for both in told]
             rate = Rate(sum(fired), len(told))
             points[context][name] = {
