@@ -261,6 +261,33 @@ def test_an_observer_that_fails_is_a_failed_check_and_the_next_turn_goes_on(monk
     assert [result.blocked for result in results] == [False, True, False]
 
 
+class FailsAt(Fails):
+    """Fails at one principle, and gives the others the F that the prompt says."""
+
+    @staticmethod
+    def script(scene, turn, request):
+        """Give the score of a turn."""
+        if request.principle.name == "context_integrity":
+            return ObservationFailure(request.principle.name, request.side, "refused", "no comment")
+        return Score(T=0.1, I=0.1, F=float(turn.prompt))
+
+
+@pytest.mark.parametrize(("on_error", "blocked"), [("block", True), ("warn", False), ("allow", False)])
+def test_a_turn_of_which_one_principle_could_not_be_scored_is_a_failed_check(monkeypatch, on_error, blocked):
+    monkeypatch.setitem(OBSERVERS._parts, "fails_at", FailsAt)
+    drift = {"observer": "fails_at", "block_at": 0.5, "on_error": on_error, "session": None}
+    guard = GuardrailPipeline({"guardrails": [{"drift": drift}]})
+    talk = Conversation.human_ai("u", "m")
+    told = "context_integrity could not be scored: refused: no comment"
+    mild = guard.check_input("0.1", conversation=talk)
+    assert (mild.blocked, bool(mild.warnings)) == (blocked, on_error == "warn")
+    assert mild.failures == [f"drift: failed: ObserverError: {told}"]
+    # What the other principles say for sure needs no more.
+    grave = guard.check_input("0.9", conversation=talk)
+    assert (grave.blocked, grave.failures) == (True, [])
+    assert grave.reasons[0].endswith(f"at turn 2; {told}")
+
+
 def test_what_was_answered_is_heard_before_the_next_turn(monkeypatch):
     told = []
 

@@ -117,6 +117,11 @@ class Finding:
         if not (math.isfinite(self.confidence) and 0.0 <= self.confidence <= 1.0):
             raise GuardError(f"the confidence of a finding is in [0, 1], not {self.confidence!r}")
 
+    @property
+    def in_full(self) -> bool:
+        """Whether something was found that deserves the strictest action that is configured."""
+        return self.found and self.action is None
+
 
 CLEAN = Finding(found=False)
 """Nothing was found."""

@@ -12,6 +12,7 @@ from typing import Any
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.guard.encodable import encodable
+from turnwise.guard.guardrail import Finding
 from turnwise.observers import (
     Context,
     ContextMode,
@@ -46,6 +47,35 @@ class Reading:
     scores: Mapping[str, Score]
     failures: tuple[ObservationFailure, ...] = ()
     reasonings: Mapping[str, str] = field(default_factory=dict)
+
+    def score(self, principle: str) -> Score | None:
+        """Return the score of one principle, or None where the observer has nothing to say of it.
+
+        Raises:
+            ObserverError: the observer tried to score it and could not.
+        """
+        for failure in self.failures:
+            if failure.principle == principle:
+                raise ObserverError(_told(failure))
+        return self.scores.get(principle)
+
+    def settle(self, finding: Finding) -> Finding:
+        """Return what was found in the scores, unless a principle without one could make it graver.
+
+        A finding in full stands, and says what could not be scored.
+
+        Args:
+            finding: what the scores say.
+
+        Raises:
+            ObserverError: a principle could not be scored, and nothing was found in full.
+        """
+        if not self.failures:
+            return finding
+        told = "; ".join(map(_told, self.failures))
+        if not finding.in_full:
+            raise ObserverError(told)
+        return replace(finding, reason=f"{finding.reason}; {told}")
 
 
 @dataclass(slots=True)
@@ -264,6 +294,10 @@ class Scorer:
             failures=failures,
             reasonings={one.principle: one.reasoning for one in given if one.reasoning},
         )
+
+
+def _told(failure: ObservationFailure) -> str:
+    return f"{failure.principle} could not be scored: {failure.reason}: {failure.message}"
 
 
 def _readable(turn: Turn) -> Turn:

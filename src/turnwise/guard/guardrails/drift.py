@@ -13,6 +13,7 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.detectors import Detector, format_spec
 from turnwise.detectors.files import calibrated, read_detector
+from turnwise.detectors.protocol import Signal
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.drift_state import DriftData, Followed, Following, packed, stored_scores
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
@@ -131,7 +132,11 @@ class Drift(Guardrail):
         return self._built.sessions is not None and self._built.sessions.forget(short_id(session_id))
 
     def check(self, check: Check) -> Finding:
-        """Take a prompt into the conversation's trajectory and judge it, or a response into the session."""
+        """Take a prompt into the conversation's trajectory and judge it, or a response into the session.
+
+        Raises:
+            ObserverError: a principle could not be scored, and what is known does not block the turn by itself.
+        """
         if check.side is Side.RESPONSE:
             return self._answered(check)
         following = self._following(check.conversation)
@@ -212,28 +217,33 @@ class Drift(Guardrail):
         self._follow(following, conversation)
         try:
             read = Turn(turn.number, text, turn.response) if text != turn.prompt else turn
-            scores = built.scorer.score(following.scores, read, Side.PROMPT).scores
+            reading = built.scorer.score(following.scores, read, Side.PROMPT)
         finally:
             # The turn was said, whether it could be scored or not.
             following.turns = turn.number
-        told = TurnScores(turn.number, scores, len(text))
+        told = TurnScores(turn.number, reading.scores, len(text))
         signal = built.detector.update(following.detected, told)
         if signal.active:
             following.detected = built.detector.start()
         stance = None
         if built.sessions is not None:
             stance = self._session(built.sessions, conversation, session_id, told, turn)
+        return reading.settle(self._finding(told, signal, stance))
+
+    def _finding(self, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
+        """Return what the trajectory up to a turn and the stance towards the session say of the turn."""
+        built = self._built
         data = DriftData(
             detector=built.detector_name,
             score=signal.score,
             threshold=built.detector.threshold,
             warn=built.warn,
             active=signal.active,
-            turn=turn.number,
-            principles=_shared(tuple(scores)),
-            components=packed(scores),
+            turn=told.turn,
+            principles=_shared(tuple(told.scores)),
+            components=packed(told.scores),
         )
-        confidence = max((score.F for score in scores.values()), default=0.0)
+        confidence = max((score.F for score in told.scores.values()), default=0.0)
         if signal.active:
             return Finding(True, signal.reason, confidence, data=data, stance=stance)
         reason, action = self._of_stance(stance)

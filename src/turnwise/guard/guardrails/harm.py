@@ -53,6 +53,10 @@ class Harm(Guardrail):
         return self._scorer.waits
 
     def check(self, check: Check) -> Finding:
-        """Return what F of the text says."""
-        score = read_text(check, self._scorer, check.side).scores.get(PRINCIPLE)
+        """Return what F of the text says.
+
+        Raises:
+            ObserverError: it could not be scored.
+        """
+        score = read_text(check, self._scorer, check.side).score(PRINCIPLE)
         return CLEAN if score is None else judge(score.F, self._levels[check.side], "harm to others")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from turnwise.conversation import Side, Turn
-from turnwise.errors import GuardError, ObserverError
+from turnwise.errors import GuardError
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
 from turnwise.guard.guardrails.levels import Levels
 from turnwise.guard.guardrails.single_turn import judge
@@ -88,16 +88,12 @@ class Llm(Guardrail):
         """Return what the scores say, the gravest principle first.
 
         Raises:
-            ObserverError: a principle could not be scored, and no other is violated for sure.
+            ObserverError: a principle could not be scored, and no other is violated in full.
         """
         reading = self._scorer.score_after(
             self._earlier(check), _judged(check), check.side, check.conversation.conversation_id
         )
-        finding = self._finding(reading)
-        if reading.failures and (not finding.found or finding.action is not None):
-            first = reading.failures[0]
-            raise ObserverError(f"llm: {first.principle} could not be scored: {first.reason}: {first.message}")
-        return finding
+        return reading.settle(self._finding(reading))
 
     def _finding(self, reading: Reading) -> Finding:
         if not reading.scores:

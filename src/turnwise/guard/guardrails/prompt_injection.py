@@ -67,12 +67,16 @@ class PromptInjection(Guardrail):
         return self._scorer is not None and self._scorer.waits
 
     def check(self, check: Check) -> Finding:
-        """Return what phrases and F of the text say, whichever is the graver."""
+        """Return what phrases and F of the text say, whichever is the graver.
+
+        Raises:
+            ObserverError: it could not be scored, and no phrase is a finding in full.
+        """
         open_ones = self._openly(check)
-        if open_ones.found and open_ones.action is None:
+        if open_ones.in_full:
             return open_ones
         by_score = self._by_score(check)
-        if by_score.found and (by_score.action is None or not open_ones.found):
+        if by_score.in_full or (by_score.found and not open_ones.found):
             return by_score
         return open_ones if open_ones.found else by_score
 
@@ -91,5 +95,5 @@ class PromptInjection(Guardrail):
     def _by_score(self, check: Check) -> Finding:
         if self._scorer is None or self._levels is None:
             return CLEAN
-        score = read_text(check, self._scorer).scores.get(PRINCIPLE)
+        score = read_text(check, self._scorer).score(PRINCIPLE)
         return CLEAN if score is None else judge(score.F, self._levels, "an attempt to take the model over")
