@@ -1,6 +1,7 @@
 """A pipeline: what comes back, and what is kept with the turns."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from guard_rails import Contains, Told
@@ -273,6 +274,67 @@ def test_a_response_in_a_list_answers_the_message_right_before_it():
 def test_a_list_that_can_not_be_checked_is_an_error(messages, told):
     with pytest.raises((GuardError, ConversationError), match=told):
         pipeline(Contains()).check_messages(messages)
+
+
+class Looks(Told):
+    """Keeps what another thread sees of the conversation meanwhile."""
+
+    def check(self, check):
+        """Look."""
+        with ThreadPoolExecutor(1) as pool:
+            told = pool.submit(check.conversation.to_messages).result()
+        self.texts.append([message["content"] for message in told])
+        return super().check(check)
+
+
+def test_a_text_under_check_is_not_there_for_others(chat):
+    looks, redacts = Looks(), {"use": Contains(), "action": "redact", "on": "output"}
+    guard = pipeline(redacts, looks)
+    chat.add_exchange("nobody", "looked at this")
+    guard.check_input("one", conversation=chat)
+    guard.check_output("a bad answer", conversation=chat)
+    guard.check_input("two", conversation=chat)
+    before = ["nobody", "looked at this"]
+    seen = [said for said in looks.texts if isinstance(said, list)]
+    assert seen == [before, [*before, "one"], [*before, "one", "a [WORD] answer"]]
+    assert [message["content"] for message in chat.to_messages()][4:] == ["two"]
+    assert not any(key.startswith("guardrail_checking") for turn in chat for key in turn.metadata)
+
+
+def test_a_text_stored_while_it_was_checked_stays_out(chat):
+    stored = []
+
+    class Stores(Told):
+        def check(self, check):
+            stored.append(json.dumps(check.conversation.to_dict()))
+            return super().check(check)
+
+    pipeline(Stores()).check_input("one", conversation=chat)
+    back = Conversation.from_dict(json.loads(stored[0]))
+    assert (back.to_messages(), len(back.to_messages(blocked=True))) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"session_id": ""},
+        {"session_id": 5},
+        {"metadata": {"x": {1}}},
+        {"metadata": {"guardrail_results": "mine"}},
+        {"metadata": {"guardrail_checking_prompt": False}},
+    ],
+)
+def test_a_check_that_raises_leaves_nothing_behind(chat, arguments):
+    guard = pipeline(Contains(), rate_limits={"per_key": {"day": 1}})
+    with pytest.raises((GuardError, ConversationError)):
+        guard.check_output("unseen", conversation=chat, **arguments)
+    with pytest.raises((GuardError, ConversationError)):
+        guard.check_input("unseen", conversation=chat, key="ann", **arguments)
+    assert (len(chat.turns), chat.to_messages(blocked=True)) == (0, [])
+    assert not guard.check_input("hello", conversation=chat, key="ann").blocked
+    with pytest.raises((GuardError, ConversationError)):
+        guard.check_output("unseen", conversation=chat, **arguments)
+    assert chat.turn(1).response is None
 
 
 def test_metadata_joins_the_turn(chat):

@@ -312,14 +312,15 @@ class Conversation(LimitedHistory):
     # As JSON values
 
     def to_messages(self, *, blocked: bool = False) -> list[dict[str, Any]]:
-        """Return the conversation as OpenAI chat messages, without what a guard blocked.
+        """Return the conversation as OpenAI chat messages, without what a guard blocked or still checks.
 
         Args:
             blocked: whether that is among them as well; see `messages.to_messages`.
         """
-        from turnwise.conversation.messages import to_messages
+        from turnwise.conversation.messages import write_messages
 
-        return to_messages(self, blocked=blocked)
+        with self._lock:
+            return write_messages(self, blocked=blocked)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the conversation as JSON values; `from_dict` gives back one with the same values."""

@@ -95,14 +95,15 @@ class Format:
         Args:
             conversation: the conversation.
             others: further formats that it may come from; of their messages, the texts are kept.
-            blocked: whether what a guard blocked is among them. Without a prompt its turn is left out whole.
+            blocked: whether what a guard blocked or still checks is among them. Without a prompt its turn is
+                left out whole.
         """
         sources = (self, *others)
         messages = self._lead(conversation.metadata, sources)
         for turn in conversation:
-            if blocked or not (turn.blocked(Side.PROMPT) or turn.blocked(Side.RESPONSE)):
+            if blocked or not (turn.withheld(Side.PROMPT) or turn.withheld(Side.RESPONSE)):
                 messages.extend(self._slice(turn, sources))
-            elif not turn.blocked(Side.PROMPT):
+            elif not turn.withheld(Side.PROMPT):
                 messages.extend(self._plain(turn.prompt, None))
         return messages
 

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any
 
 from turnwise.conversation.snapshot import Turns
-from turnwise.conversation.turn import MESSAGE_KEYS, Side, Turn
+from turnwise.conversation.turn import CHECKING_KEYS, MESSAGE_KEYS, Side, Turn
 from turnwise.conversation.turn_log import TurnLog
 from turnwise.errors import ConversationError
 
@@ -145,6 +145,17 @@ class History:
         with self._lock:
             turn = self._log.turn(number)
             turn.metadata[key] = change(turn.metadata.get(key))
+            return turn
+
+    def release(self, number: int, side: Side) -> Turn:
+        """Let readers have one side of a turn, now that its check has ended; return the turn.
+
+        Raises:
+            ConversationError: no turn has that number.
+        """
+        with self._lock:
+            turn = self._log.turn(number)
+            turn.metadata.pop(CHECKING_KEYS[side], None)
             return turn
 
     def __getstate__(self) -> dict[str, Any]:

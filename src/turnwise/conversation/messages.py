@@ -58,15 +58,14 @@ def to_messages(conversation: Conversation, *, blocked: bool = False) -> list[di
 
     Args:
         conversation: the conversation.
-        blocked: whether prompts and responses that a guard blocked are among them. A model should not see them.
+        blocked: whether prompts and responses that a guard blocked, or still checks, are among them. A model
+            should not see them.
 
     >>> chat = Conversation.from_turns([("Hi", "Hello"), ("Bye", None)])
     >>> [message["role"] for message in to_messages(chat)]
     ['user', 'assistant', 'user']
     """
-    from turnwise.conversation.sharegpt import SHAREGPT
-
-    return OPENAI.messages(conversation, (SHAREGPT,), blocked=blocked)
+    return conversation.to_messages(blocked=blocked)
 
 
 def read_messages(messages: object, metadata: object) -> tuple[list[Turn], dict[str, Any]]:
@@ -88,6 +87,13 @@ def read_messages(messages: object, metadata: object) -> tuple[list[Turn], dict[
             )
         known[OPENAI.key] = {LEAD: lead}
     return turns, known
+
+
+def write_messages(conversation: Conversation, *, blocked: bool) -> list[dict[str, Any]]:
+    """Return a conversation as messages, while nobody changes it; arguments as for `to_messages`."""
+    from turnwise.conversation.sharegpt import SHAREGPT
+
+    return OPENAI.messages(conversation, (SHAREGPT,), blocked=blocked)
 
 
 def _read(raw: object) -> Entry:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from turnwise.conversation.json_values import check_keys, json_object
 from turnwise.conversation.timestamps import as_utc, read_utc
@@ -26,6 +26,10 @@ class Side(StrEnum):
 
     PROMPT = "prompt"
     RESPONSE = "response"
+
+
+CHECKING_KEYS: Final = {side: f"guardrail_checking_{side}" for side in Side}
+"""Key of a turn's metadata that is true while a guard checks that side; `History.release` takes it away."""
 
 
 @dataclass(slots=True)
@@ -88,6 +92,14 @@ class Turn:
             return False
         check = checks.get("input" if side is Side.PROMPT else "output")
         return isinstance(check, Mapping) and check.get("blocked") is True
+
+    def withheld(self, side: Side) -> bool:
+        """Return whether one side must not go on: a guard blocked it, or has not ended its check.
+
+        >>> Turn(1, "hello", metadata={CHECKING_KEYS[Side.PROMPT]: True}).withheld(Side.PROMPT)
+        True
+        """
+        return self.blocked(side) or self.metadata.get(CHECKING_KEYS[side]) is True
 
     def complete_with(self, response: str, timestamp: datetime | None) -> None:
         """Set the response and its time. A turn of a conversation is completed by `add_response` instead.

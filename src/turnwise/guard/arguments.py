@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from turnwise.conversation import Conversation, Turn
+from collections.abc import Mapping
+from typing import Any
+
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.json_values import json_object
+from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.encodable import encodable
 
@@ -18,6 +23,24 @@ def checkable(content: object) -> str:
     if not isinstance(content, str):
         raise GuardError(f"content is {type(content).__name__}, not text")
     return encodable(content)
+
+
+def joinable(metadata: Mapping[str, Any] | None, side: Side) -> dict[str, Any]:
+    """Return what joins the metadata of a turn: the caller's, and that one side of it is under check.
+
+    Args:
+        metadata: the caller's; JSON values.
+        side: the side that is checked.
+
+    Raises:
+        ConversationError: metadata that is no object, or holds what JSON does not have.
+        GuardError: a key that is the guard's own.
+    """
+    extra = json_object(metadata, "metadata")
+    for key in (GUARD_KEY, *CHECKING_KEYS.values()):
+        if key in extra:
+            raise GuardError(f"metadata has the key {key!r}, which is the guard's own; rename yours")
+    return {**extra, CHECKING_KEYS[side]: True}
 
 
 def one_number(number: int | None, turn: Turn | None, conversation: Conversation) -> int | None:

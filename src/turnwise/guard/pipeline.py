@@ -13,7 +13,7 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import GuardError
-from turnwise.guard.arguments import checkable, one_number
+from turnwise.guard.arguments import checkable, joinable, one_number
 from turnwise.guard.audit.events import AuditSink, audited
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config
@@ -139,7 +139,7 @@ class GuardrailPipeline:
         """Check a prompt, which becomes a turn of the conversation whatever comes of it.
 
         Only a rate limit keeps it from becoming one: the refused attempt is noted in the conversation's metadata,
-        without its text.
+        without its text. `Conversation.to_messages` leaves the turn out until its check has ended.
 
         Args:
             content: the prompt.
@@ -150,7 +150,9 @@ class GuardrailPipeline:
             metadata: joins the metadata of the turn; JSON values.
 
         Raises:
-            GuardError: content that is None ("Content cannot be None") or no text.
+            GuardError: content that is None ("Content cannot be None") or no text, an empty session_id, or
+                metadata with a key of the guard's own. No turn is made then, as after the next.
+            ConversationError: metadata that JSON does not have.
         """
         return run(self._input(content, conversation, key, role, session_id, metadata))
 
@@ -179,6 +181,8 @@ class GuardrailPipeline:
     ) -> PipelineResult:
         """Check a response, which completes its turn whatever comes of it.
 
+        `Conversation.to_messages` leaves the response out until its check has ended.
+
         Args:
             content: the response.
             conversation: the conversation that it continues; None for a response by itself.
@@ -189,9 +193,8 @@ class GuardrailPipeline:
             metadata: joins the metadata of the turn; JSON values.
 
         Raises:
-            GuardError: content that is None ("Content cannot be None") or no text, or `turn` and `turn_number`
-                that differ.
-            ConversationError: the turn does not exist, or has its response.
+            GuardError: as for `check_input`, or `turn` and `turn_number` that differ.
+            ConversationError: as for `check_input`, or the turn does not exist, or has its response.
         """
         return run(self._output(content, conversation, turn_number, turn, session_id, metadata))
 
@@ -253,11 +256,13 @@ class GuardrailPipeline:
         start = perf_counter()
         content = checkable(content)
         chat = Conversation() if conversation is None else conversation
+        session = self._session(session_id, chat)
+        extra = joinable(metadata, Side.PROMPT)
         refusal = self._limits.refuse(key, role, self._clock())
-        turn = None if refusal else chat.try_add_prompt(content, metadata)
+        turn = None if refusal else chat.try_add_prompt(content, extra)
         if turn is None:
-            return self._refused(content, chat, refusal, perf_counter() - start)
-        return (yield from self._checked(content, Side.PROMPT, chat, turn, session_id, start))
+            return self._refused(content, chat, refusal, session, perf_counter() - start)
+        return (yield from self._checked(content, Side.PROMPT, chat, turn, session, start))
 
     def _output(
         self,
@@ -271,8 +276,10 @@ class GuardrailPipeline:
         start = perf_counter()
         content = checkable(content)
         chat = Conversation() if conversation is None else conversation
-        answered = chat.answer(content, metadata, turn_number=one_number(turn_number, turn, chat))
-        return (yield from self._checked(content, Side.RESPONSE, chat, answered, session_id, start))
+        session = self._session(session_id, chat)
+        extra = joinable(metadata, Side.RESPONSE)
+        answered = chat.answer(content, extra, turn_number=one_number(turn_number, turn, chat))
+        return (yield from self._checked(content, Side.RESPONSE, chat, answered, session, start))
 
     def _checked(
         self,
@@ -280,10 +287,10 @@ class GuardrailPipeline:
         side: Side,
         conversation: Conversation,
         turn: Turn,
-        session_id: str | None,
+        session_id: str,
         start: float,
     ) -> Course:
-        check = Check(content, side, turn, conversation, self._session(session_id, conversation))
+        check = Check(content, side, turn, conversation, session_id)
         details: list[Detail] = []
         blocker: str | None = None
         try:
@@ -337,10 +344,16 @@ class GuardrailPipeline:
         conversation.annotate(turn.number, GUARD_KEY, lambda before: TurnRecord.after(before, record))
         if record.blocked and side is Side.PROMPT:
             conversation.withdraw(turn.number)
+        conversation.release(turn.number, side)
         return record
 
     def _refused(
-        self, content: str, conversation: Conversation, refusal: Refusal | None, seconds: float
+        self,
+        content: str,
+        conversation: Conversation,
+        refusal: Refusal | None,
+        session_id: str,
+        seconds: float,
     ) -> PipelineResult:
         """Note a prompt that a rate limit refused, and return its result."""
         limits = conversation.rate_limit or {}
@@ -364,15 +377,15 @@ class GuardrailPipeline:
             rate_limited=True,
             seconds=seconds,
         )
-        self._tell(result, self._session(None, conversation), conversation)
+        self._tell(result, session_id, conversation)
         return result
 
     def _session(self, session_id: str | None, conversation: Conversation) -> str:
         if session_id is None:
             by_person = self.config.session_by == "initiator"
             session_id = conversation.initiator if by_person else conversation.conversation_id
-        if not session_id:
-            raise GuardError("session_id is empty; leave it out, or name the session")
+        if not isinstance(session_id, str) or not session_id:
+            raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
         return short_id(session_id)
 
     def _tell(self, result: PipelineResult, session_id: str, conversation: Conversation) -> None:

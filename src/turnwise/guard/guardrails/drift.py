@@ -135,7 +135,7 @@ class Drift(Guardrail):
         """Take a prompt into the conversation's trajectory and judge it, or a response into the session.
 
         Raises:
-            ObserverError: a principle could not be scored, and what is known does not block the turn by itself.
+            ObserverError: a principle could not be scored, and the others do not block the turn for sure.
         """
         if check.side is Side.RESPONSE:
             return self._answered(check)
@@ -256,11 +256,11 @@ class Drift(Guardrail):
     def _follow(self, following: Following, conversation: Conversation) -> None:
         """Let the observer read the latest turns as they stand: replies have come, later guardrails redacted.
 
-        A reply that was blocked reached nobody, and is left out.
+        A reply that was blocked, or is still checked, reached nobody and is left out.
         """
         built, last = self._built, following.turns
         turns = (conversation.turn(number) for number in range(max(1, last - KEPT + 1), last + 1))
-        said = (Turn(one.number, one.prompt) if one.blocked(Side.RESPONSE) else one for one in turns)
+        said = (Turn(one.number, one.prompt) if one.withheld(Side.RESPONSE) else one for one in turns)
         try:
             built.scorer.follow(following.scores, said)
         except TurnwiseError:
