@@ -73,6 +73,20 @@ def test_keys_have_limits_by_role_and_exempt_roles_have_none(clock):
     assert admitted("zoe", "unheard of") == 1
 
 
+def test_a_key_has_one_count_whatever_the_role_says(clock):
+    roles = {"paying": {"minute": 4}, "trial": {"hour": 3}, "free": {}}
+    pipeline = guard(clock, per_key={"minute": 2}, roles=roles, exempt_roles=["admin"])
+
+    def passes(*said):
+        return [not pipeline.check_input("hi", key="ann", role=role).blocked for role in said]
+
+    assert sum(passes(*(f"role {n}" for n in range(20)))) == 2
+    assert passes(None, "", "paying", "trial", "paying", "paying") == [False, False, True, False, True, False]
+    assert passes("free", "admin", "trial") == [True, True, False]
+    clock.now += timedelta(minutes=1)
+    assert passes("trial", "paying", None, None) == [False, True, True, False]
+
+
 def test_the_limit_over_all_keys_is_looked_at_first_and_refusals_count_for_neither(clock):
     limits = KeyLimits(RateLimits(everyone={"hour": 2}, per_key={"minute": 1}))
     assert limits.refuse("ann", None, clock.now) is None

@@ -68,16 +68,17 @@ class RateLimit:
         """How many arrival times are kept at present."""
         return len(self._arrivals)
 
-    def exceeded(self, now: datetime) -> bool:
+    def exceeded(self, now: datetime, limits: Mapping[str, int] | None = None) -> bool:
         """Whether a prompt that arrives now is one too many.
 
         Args:
             now: the present time, aware.
+            limits: what counts in place of the limits that were given; none of them may be larger.
         """
         return any(
             # Arrivals are sorted: the limit is reached when the Nth latest has not left the window yet.
             len(self._arrivals) >= limit and now - self._arrivals[-limit] < WINDOWS[name]
-            for name, limit in self._limits.items()
+            for name, limit in (self._limits if limits is None else limits).items()
         )
 
     def record(self, arrival: datetime) -> None:

@@ -29,7 +29,7 @@ class RateLimits:
     Args:
         everyone: prompts of all keys together, exempt ones left out; empty for no limit.
         per_key: prompts of one key without a role, or with one that has no limits of its own.
-        roles: prompts of one key, by its role.
+        roles: prompts of one key, by its role. All prompts of a key count, whatever the role that they came with.
         exempt_roles: roles without limits.
         most_keys: keys that are remembered; the one least recently used is forgotten first. At least 1.
 
@@ -94,7 +94,8 @@ class KeyLimits:
 
     def __init__(self, settings: RateLimits) -> None:
         self._settings = settings
-        self._everyone = _limit(settings.everyone) if settings.everyone else None
+        self._everyone = RateLimit(_by_window(settings.everyone)) if settings.everyone else None
+        self._widest = _widest(settings.per_key, *settings.roles.values())
         self._keys: OrderedDict[bytes, RateLimit] = OrderedDict()
         self._lock = Lock()
 
@@ -116,19 +117,19 @@ class KeyLimits:
             everyone = self._everyone
             if everyone is not None and everyone.exceeded(now):
                 return Refusal(GLOBAL, settings.everyone)
-            own = self._own(key, role, limits) if key is not None and limits else None
-            if own is not None and own.exceeded(now):
+            own = self._own(key) if key is not None and self._widest else None
+            if own is not None and own.exceeded(now, _by_window(limits)):
                 return Refusal(KEY, limits)
             for counted in (everyone, own):
                 if counted is not None:
                     counted.record(now)
         return None
 
-    def _own(self, key: str, role: str | None, limits: Limits) -> RateLimit:
-        hashed = sha256(f"{role or ''}\0{key}".encode("utf-8", "surrogatepass")).digest()
+    def _own(self, key: str) -> RateLimit:
+        hashed = sha256(key.encode("utf-8", "surrogatepass")).digest()
         own = self._keys.get(hashed)
         if own is None:
-            own = self._keys[hashed] = _limit(limits)
+            own = self._keys[hashed] = RateLimit(self._widest)
             if len(self._keys) > self._settings.most_keys:
                 self._keys.popitem(last=False)
         else:
@@ -136,5 +137,11 @@ class KeyLimits:
         return own
 
 
-def _limit(limits: Limits) -> RateLimit:
-    return RateLimit({WINDOWS[window]: most for window, most in limits.items()})
+def _by_window(limits: Limits) -> dict[str, int]:
+    return {WINDOWS[window]: most for window, most in limits.items()}
+
+
+def _widest(*several: Limits) -> dict[str, int]:
+    """Return the largest limit of each window that any of several sets."""
+    windows = [window for window in WINDOWS if any(window in limits for limits in several)]
+    return _by_window({window: max(limits.get(window, 0) for limits in several) for window in windows})
