@@ -139,6 +139,18 @@ def test_a_session_may_span_the_conversations_of_one_person():
     assert named.stance.interactions == 1
 
 
+def test_people_without_a_name_share_no_session():
+    drift = {"observer": f"scripted:{','.join(['0.9'] * 12)}", "principles": ["reciprocity"], "block_at": 0.95}
+    guard = GuardrailPipeline({"session_by": "initiator", "guardrails": [{"drift": drift}]})
+    attacker = Conversation()
+    _, results = talk_through(guard, 12, attacker)
+    assert results[-1].blocked
+    for other in (Conversation(), Conversation(responder="m"), None):
+        result = guard.check_input("hello", conversation=other)
+        assert (result.blocked, result.stance.interactions) == (False, 1)
+    assert guard.check_output("fine", conversation=attacker).stance.interactions == 12
+
+
 def test_a_response_tells_the_session_whether_it_refused():
     guard = scripted(*[0.1] * 12, session="default")
     talk = Conversation.human_ai("u", "m")

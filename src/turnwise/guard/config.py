@@ -82,7 +82,7 @@ class Config:
         description: what it is for.
         short_circuit: whether guardrails after one that blocks are skipped.
         session_by: what a session is where a check names none: one ``conversation``, or everything that one
-            ``initiator`` says.
+            ``initiator`` says; conversations whose initiator has no name are sessions of their own.
         rate_limits: limits per key and over all keys; a conversation has its own beside them.
         audit: where checks are written; None for nowhere.
         entries: the guardrails, in order.

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.arguments import checkable, joinable, one_number
@@ -382,7 +383,8 @@ class GuardrailPipeline:
 
     def _session(self, session_id: str | None, conversation: Conversation) -> str:
         if session_id is None:
-            by_person = self.config.session_by == "initiator"
+            # People without a name are not one person.
+            by_person = self.config.session_by == "initiator" and conversation.initiator != UNKNOWN_NAME
             session_id = conversation.initiator if by_person else conversation.conversation_id
         if not isinstance(session_id, str) or not session_id:
             raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
