@@ -1,5 +1,6 @@
 """A pipeline: what comes back, and what is kept with the turns."""
 
+import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -260,6 +261,61 @@ def test_a_response_in_a_list_answers_the_message_right_before_it():
     guard = pipeline(Contains())
     asked = [{"role": "user", "content": "one"}, {"role": "user", "content": "two"}]
     assert guard.check_messages([*asked, {"role": "assistant", "content": "x"}]).turn_number == 2
+
+
+TEXT = {"type": "text", "text": "hello"}
+CALL = {"id": "1", "type": "function", "function": {"name": "mail", "arguments": "bad"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        *(
+            ({"role": "user", "content": [TEXT, {"type": kind, kind: "bad"}]}, f"content part 2 ({kind})")
+            for kind in ("tool_result", "document", "file", "image", "input_audio", "reasoning", "image_url")
+        ),
+        ({"role": "assistant", "content": "hello", "tool_calls": [CALL]}, "tool_calls"),
+        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, "tool_calls"),
+        ({"role": "user", "content": [{"type": "image"}]}, "content part 1 (image)"),
+        ({"role": "assistant", "content": "hello", "function_call": {"name": "f"}}, "function_call"),
+        ({"role": "assistant", "content": "hello", "refusal": "bad"}, "refusal"),
+        ({"role": "assistant", "content": "hello", "reasoning_content": "bad"}, "reasoning_content"),
+        ({"role": "tool", "content": [{"type": "Ann's 555-0199"}, TEXT]}, "content part 1 (of an unknown type)"),
+        (
+            {"role": "user", "content": [*[{"type": "file"}] * 7, TEXT], "audio": {"id": "a"}},
+            ", ".join(f"content part {n} (file)" for n in range(1, 6)) + " and 3 more",
+        ),
+    ],
+)
+def test_content_that_nobody_reads_is_a_failure_that_says_what_and_where(message, told):
+    messages = [{"role": "user", "content": "first"}, message]
+    failure = f"unread: failed: message 2: {told} not read"
+    result = pipeline(Contains()).check_messages(messages)
+    assert (result.blocked, result.failures, result.warnings) == (False, [failure], [failure])
+    assert result.details["contains"].status == "evaluated"
+    assert asyncio.run(pipeline(Contains()).acheck_messages(messages)).failures == [failure]
+    strict = pipeline(Contains(), on_unread="block").check_messages(messages)
+    assert (strict.blocked, strict.reasons, strict.details["unread"].path) == (True, [failure], "closed")
+    lenient = pipeline(Contains(), on_unread="allow").check_messages(messages)
+    assert (lenient.blocked, lenient.warnings, lenient.failures) == (False, [], [failure])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": [TEXT, {"type": "input_text", "text": "again"}], "name": "ann"},
+        {"role": "assistant", "content": None, "refusal": "No.", "tool_calls": [], "audio": None},
+        {"role": "tool", "content": "hello", "tool_call_id": "1"},
+    ],
+)
+def test_a_message_that_is_read_whole_has_no_failure(message):
+    result = pipeline(Contains()).check_messages([{"role": "user", "content": "first"}, message])
+    assert (result.failures, list(result.details)) == ([], ["contains"])
+
+
+def test_no_guardrail_can_be_called_like_what_nobody_read():
+    with pytest.raises(GuardError, match="no guardrail can be called 'unread'"):
+        pipeline({"use": Contains(), "name": "unread"})
 
 
 @pytest.mark.parametrize(

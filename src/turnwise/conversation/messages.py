@@ -25,6 +25,21 @@ TEXT_PARTS: Final[Mapping[str, str]] = {
 }
 """Types of content parts that say something, with the key of what they say."""
 
+SPEAKING_KEYS: Final = (
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "audio",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "thinking",
+)
+"""Keys of a message beside its content under which it may say more."""
+
+_KIND = 30
+"""Characters that the type of a content part has at most where it is named."""
+
 
 def from_messages(messages: object, **kwargs: Any) -> Conversation:
     """Return the conversation of a list of OpenAI chat messages, without time stamps.
@@ -132,6 +147,31 @@ def _part(place: int, part: object) -> str | None:
     if not isinstance(text, str):
         raise ConversationError(f"content part {place}: {TEXT_PARTS[kind]} is {type(text).__name__}, not text")
     return text
+
+
+def unread(message: Mapping[str, Any]) -> list[str]:
+    """Return what a valid message holds beside the text that is read of it, each by its place.
+
+    Args:
+        message: the message.
+
+    >>> picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    >>> unread({"role": "user", "content": [{"type": "text", "text": "Look:"}, picture]})
+    ['content part 2 (image_url)']
+    """
+    content = message.get("content")
+    found = []
+    for place, part in enumerate(content if isinstance(content, list) else (), start=1):
+        kind = part["type"]
+        if kind not in TEXT_PARTS:
+            # A type is text of others: one that does not look like a type is not repeated.
+            named = kind if kind.isidentifier() and len(kind) <= _KIND else "of an unknown type"
+            found.append(f"content part {place} ({named})")
+    for key in SPEAKING_KEYS:
+        said = key == "refusal" and content is None
+        if message.get(key) and not said:
+            found.append(key)
+    return found
 
 
 def _write(role: Role, text: str) -> dict[str, Any]:

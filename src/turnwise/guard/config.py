@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from turnwise.clock import Clock
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
 from turnwise.guard.audit.settings import AuditSettings
-from turnwise.guard.guardrail import Guardrail
+from turnwise.guard.guardrail import Guardrail, OnError
 from turnwise.guard.limits import RateLimits
 from turnwise.guard.registry import GUARDRAILS
-from turnwise.guard.step import Step
+from turnwise.guard.step import UNREAD, Step
 from turnwise.guard.yaml_lines import Lines, Place, read_yaml
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
     from turnwise.guard.audit.events import AuditSink
+
+PLAIN = ("name", "description", "short_circuit", "session_by", "on_unread")
+"""Keys of a configuration that hold one value each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class Config:
         short_circuit: whether guardrails after one that blocks are skipped.
         session_by: what a session is where a check names none: one ``conversation``, or everything that one
             ``initiator`` says; conversations whose initiator has no name are sessions of their own.
+        on_unread: what becomes of a message with content that can't be read, such as an image: ``block``,
+            ``warn`` or ``allow``; see `GuardrailPipeline.check_messages`.
         rate_limits: limits per key and over all keys; a conversation has its own beside them.
         audit: where checks are written; None for nowhere.
         entries: the guardrails, in order.
@@ -93,6 +98,7 @@ class Config:
     description: str = ""
     short_circuit: bool = False
     session_by: Literal["conversation", "initiator"] = "conversation"
+    on_unread: OnError = OnError.WARN
     rate_limits: RateLimits = field(default_factory=RateLimits)
     audit: AuditSettings | None = None
     entries: tuple[Entry, ...] = ()
@@ -141,14 +147,9 @@ class Config:
         """
         if not isinstance(data, Mapping):
             raise lines.error((), f"a configuration is a mapping with guardrails, not {type(data).__name__}")
-        known = ("name", "description", "short_circuit", "session_by", "rate_limits", "audit", "guardrails")
-        _check_keys(data, known, (), lines)
+        _check_keys(data, (*PLAIN, "rate_limits", "audit", "guardrails"), (), lines)
         hints = typing.get_type_hints(cls)
-        plain = {
-            key: _checked(data[key], hints[key], (key,), lines)
-            for key in ("name", "description", "short_circuit", "session_by")
-            if key in data
-        }
+        plain = {key: _checked(data[key], hints[key], (key,), lines) for key in PLAIN if key in data}
         items = data.get("guardrails")
         if not isinstance(items, list | tuple) or not items:
             raise lines.error(("guardrails",), "give a list of at least one guardrail")
@@ -175,6 +176,8 @@ class Config:
         steps: list[Step] = []
         for entry in self.entries:
             step = _build(entry, self.lines)
+            if step.name == UNREAD:
+                raise self.lines.error(entry.place, f"no guardrail can be called {UNREAD!r}; rename it")
             if any(step.name == other.name for other in steps):
                 raise self.lines.error(
                     entry.place, f"two guardrails are called {step.name!r}; give one of them another name"

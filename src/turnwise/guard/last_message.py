@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnwise.conversation import Conversation, Side
 from turnwise.conversation.entries import Role
-from turnwise.conversation.messages import OPENAI
+from turnwise.conversation.messages import OPENAI, unread
 from turnwise.errors import GuardError
 
 _SIDES = {
@@ -18,25 +18,46 @@ _SIDES = {
 }
 
 
-def last_message(messages: Sequence[Mapping[str, Any]]) -> tuple[Side, str, Conversation]:
-    """Return the side and text of the last message, and the conversation before it.
+_NAMED = 5
+"""Parts that are named at most where several could not be read."""
+
+
+class LastMessage(NamedTuple):
+    """The last of a list of messages.
+
+    Args:
+        side: as what it is checked.
+        text: what it says; empty where all of it is unread.
+        before: the conversation before it.
+        unread: what it holds beside its text, and where; empty where that is nothing.
+    """
+
+    side: Side
+    text: str
+    before: Conversation
+    unread: str
+
+
+def last_message(messages: Sequence[Mapping[str, Any]]) -> LastMessage:
+    """Return the last message, with the conversation before it.
 
     Args:
         messages: objects with ``role`` and ``content``.
 
     Raises:
         ConversationError: an empty list, or a message that is none.
-        GuardError: the last message is of a role that is not checked, or has no text.
+        GuardError: the last message is of a role that is not checked, or holds nothing.
 
     >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
-    >>> side, text, before = last_message(messages)
-    >>> side.value, text, before.turn(1).prompt
+    >>> last = last_message(messages)
+    >>> last.side.value, last.text, last.before.turn(1).prompt
     ('response', 'Ho', 'Hi')
     """
     entry = OPENAI.entries(messages)[-1]
     if entry.role not in _SIDES:
         raise GuardError(f"the last message is of role {entry.role}; give one of {', '.join(_SIDES)}")
-    if entry.text is None:
+    parts = unread(messages[-1])
+    if entry.text is None and not parts:
         raise GuardError(f"the last message, of role {entry.role}, has no text to check")
     before = messages[:-1]
     conversation = Conversation.from_messages(before) if before else Conversation()
@@ -46,4 +67,11 @@ def last_message(messages: Sequence[Mapping[str, Any]]) -> tuple[Side, str, Conv
         for turn in conversation.get_incomplete_turns():
             if turn is not conversation.last_turn:
                 conversation.withdraw(turn.number)
-    return side, entry.text, conversation
+    return LastMessage(side, entry.text or "", conversation, _told(len(messages), parts))
+
+
+def _told(place: int, parts: list[str]) -> str:
+    if not parts:
+        return ""
+    rest = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+    return f"message {place}: {', '.join(parts[:_NAMED])}{rest} not read"

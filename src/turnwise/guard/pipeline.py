@@ -25,7 +25,7 @@ from turnwise.guard.rate_limit_events import CONVERSATION, note_refusal
 from turnwise.guard.records import Detail, Pipeline, SideRecord, Status, TurnRecord
 from turnwise.guard.result import PipelineResult
 from turnwise.guard.session_ids import short_id
-from turnwise.guard.step import Step, redacted
+from turnwise.guard.step import UNREAD, Step, failure, redacted
 from turnwise.sessions import Stance
 
 RATE_LIMIT = "rate_limit"
@@ -218,6 +218,10 @@ class GuardrailPipeline:
         For callers who keep the list and no `Conversation`. Earlier messages are looked at again at every call,
         by the guardrails that look at the conversation, so the time of a call grows with the list.
 
+        Text is read: of content parts those of text. What else the last message holds, such as images,
+        documents, results of tools as parts, reasoning or tool calls, nobody reads: the result then has a failure
+        ``unread`` that says what and where, and the configuration's ``on_unread`` says what becomes of it.
+
         Args:
             messages: objects with ``role`` and ``content``. The last one is checked as a response where it is the
                 assistant's; as a prompt where it is the user's, or what a tool or function gave back.
@@ -225,34 +229,32 @@ class GuardrailPipeline:
 
         Raises:
             ConversationError: an empty list, or a message that is none.
-            GuardError: the last message is of another role, or has no text.
+            GuardError: the last message is of another role, or holds nothing.
         """
-        from turnwise.guard.last_message import last_message
-
-        side, text, conversation = last_message(messages)
-        if side is Side.PROMPT:
-            return self.check_input(text, conversation=conversation, **kwargs)
-        return self.check_output(text, conversation=conversation, **kwargs)
+        return run(self._last(messages, kwargs))
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        from turnwise.guard.last_message import last_message
-
-        side, text, conversation = last_message(messages)
-        if side is Side.PROMPT:
-            return await self.acheck_input(text, conversation=conversation, **kwargs)
-        return await self.acheck_output(text, conversation=conversation, **kwargs)
+        return await arun(self._last(messages, kwargs))
 
     # How a check goes, alike for sync and async
+
+    def _last(self, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]) -> Course:
+        from turnwise.guard.last_message import last_message
+
+        last = last_message(messages)
+        check = self._input if last.side is Side.PROMPT else self._output
+        return (yield from check(last.text, last.before, unread=last.unread, **kwargs))
 
     def _input(
         self,
         content: str,
         conversation: Conversation | None,
-        key: str | None,
-        role: str | None,
-        session_id: str | None,
-        metadata: Mapping[str, Any] | None,
+        key: str | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        unread: str = "",
     ) -> Course:
         start = perf_counter()
         content = checkable(content)
@@ -263,16 +265,18 @@ class GuardrailPipeline:
         turn = None if refusal else chat.try_add_prompt(content, extra)
         if turn is None:
             return self._refused(content, chat, refusal, session, perf_counter() - start)
-        return (yield from self._checked(content, Side.PROMPT, chat, turn, session, start))
+        check = Check(content, Side.PROMPT, turn, chat, session)
+        return (yield from self._checked(check, unread, start))
 
     def _output(
         self,
         content: str,
         conversation: Conversation | None,
-        turn_number: int | None,
-        turn: Turn | None,
-        session_id: str | None,
-        metadata: Mapping[str, Any] | None,
+        turn_number: int | None = None,
+        turn: Turn | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        unread: str = "",
     ) -> Course:
         start = perf_counter()
         content = checkable(content)
@@ -280,22 +284,15 @@ class GuardrailPipeline:
         session = self._session(session_id, chat)
         extra = joinable(metadata, Side.RESPONSE)
         answered = chat.answer(content, extra, turn_number=one_number(turn_number, turn, chat))
-        return (yield from self._checked(content, Side.RESPONSE, chat, answered, session, start))
+        check = Check(content, Side.RESPONSE, answered, chat, session)
+        return (yield from self._checked(check, unread, start))
 
-    def _checked(
-        self,
-        content: str,
-        side: Side,
-        conversation: Conversation,
-        turn: Turn,
-        session_id: str,
-        start: float,
-    ) -> Course:
-        check = Check(content, side, turn, conversation, session_id)
+    def _checked(self, check: Check, unread: str, start: float) -> Course:
+        content, steps = check.text, self._by_side[check.side]
         details: list[Detail] = []
         blocker: str | None = None
         try:
-            for step in self._by_side[side]:
+            for step in steps:
                 if not step.enabled:
                     detail = NOT_ENABLED
                 elif blocker is not None and self.config.short_circuit:
@@ -309,35 +306,37 @@ class GuardrailPipeline:
                     check.text = redacted(check.text, detail)
         except GeneratorExit:
             # Nobody waits for the result any more, but the turn stays and must not pass for clean.
-            rest = self._by_side[side][len(details) :]
-            details += [step.failed("the check was cancelled") for step in rest]
-            self._record(check, content, tuple(details))
+            details += [step.failed("the check was cancelled") for step in steps[len(details) :]]
+            self._record(check, content, details, unread)
             raise
-        record = self._record(check, content, tuple(details))
+        record = self._record(check, content, details, unread)
         result = PipelineResult(
             blocked=record.blocked,
             warnings=list(record.warnings),
             reasons=list(record.reasons),
             details=record.details,
             pipeline_type=record.pipeline_type,
-            conversation_id=conversation.conversation_id,
-            turn_number=turn.number,
+            conversation_id=check.conversation.conversation_id,
+            turn_number=check.turn.number,
             stance=record.stance,
             text=check.text,
             seconds=perf_counter() - start,
         )
-        self._tell(result, check.session_id, conversation)
+        self._tell(result, check.session_id, check.conversation)
         return result
 
-    def _record(self, check: Check, content: str, details: tuple[Detail, ...]) -> SideRecord:
-        """Keep what the guardrails said with the turn that it was about."""
+    def _record(self, check: Check, content: str, details: list[Detail], unread: str) -> SideRecord:
+        """Keep what the guardrails said, and what none could read, with the turn that it was about."""
         turn, conversation, side = check.turn, check.conversation, check.side
+        names = self._names[side]
+        if unread:
+            names, details = (*names, UNREAD), [*details, failure(self.config.on_unread, unread)]
         record = SideRecord(
             pipeline_type=Pipeline.INPUT if side is Side.PROMPT else Pipeline.OUTPUT,
             timestamp=self._clock(),
             blocked=any(detail.blocked for detail in details),
-            names=self._names[side],
-            verdicts=details,
+            names=names,
+            verdicts=tuple(details),
             stance=_same_stance(check.stance, turn),
         )
         if check.text != content:

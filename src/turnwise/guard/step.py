@@ -21,6 +21,9 @@ DEFAULT = "default"
 WAITING_SECONDS = 30.0
 """Timeout of a guardrail that waits and has none of its own."""
 
+UNREAD = "unread"
+"""Name under which results tell of content that no guardrail can read; no guardrail is called so."""
+
 _REASON = 500
 """Characters of an error's message that a detail keeps."""
 
@@ -168,15 +171,7 @@ class Step:
     def failed(self, error: Exception | str, seconds: float = 0.0) -> Detail:
         """Return what is told of a check that failed: it ends as ``on_error`` says."""
         reason = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        closed = self.on_error is OnError.BLOCK
-        return Detail(
-            status=Status.FAILED,
-            blocked=closed,
-            action=Action.BLOCK if closed else Action.WARN if self.on_error is OnError.WARN else None,
-            reason=f"failed: {' '.join(reason.split())[:_REASON]}",
-            seconds=_short(seconds),
-            path=Path.CLOSED if closed else Path.OPEN,
-        )
+        return failure(self.on_error, reason, seconds)
 
     def _call(self, check: Check) -> Callable[[], Finding]:
         return lambda: self.guardrail.check(check)
@@ -204,6 +199,28 @@ class Step:
             seconds=_short(seconds),
             data=finding.data,
         )
+
+
+def failure(on_error: OnError, reason: str, seconds: float = 0.0) -> Detail:
+    """Return what is told of a text, or a part of it, that could not be checked.
+
+    Args:
+        on_error: what becomes of it.
+        reason: why it could not be checked.
+        seconds: how long that took.
+
+    >>> failure(OnError.WARN, "no answer").reason
+    'failed: no answer'
+    """
+    closed = on_error is OnError.BLOCK
+    return Detail(
+        status=Status.FAILED,
+        blocked=closed,
+        action=Action.BLOCK if closed else Action.WARN if on_error is OnError.WARN else None,
+        reason=f"failed: {' '.join(reason.split())[:_REASON]}",
+        seconds=_short(seconds),
+        path=Path.CLOSED if closed else Path.OPEN,
+    )
 
 
 def _clean(seconds: float, confidence: float, data: Mapping[str, Any] | None) -> Detail:
