@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import copy
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
 from hypothesis import given, settings
@@ -231,6 +232,58 @@ def test_the_limit_lives_on_after_json() -> None:
     assert again.check_rate_limit()
     again.reset_rate_limit()
     assert not again.check_rate_limit()
+
+
+def test_a_clock_that_is_set_back_lifts_no_limit() -> None:
+    clock = Clock()
+    chat = Conversation("u", rate_limit={"turns_per_minute": 2}, clock=clock)
+    chat.add_prompt("a")
+    clock.pass_by(hours=-1)
+    assert sum(chat.try_add_prompt("b") is not None for _ in range(1_000)) == 1
+    clock.pass_by(seconds=59)
+    assert chat.check_rate_limit()
+    clock.pass_by(seconds=1)
+    assert not chat.check_rate_limit()
+
+
+def test_a_clock_that_was_ahead_refuses_for_a_window_at_most() -> None:
+    clock = Clock()
+    clock.pass_by(days=30)
+    chat = Conversation("u", rate_limit={"turns_per_minute": 1}, clock=lambda: clock.now)
+    chat.add_prompt("a")
+    clock.pass_by(days=-30)
+    again = Conversation.from_dict(chat.to_dict(), clock=clock)
+    copied = copy.deepcopy(chat)
+    for one in (chat, again, copied):
+        assert one.check_rate_limit()
+    clock.pass_by(minutes=1)
+    for one in (chat, again, copied):
+        assert one.try_add_prompt("b") is not None
+
+
+def test_the_clock_of_the_system_may_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = Conversation("u", rate_limit={"turns_per_day": 1})
+    chat.add_prompt("a")
+    at = [NOON]
+
+    class Set(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return at[0]
+
+    monkeypatch.setattr("turnwise.clock.datetime", Set)
+    for years in (-30, 30):
+        at[0] = NOON + timedelta(days=365 * years)
+        assert chat.try_add_prompt("b") is None
+
+
+def test_time_stamps_at_the_ends_of_time_count_like_others() -> None:
+    chat = Conversation("u", rate_limit={"turns_per_day": 2})
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    for stamp in (first, last, last):
+        chat.add_prompt("a", timestamp=stamp)
+    assert chat.check_rate_limit()
+    assert Conversation.from_dict(chat.to_dict()).check_rate_limit()
 
 
 def test_memory_is_bounded_by_the_largest_limit_and_by_time() -> None:

@@ -109,6 +109,25 @@ def test_every_window_slides(clock, window):
     assert limits.refuse("ann", None, clock.now) is None
 
 
+def test_a_clock_that_is_set_neither_lifts_a_limit_nor_keeps_it_exceeded(clock):
+    pipeline = guard(clock, per_key={"minute": 2})
+
+    def passed(tries):
+        return sum(not pipeline.check_input("hi", key="ann").blocked for _ in range(tries))
+
+    assert passed(1) == 1
+    clock.now -= timedelta(hours=1)
+    assert passed(1_000) == 1
+    clock.now += timedelta(minutes=1)
+    assert passed(3) == 2
+    clock.now += timedelta(days=30)
+    assert passed(3) == 2
+    clock.now -= timedelta(days=30)
+    assert passed(3) == 0
+    clock.now += timedelta(minutes=1)
+    assert passed(3) == 2
+
+
 def test_a_key_is_never_shown(clock):
     talk = Conversation.human_ai("u", "m")
     pipeline = guard(clock, per_key={"minute": 1})

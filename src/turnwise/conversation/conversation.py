@@ -143,6 +143,7 @@ class Conversation(LimitedHistory):
         conversation = cls(**kwargs)
         for number, item in enumerate(turns, start=1):
             conversation._append(_as_turn(item, number))
+        conversation._recount()
         return conversation
 
     @classmethod
@@ -209,12 +210,12 @@ class Conversation(LimitedHistory):
             ConversationError: a text that is no text, a time without zone, metadata that is not JSON.
         """
         with self._lock:
-            stamp = self._time(timestamp)
+            stamp, arrival = self._arrival(timestamp)
             if response is not None:
                 response_timestamp = response_timestamp or stamp
             number = len(self._log) + 1
             extra = json_object(metadata, f"turn {number}: metadata")
-            return self._append(Turn(number, prompt, response, stamp, response_timestamp, extra))
+            return self._append(Turn(number, prompt, response, stamp, response_timestamp, extra), arrival)
 
     def add_exchange(
         self,
@@ -252,8 +253,8 @@ class Conversation(LimitedHistory):
             The turn, or None where the limit is exceeded and nothing was added.
         """
         with self._lock:
-            stamp = self._time(timestamp)
-            if self._rate_limit is not None and self._rate_limit.exceeded(stamp):
+            stamp, arrival = self._arrival(timestamp)
+            if self._rate_limit is not None and self._rate_limit.exceeded(arrival):
                 return None
             return self.add_turn(prompt, None, metadata, timestamp=stamp)
 

@@ -10,7 +10,9 @@ from hashlib import sha256
 from threading import Lock
 from typing import Final
 
+from turnwise.clock import Clock
 from turnwise.conversation.rate_limit import MAX_LIMIT, RateLimit
+from turnwise.conversation.timeline import Timeline
 from turnwise.errors import GuardError
 
 WINDOWS: Final = {"minute": "turns_per_minute", "hour": "turns_per_hour", "day": "turns_per_day"}
@@ -81,8 +83,11 @@ class Refusal:
 class KeyLimits:
     """Counts prompts by key. Safe under threads; keys are kept as hashes and never shown.
 
+    Windows are measured by a `Timeline`, so a clock that is set neither lifts a limit nor keeps it exceeded.
+
     Args:
         settings: the limits.
+        clock: the clock that gives the present time; None for one that is not known.
 
     >>> from datetime import UTC
     >>> limits, now = KeyLimits(RateLimits(per_key={"minute": 1})), datetime(2025, 1, 1, tzinfo=UTC)
@@ -92,8 +97,9 @@ class KeyLimits:
     'more than 1 per minute for this key'
     """
 
-    def __init__(self, settings: RateLimits) -> None:
+    def __init__(self, settings: RateLimits, clock: Clock | None = None) -> None:
         self._settings = settings
+        self._timeline = Timeline(clock)
         self._everyone = RateLimit(_by_window(settings.everyone)) if settings.everyone else None
         self._widest = _widest(settings.per_key, *settings.roles.values())
         self._keys: OrderedDict[bytes, RateLimit] = OrderedDict()
@@ -107,14 +113,14 @@ class KeyLimits:
         Args:
             key: the key; None for a prompt without one, which only the limit over all keys is for.
             role: role of the key, if it has one.
-            now: the present time, aware.
+            now: what the clock says, aware.
         """
         settings = self._settings
         if role is not None and role in settings.exempt_roles:
             return None
         limits = settings.per_key if role is None else settings.roles.get(role, settings.per_key)
         with self._lock:
-            everyone = self._everyone
+            now, everyone = self._timeline.at(now), self._everyone
             if everyone is not None and everyone.exceeded(now):
                 return Refusal(GLOBAL, settings.everyone)
             own = self._own(key) if key is not None and self._widest else None

@@ -68,7 +68,7 @@ class GuardrailPipeline:
     ) -> None:
         self.config = Config.read(config)
         self._clock = clock
-        self._limits = KeyLimits(self.config.rate_limits)
+        self._limits = KeyLimits(self.config.rate_limits, clock)
         steps = self.config.build()
         # Cheap ones first: the sort keeps the order of the file among those that cost alike.
         self._steps = tuple(sorted(steps, key=lambda step: step.cost))
