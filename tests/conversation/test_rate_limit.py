@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -268,7 +269,7 @@ def test_the_clock_of_the_system_may_be_set(monkeypatch: pytest.MonkeyPatch) -> 
 
     class Set(datetime):
         @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:
+        def now(cls, tz: tzinfo | None = None) -> Any:
             return at[0]
 
     monkeypatch.setattr("turnwise.clock.datetime", Set)

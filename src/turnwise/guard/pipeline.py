@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
 from hashlib import sha256
 from os import PathLike
@@ -243,7 +243,7 @@ class GuardrailPipeline:
         from turnwise.guard.last_message import last_message
 
         last = last_message(messages)
-        check = self._input if last.side is Side.PROMPT else self._output
+        check: Callable[..., Course] = self._input if last.side is Side.PROMPT else self._output
         return (yield from check(last.text, last.before, unread=last.unread, **kwargs))
 
     def _input(
