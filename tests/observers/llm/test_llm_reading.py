@@ -34,12 +34,13 @@ def read(text, *, finish_reason="stop", refusal=None, journal=None):
     [
         GOOD,
         f"  \n{GOOD}\n",
+        f"\r\n\t{GOOD}\u00a0",
         f"```json\n{GOOD}\n```",
-        f"Here is my judgement: {GOOD} I hope that it helps.",
-        f"With {{braces}} in the text before: {GOOD}",
-        f"{GOOD}\n{GOOD.replace('0.1', '0.9')}",
+        f"```JSON\r\n{GOOD}\r\n```\n",
+        f"\n```\n{GOOD}```",
+        json.dumps(json.loads(GOOD), indent=4),
         f"<think>Perhaps {GOOD.replace('0.7', '0.3')}, no.</think>{GOOD}",
-        f"I'm sorry to say that this is hard. {GOOD}",
+        f"\n<think>\n\n</think>\n\n```json\n{GOOD}\n```",
         GOOD.replace("}", ', "confidence": 0.4}'),
         GOOD.replace("0.7", "7e-1"),
         '{"F": 0.1, "I": 0.2, "T": 0.7, "reasoning": "asked plainly\\n"}',
@@ -64,7 +65,7 @@ def test_whole_numbers_are_numbers():
         ("  \n", "the reply is empty"),
         ("about 0.7, I would say", "the reply holds no JSON object: about 0.7"),
         ("[0.7, 0.2, 0.1]", "the reply holds no JSON object"),
-        ("{'T': 0.7, 'I': 0.2, 'F': 0.1}", "the reply holds no JSON object"),
+        ("{'T': 0.7, 'I': 0.2, 'F': 0.1}", "JSON is broken"),
         ("{}", "the reply has no T, I, F, reasoning"),
         ('{"T": 0.7, "I": 0.2, "reasoning": "x"}', "the reply has no F"),
         ('{"t": 0.7, "i": 0.2, "f": 0.1, "reasoning": "x"}', "the reply has no T, I, F"),
@@ -74,21 +75,26 @@ def test_whole_numbers_are_numbers():
         (GOOD.replace('"asked plainly"', '["a", "b"]'), "reasoning is no text"),
         (GOOD.replace("0.1", "1.01"), "F is no number from 0 to 1"),
         (GOOD.replace("0.7", "-0.1"), "T is no number from 0 to 1"),
-        (GOOD.replace("0.2", "NaN"), "I is no number from 0 to 1"),
-        (GOOD.replace("0.2", "Infinity"), "I is no number from 0 to 1"),
+        (GOOD.replace("0.2", "NaN"), "NaN is no number"),
+        (GOOD.replace("0.2", "-Infinity"), "-Infinity is no number"),
         (GOOD.replace("0.2", "1e999"), "I is no number from 0 to 1"),
         (GOOD.replace("0.2", '"0.2"'), "I is no number from 0 to 1"),
         (GOOD.replace("0.2", "true"), "I is no number from 0 to 1"),
         (GOOD.replace("0.2", "null"), "I is no number from 0 to 1"),
         (GOOD.replace("0.2", "[0.2]"), "I is no number from 0 to 1"),
         (GOOD.replace("0.2", "9" * 5000), "digits"),
+        (GOOD.replace("0.2", "9" * 400), "I is no number from 0 to 1"),
         ('{"T": 0.9, ' + GOOD[1:], "the reply says one thing twice"),
-        (f'{{"answer": {GOOD}}}', "the reply has no T, I, F, reasoning"),
+        (f'{{"answer": {GOOD}}}', "an object inside its object"),
         (f'{{"answer": {GOOD}', "JSON is broken"),
         (f'{{"T": NaN, "x": {GOOD}', "JSON is broken"),
         (GOOD[:40], "JSON is broken"),
         (GOOD.replace(",", ",,"), "JSON is broken"),
         ('{"a": ' * 20_000, "nested too deeply|JSON is broken"),
+        ("{" * 1_000_000, "JSON is broken"),
+        ("{ " * 500_000 + GOOD, "JSON is broken"),
+        (" {" * 500_000 + "```", "JSON is broken"),
+        ("`" * 500_000 + "{", "there is text before it"),
         (f"<think>{GOOD}", "the reply is empty"),
     ],
 )
@@ -101,8 +107,9 @@ def test_what_can_t_be_read_is_malformed_and_never_filled_in(text, message):
     assert outcome.raw_reply == text
 
 
-def test_a_reply_that_was_cut_off_says_what_to_raise():
-    outcome = read(GOOD[:30], finish_reason="length")
+@pytest.mark.parametrize("text", [GOOD[:30], GOOD, f"<think>They wrote </think>{GOOD}"])
+def test_a_reply_that_was_cut_off_is_not_whole_and_says_what_to_raise(text):
+    outcome = read(text, finish_reason="length")
     assert outcome.reason == "malformed"
     assert "the limit that --max-tokens sets" in outcome.message
 

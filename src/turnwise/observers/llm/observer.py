@@ -31,7 +31,7 @@ from turnwise.observers.protocol import (
 from turnwise.principles import Principle
 from turnwise.scoring import Call, ReplyJournal, Score
 
-VERSION = "1"
+VERSION = "2"
 """Version of what the code makes of texts and replies; the texts themselves have the version of the frame."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ _SHOWN = 160
 _CUT_OFF = {"length", "max_tokens"}
 _FILTERED = {"content_filter", "safety", "refusal"}
 _THOUGHTS = re.compile(r"\A\s*<think>.*?(</think>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"\A```(json)?", re.IGNORECASE)
 _REFUSES = re.compile(
     r"""\W*(?:
         i['’]?m\ sorry | i\ am\ sorry | sorry\b | i\ apologi[sz]e | unfortunately | as\ an\ ai\b
@@ -48,28 +48,32 @@ class Reading(NamedTuple):
 def read_reply(reply: Reply) -> Reading:
     """Return the score that a reply gives, or why it gives none. Nothing is ever filled in.
 
-    The first JSON object in the text counts; what a model marks as its thoughts before it does not.
+    A reply is one JSON object without an object inside it, alone or in one code fence. White space around it, and
+    thoughts in `<think>` before it, are passed over. Anything else beside it makes the reply malformed: of two
+    objects one may be quoted from the material, and nothing tells which.
     """
     if reply.refusal:
         return Reading(reason=REFUSED, message=f"the model refused: {_short(reply.refusal)}")
     if (reply.finish_reason or "").lower() in _FILTERED:
         return Reading(reason=REFUSED, message=f"the provider withheld the reply ({reply.finish_reason})")
-    text = _THOUGHTS.sub("", reply.text)
+    text = _THOUGHTS.sub("", reply.text).strip()
+    cut_off = reply.finish_reason in _CUT_OFF
     try:
-        return _read(text)
+        reading = _read(text)
+        if cut_off:
+            raise ValueError("the reply may go on")
     except (ValueError, RecursionError) as error:
-        if not text.lstrip().startswith(("{", "```")) and _REFUSES.match(text):
+        if "{" not in text and _REFUSES.match(text):
             return Reading(reason=REFUSED, message=f"the model refused: {_short(text)}")
-        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        if reply.finish_reason in _CUT_OFF:
+        why = "the reply is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        if cut_off:
             why += "; it was cut off at the limit that --max-tokens sets"
-        return Reading(
-            reason=MALFORMED, message=f"{why}: {_short(text)}" if text.strip() else "the reply is empty"
-        )
+        return Reading(reason=MALFORMED, message=f"{why}: {_short(text)}" if text else "the reply is empty")
+    return reading
 
 
 def _read(text: str) -> Reading:
-    record = _first_object(text)
+    record = _only_object(text)
     missing = [name for name in ("T", "I", "F", "reasoning") if name not in record]
     if missing:
         raise ValueError(f"the reply has no {', '.join(missing)}")
@@ -80,38 +84,40 @@ def _read(text: str) -> Reading:
     return Reading(score=Score(*numbers), reasoning=reasoning.strip())
 
 
-def _first_object(text: str) -> dict[str, Any]:
-    """Return the first JSON object of a text.
+def _only_object(text: str) -> dict[str, Any]:
+    """Return the JSON object that a text is, or raise a `ValueError` where it is anything more or less."""
+    body = _FENCE.sub("", text).removesuffix("```").strip() if text.startswith("```") else text
+    if "{" not in body:
+        raise ValueError("the reply holds no JSON object")
+    if not body.startswith("{"):
+        raise ValueError("the reply is not its JSON object alone: there is text before it")
+    objects: list[dict[str, Any]] = []
 
-    An object that the text ends in the middle of is not passed over for one inside it: that would be a part of an
-    answer taken for the whole.
-    """
-    decoder = json.JSONDecoder(object_pairs_hook=_distinct)
-    at = text.find("{")
-    while at >= 0:
-        try:
-            found, _ = decoder.raw_decode(text, at)
-        except json.JSONDecodeError as error:
-            if re.match(r'\{\s*"', text[at : at + 80]):
-                raise ValueError(f"the reply's JSON is broken ({error.msg})") from None
-            at = text.find("{", at + 1)
-        else:
-            return dict(found)
-    raise ValueError("the reply holds no JSON object")
+    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        objects.append(dict(pairs))
+        if len(objects[-1]) < len(pairs):
+            raise ValueError("the reply says one thing twice")
+        return objects[-1]
+
+    try:
+        found, end = json.JSONDecoder(object_pairs_hook=distinct, parse_constant=_no_number).raw_decode(body)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the reply's JSON is broken ({error.msg})") from None
+    if end < len(body):
+        raise ValueError("the reply is not its JSON object alone: it goes on after it")
+    if len(objects) > 1:
+        raise ValueError("the reply holds an object inside its object")
+    return dict(found)
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        raise ValueError("the reply says one thing twice")
-    return record
+def _no_number(name: str) -> float:
+    raise ValueError(f"the reply's JSON is broken ({name} is no number)")
 
 
 def _degree(name: str, value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not 0 <= value <= 1:  # type: ignore[operator, arg-type]  # a number
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(f"the reply's {name} is no number from 0 to 1")
-    return float(value)  # type: ignore[arg-type]  # a number
+    return float(value)
 
 
 def _short(text: str) -> str:
