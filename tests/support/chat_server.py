@@ -17,6 +17,7 @@ prints its URL; ``GET /stats`` then tells what was called, and ``POST /control``
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import json
 import random
@@ -52,7 +53,8 @@ FATAL_FAULTS = ("401", "402", "403", "404", "quota", "no_model", "no_setting", "
 
 OTHER_FAULTS = (
     *("400", "400:list", "413", "502:html", "gateway_502", "no_choices", "redirect"),
-    *("no_usage", "parts", "thinks"),
+    *("no_usage", "parts", "thinks", "gzip"),
+    *("slow_head", "huge", "bomb", "not_gzip", "other_encoding", "nested"),
 )
 """The rest: a request that is refused for itself, and replies that are only unusual."""
 
@@ -81,7 +83,7 @@ class ChatServer:
         faults: what those calls get.
         seed: makes the choice repeatable.
         retry_after: seconds that ``429:retry-after`` asks for.
-        slow: seconds between the pieces of a slow body.
+        slow: seconds between the pieces of a slow head or body.
         key: the key that is asked for; None for none.
         limit: calls that may be under way at once; more get a 429. None for no limit.
         port: where to listen; 0 for any free one.
@@ -110,6 +112,7 @@ class ChatServer:
         self.key = key
         self.limit = limit
         self.keep = True
+        self.usage: str | None = None
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.given: Counter[str] = Counter()
@@ -135,7 +138,7 @@ class ChatServer:
     @property
     def replies(self) -> int:
         """Calls that got a whole reply, readable or not: those that a provider would bill."""
-        return sum(self.given[name] for name in ("ok", "no_usage", "parts", "thinks", *REPLY_FAULTS))
+        return sum(self.given[name] for name in ("ok", "no_usage", "parts", "thinks", "gzip", *REPLY_FAULTS))
 
     def plan(self, *faults: str | None) -> None:
         """Set what the next calls get, in order; None for a sound reply."""
@@ -240,10 +243,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, b"<!doctype html><html><body>Welcome</body></html>", "text/html")
         elif fault == "502:html":
             self._send(502, b"<html><body><h1>502 Bad Gateway</h1></body></html>", "text/html")
-        elif fault == "no_choices":
-            self._send(200, b'{"choices": []}')
-        elif fault == "bad_body":
-            self._send(200, b'{"choices": [{"message": {"content": "cut')
+        elif fault in _BODIES:
+            self._send(200, _BODIES[fault])
         elif fault == "redirect":
             self._send(302, b"", extra={"Location": "/elsewhere"})
         else:
@@ -279,12 +280,33 @@ class _Handler(BaseHTTPRequestHandler):
         if fault == "no_usage":
             del answer["usage"]
         content = json.dumps(answer).encode()
+        if chat.usage is not None:  # written out, since it may be a number that Python can't hold
+            content = json.dumps({**answer, "usage": "@"}).replace('"@"', chat.usage).encode()
+        self._deliver(fault, content)
+
+    def _deliver(self, fault: str | None, content: bytes) -> None:
+        chat = self.server.chat
         if fault == "truncate":
             self._send(200, content[: len(content) // 2], length=len(content))
             self._reset(gently=True)
         elif fault == "drop_late":
             self._send(200, content[:10], length=len(content))
             self._reset()
+        elif fault in _ENCODED:
+            encoding, encode = _ENCODED[fault]
+            self._send(200, encode(content), extra={"Content-Encoding": encoding})
+        elif fault == "huge":
+            self._head(200, _HUGE + len(content))
+            for _ in range(_HUGE >> 20):
+                self.wfile.write(b" " * 2**20)
+            self.wfile.write(content)
+        elif fault == "slow_head":
+            head = f"HTTP/1.1 200 Whatever\r\nContent-Length: {len(content)}\r\nX-Slow: {'z' * 40}\r\n\r\n"
+            for byte in head.encode():
+                self.wfile.write(bytes([byte]))
+                time.sleep(chat.slow)
+            chat.note("slow_head:whole")
+            self.wfile.write(content)
         elif fault == "slow_body":
             self._head(200, len(content))
             step = max(1, len(content) // 20)
@@ -335,6 +357,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
 
+
+_HUGE = 32 * 2**20
+
+_BODIES = {
+    "no_choices": b'{"choices": []}',
+    "bad_body": b'{"choices": [{"message": {"content": "cut',
+    "nested": b'{"choices": ' + b"[" * 1_000_000,
+}
+
+_ENCODED: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gzip": ("gzip", gzip.compress),
+    # A sound reply after much white space, in a few kilobytes.
+    "bomb": ("gzip", lambda content: gzip.compress(b" " * _HUGE + content, 1)),
+    "not_gzip": ("gzip", bytes),
+    "other_encoding": ("gzip, gzip", bytes),
+}
 
 _TEXTS = {
     "malformed": "The score is high, I would say.",

@@ -24,6 +24,7 @@ from turnwise.observers.llm import (
 )
 from turnwise.observers.llm.backoff import delay, retry_after
 from turnwise.principles import load_principle
+from turnwise.store import Store
 
 PRINCIPLE = load_principle("reciprocity")
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -66,12 +67,16 @@ class TestFaultsThatPass:
             ("truncate", "truncated"),
             ("bad_body", "truncated"),
             ("slow_body", "timeout"),
+            ("slow_head", "timeout"),
+            ("nested", "truncated"),
+            ("not_gzip", "truncated"),
+            ("other_encoding", "truncated"),
         ],
     )
     def test_that_do_not_pass_are_a_failure_after_the_last_retry(self, server, make, score, waits, fault, reason):
         server.plan(*[fault] * 9)
         server.slow = 0.02
-        given = score(make(max_retries=3, timeout=0.1 if fault == "slow_body" else 30.0))
+        given = score(make(max_retries=3, timeout=0.1 if fault.startswith("slow") else 30.0))
         assert isinstance(given, ObservationFailure)
         assert given.reason == reason, given
         assert given.message.endswith("(after 4 tries)")
@@ -84,10 +89,32 @@ class TestFaultsThatPass:
         given = score(make(timeout=0.1, max_retries=0))
         assert (given.reason, given.message) == ("timeout", "no reply within 0.1 seconds")
 
-    def test_a_slow_body_within_the_time_is_waited_for(self, server, make, score):
-        server.plan("slow_body")
-        server.slow = 0.01
+    def test_a_server_that_sends_its_head_byte_by_byte_is_left_in_time(self, server, make, score):
+        server.plan("slow_head")
+        server.slow = 0.005
+        assert score(make(timeout=0.1, max_retries=0)).reason == "timeout"
+        assert server.given["slow_head:whole"] == 0
+
+    def test_a_connection_that_is_used_again_has_a_deadline_of_its_own_each_time(self, server, make):
+        observer = make(timeout=0.5, max_retries=0)
+        server.slow = 0.02
+        server.plan(None, "slow_head", None)
+        given = [ask(observer, number) for number in (1, 2, 3)]
+        assert [getattr(one, "reason", None) for one in given] == [None, "timeout", None]
+        assert server.given["slow_head:whole"] == 0
+
+    @pytest.mark.parametrize("fault", ["slow_body", "slow_head"])
+    def test_a_slow_answer_within_the_time_is_waited_for(self, server, make, score, fault):
+        server.plan(fault)
+        server.slow = 0.0005
         assert isinstance(score(make(timeout=30.0)), Observation)
+
+    @pytest.mark.parametrize("fault", ["huge", "bomb"])
+    def test_no_more_of_an_answer_is_read_than_may_be(self, server, make, score, fault):
+        server.plan(fault)
+        given = score(make(max_retries=0))
+        assert given.reason == "truncated"
+        assert given.message == "the provider's answer is larger than 4 MB, and no more of it was read"
 
     def test_waits_grow_and_are_spread(self, server, make, score, waits):
         server.plan(*["500"] * 9)
@@ -205,7 +232,7 @@ class TestARequestThatIsRefusedForItself:
 
 
 class TestUnusualReplies:
-    @pytest.mark.parametrize("fault", ["no_usage", "parts", "thinks"])
+    @pytest.mark.parametrize("fault", ["no_usage", "parts", "thinks", "gzip"])
     def test_are_read(self, server, make, score, fault):
         server.plan(fault)
         given = score(make())
@@ -213,6 +240,24 @@ class TestUnusualReplies:
         if fault == "no_usage":
             reply = given.calls[0].reply
             assert (reply.prompt_tokens, reply.completion_tokens, reply.cost_usd, given.cost_usd) == (None,) * 4
+
+    @pytest.mark.parametrize(
+        "count",
+        [*("-1", "1.5", "1e400", "true", '"12"', "null", "[3]", "{}", "NaN"), "9" * 19, str(2**63), "9" * 5_000],
+    )
+    def test_are_kept_where_their_usage_makes_no_sense(self, server, make, score, tmp_path, count):
+        server.usage = f'{{"prompt_tokens": {count}, "completion_tokens": 5}}'
+        with Store(tmp_path / "work.db", create=True) as store:
+            given = score(make(journal=store.journal, budget_usd=1.0))
+            assert isinstance(given, Observation), given
+            reply = given.calls[0].reply
+            assert store.journal.find(reply.request_key, 1) == reply
+        assert (reply.prompt_tokens, reply.completion_tokens, reply.cost_usd) == (None, 5, None)
+
+    @pytest.mark.parametrize("usage", ["[]", "7", '"much"', "null", "{}"])
+    def test_are_kept_where_their_usage_is_none(self, server, make, score, usage):
+        server.usage = usage
+        assert isinstance(score(make()), Observation)
 
 
 class TestTheRunStopsByItself:

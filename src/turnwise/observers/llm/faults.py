@@ -75,8 +75,9 @@ def _error_of(body: object) -> tuple[str, str]:
     if not isinstance(error, dict):
         return _short(error if isinstance(error, str) else ""), ""
     words = error.get("message")
-    codes = " ".join(str(error[name]) for name in ("code", "type", "param", "status") if error.get(name))
-    return _short(words if isinstance(words, str) else codes), codes
+    told = (error.get(name) for name in ("code", "type", "param", "status"))
+    codes = _short(" ".join(str(code) for code in told if code and isinstance(code, str | int | float)))
+    return _short(words) if isinstance(words, str) else codes, codes
 
 
 def _short(text: str) -> str:

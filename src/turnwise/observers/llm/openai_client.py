@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import weakref
 from collections.abc import Callable
 from importlib import import_module
@@ -13,16 +12,20 @@ from typing import Any
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
 from turnwise.observers.llm.backoff import retry_after
+from turnwise.observers.llm.bounded_http import HEADERS, MOST_BYTES, bounded_client
 from turnwise.observers.llm.chat import ChatError, ChatReply, ChatRequest, FaultKind
 from turnwise.observers.llm.endpoint import Endpoint
 from turnwise.observers.llm.faults import status_fault
 from turnwise.observers.llm.secret import Secret
 
-_CONNECT_S = 10.0
-"""Seconds that opening a connection may take at most."""
-
 _NO_KEY = "none"
 """What the SDK is given where a server needs no key; it insists on one."""
+
+_MOST_TOKENS = 100_000_000
+"""Tokens beyond which a count is nonsense: ten times the longest context that any model has."""
+
+_DIGITS = 18
+"""Digits of a whole number that is taken as one."""
 
 
 class OpenAIClient:
@@ -50,20 +53,16 @@ class OpenAIClient:
         # The SDK brings its HTTP library along, under one name or another.
         base = next(kind for kind in openai.DefaultHttpxClient.__mro__ if kind.__name__ == "Client")
         http = import_module(base.__module__.partition(".")[0])
-        seconds = endpoint.settings.timeout
-        within = _Deadline(seconds, http)
         self._openai, self._http = openai, http
         self._endpoint, self._key, self._clock = endpoint, key, clock
+        client = bounded_client(endpoint.settings.timeout, openai.DefaultHttpxClient, http)
         self._client = openai.OpenAI(
             api_key=key.reveal() or _NO_KEY,
             base_url=endpoint.base_url,
             max_retries=0,
-            timeout=http.Timeout(seconds, connect=min(seconds, _CONNECT_S)),
-            http_client=openai.DefaultHttpxClient(
-                event_hooks={"request": [within.begin], "response": [within.bound]},
-                timeout=http.Timeout(seconds, connect=min(seconds, _CONNECT_S)),
-                follow_redirects=False,  # a key goes where it was sent, and nowhere else
-            ),
+            timeout=client.timeout,
+            http_client=client,
+            default_headers=HEADERS,
         )
         # Nobody has to close an observer; its connections end with it.
         weakref.finalize(self, self._client.close)
@@ -103,6 +102,11 @@ class OpenAIClient:
             return ChatError(FaultKind.CONNECTION, self._key.hide(f"{type(error).__name__}: {error}"))
 
     def _read(self, content: bytes, status: int) -> ChatReply | ChatError:
+        if len(content) > MOST_BYTES:
+            most = f"{MOST_BYTES >> 20} MB"
+            return ChatError(
+                FaultKind.TRUNCATED, f"the provider's answer is larger than {most}, and no more of it was read"
+            )
         answer = _json(content)
         if not isinstance(answer, dict):
             if b"<html" in content[:500].lower():
@@ -134,47 +138,25 @@ class OpenAIClient:
         why = self._key.hide(str(cause or "no reason given"))
         if isinstance(cause, self._http.ConnectError):
             return ChatError(FaultKind.UNREACHABLE, f"nothing answers at {self._endpoint.base_url} ({why})")
+        if isinstance(cause, self._http.DecodingError):
+            return ChatError(FaultKind.TRUNCATED, why)
         if isinstance(cause, self._http.RemoteProtocolError) and re.search("body|incomplete", why):
             return ChatError(FaultKind.TRUNCATED, f"the answer broke off ({why})")
         return ChatError(FaultKind.CONNECTION, f"the connection broke ({why})")
 
 
-class _Deadline:
-    """Bounds a whole request; the library's own limit starts anew with every piece that arrives."""
-
-    def __init__(self, seconds: float, http: Any) -> None:
-        class Stream(http.SyncByteStream):  # type: ignore[misc]  # the library is found when it runs
-            """A body that ends in a timeout once its time is up."""
-
-            def __init__(self, inner: Any, until: float) -> None:
-                self._inner, self._until = inner, until
-
-            def __iter__(self) -> Any:
-                for piece in self._inner:
-                    if time.monotonic() > self._until:
-                        raise http.ReadTimeout("the body took too long")
-                    yield piece
-
-            def close(self) -> None:
-                self._inner.close()
-
-        self._seconds = seconds
-        self._stream: Callable[[Any, float], Any] = Stream
-
-    def begin(self, request: Any) -> None:
-        request.extensions["turnwise_until"] = time.monotonic() + self._seconds
-
-    def bound(self, response: Any) -> None:
-        response.stream = self._stream(response.stream, response.request.extensions["turnwise_until"])
-
-
 def _json(content: bytes) -> object:
     """Return a body as JSON values, or as text where it is no JSON."""
     try:
-        value: object = json.loads(content)
+        value: object = json.loads(content, parse_int=_whole)
     except (ValueError, RecursionError):
         return content.decode("utf-8", "replace")
     return value
+
+
+def _whole(digits: str) -> int | float:
+    """Return a whole number; one of absurd length as a float, so that it spoils nothing beside it."""
+    return int(digits) if len(digits) <= _DIGITS else float(digits)
 
 
 def _chat_reply(answer: dict[str, Any], hide: Callable[[str], str]) -> ChatReply | None:
@@ -186,13 +168,13 @@ def _chat_reply(answer: dict[str, Any], hide: Callable[[str], str]) -> ChatReply
         return None
     content = message.get("content")
     if isinstance(content, list):  # some providers answer in parts
-        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+        content = "".join(_text(part.get("text")) for part in content if isinstance(part, dict))
     usage = answer.get("usage")
     counts = usage if isinstance(usage, dict) else {}
     finish, refusal = choice.get("finish_reason"), message.get("refusal")
     return ChatReply(
-        text=hide(content) if isinstance(content, str) else "",
-        model=hide(str(answer.get("model") or "")),
+        text=hide(_text(content)),
+        model=hide(_text(answer.get("model"))),
         finish_reason=hide(finish) if isinstance(finish, str) else None,
         refusal=hide(refusal) if isinstance(refusal, str) and refusal else None,
         prompt_tokens=_count(counts.get("prompt_tokens")),
@@ -200,5 +182,11 @@ def _chat_reply(answer: dict[str, Any], hide: Callable[[str], str]) -> ChatReply
     )
 
 
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """Return a number of tokens, or None where it can't be one."""
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return value if number and 0 <= value <= _MOST_TOKENS else None  # type: ignore[operator, return-value]  # a number
