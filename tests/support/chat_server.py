@@ -113,6 +113,8 @@ class ChatServer:
         self.limit = limit
         self.keep = True
         self.usage: str | None = None
+        self.rewrite: Callable[[bytes], bytes] = bytes
+        self.sent: list[bytes] = []
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.given: Counter[str] = Counter()
@@ -335,6 +337,10 @@ class _Handler(BaseHTTPRequestHandler):
         length: int | None = None,
         extra: dict[str, str] | None = None,
     ) -> None:
+        chat = self.server.chat
+        content = chat.rewrite(content)
+        if chat.keep:
+            chat.sent.append(content)
         self._head(status, len(content) if length is None else length, kind, extra, content)
 
     def _head(

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import base64
 import copy
+import functools
+import html
+import json
 import logging
 import pickle
+import re
 import traceback
+from urllib.parse import unquote
 
 import pytest
 from chat_server import FATAL_FAULTS, FAULTS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from turnwise.errors import ObserverError, TurnwiseError, UsageError
 from turnwise.observers.llm import LlmObserver, LlmSettings, MemoryJournal
 from turnwise.observers.llm.secret import Secret
+from turnwise.store import Store
 
 
 def chain(error: BaseException) -> list[BaseException]:
@@ -25,6 +33,28 @@ def chain(error: BaseException) -> list[BaseException]:
         found.append(one)
         todo += [other for other in (one.__cause__, one.__context__) if other is not None and other not in found]
     return found
+
+
+ESCAPES = [
+    str,
+    lambda mark: f"\\u{ord(mark):04x}",
+    lambda mark: f"\\u{ord(mark):04X}" if mark.isalpha() else mark,
+    lambda mark: f"%{ord(mark):02X}",
+    lambda mark: f"&#{ord(mark)};",
+]
+"""Ways in which a server may write a character."""
+
+
+def decodings(text: str) -> str:
+    """Return a text and all that comes of decoding it again and again, one below the other."""
+    found = [text]
+    for _ in range(6):
+        text = html.unescape(unquote(text))
+        found.append(text)
+        text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text)
+        found.append(text)
+        found.append(text.replace("\\/", "/").replace("\\\\", "\\"))
+    return "\n".join(found)
 
 
 @pytest.mark.parametrize("fault", [None, *FAULTS])
@@ -52,6 +82,41 @@ def test_the_planted_key_is_found_nowhere(server, make, score, key, caplog, capf
     for one in shown:
         assert key not in f"{one} {one!r}"
         assert base64.b64encode(key.encode()).decode() not in f"{one!r}"
+
+
+@pytest.mark.parametrize("escape", ESCAPES[1:])
+@pytest.mark.parametrize("fault", [None, "refusal", "401", "400", "400:list", "500", "502:html", "gateway_401"])
+def test_a_key_that_comes_back_escaped_is_neither_stored_nor_shown(
+    server, make, score, key, tmp_path, fault, escape
+):
+    disguised = "".join(map(escape, key))
+    answer = {"reasoning": f"you sent {disguised}", "T": 1, "I": 0, "F": 0}
+    twice = json.dumps(answer).replace("\\\\", "\\")  # escaped in the model's own JSON
+    server.answer = lambda body: twice
+    # Wherever the server says the key itself, it is escaped in the JSON of the server.
+    said = {b'"gpt-4.1-mini-2025-01-01"': f'"{key}"', b'"stop"': f'"{key}"', b"I will": key, b"Bad": key}
+    server.rewrite = lambda content: functools.reduce(
+        lambda done, pair: done.replace(pair[0], pair[1].encode()), said.items(), content
+    ).replace(key.encode(), disguised.encode())
+    server.plan(fault)
+    path = tmp_path / "work.db"
+    with Store(path, create=True) as store:
+        try:
+            shown = repr(score(make(journal=store.journal, max_retries=0)))
+        except TurnwiseError as error:
+            shown = str(error)
+    assert disguised.encode() in b"".join(server.sent)
+    stored = b"".join(file.read_bytes() for file in tmp_path.glob("work.db*")).decode("latin-1")
+    for text in (shown, stored):
+        assert key not in decodings(text)
+
+
+def test_a_key_is_hidden_before_a_message_is_cut_short(server, make, score, key):
+    server.plan("400")
+    server.rewrite = lambda content: content.replace(b"This request", b"z" * 290 + key.encode())
+    message = score(make()).message
+    assert "zzz[key]" in message
+    assert key[:6] not in message
 
 
 def test_the_key_is_hidden_in_what_the_provider_says(server, make, score, key):
@@ -128,6 +193,41 @@ class TestSecret:
         assert secret.hide(f"{key}, {key}") == "[key], [key]"
         assert secret.hide("authorization: bearer sk-somebody-else's") == "authorization: bearer [key]'s"
         assert secret.hide("nothing to hide") == "nothing to hide"
+
+    @pytest.mark.parametrize(
+        ("text", "hidden"),
+        [
+            (r"\u0073k-aB/9+xYz=~7 twice \u0073k-aB/9+xYz=~7", "[key] twice [key]"),
+            (r"sk\u002DaB\/9\u002bxYz\u003D~7", "[key]"),
+            (r"sk-aB\\\/9+xYz=~7", "[key]"),
+            (r"\\u0073k-aB/9+xYz=~7", "[key]"),
+            ("sk-aB%2F9%2bxYz%3D~7", "[key]"),
+            ("sk-aB%252F9%25252bxYz%3D~7", "[key]"),
+            (r"\x73k-aB/9+xYz=~7", "[key]"),
+            ("&#115;k-aB&#x2F;9&#043;xYz&amp;#61;~7", "[key]"),
+            (r"\u0073k-aB%2F9&#x2b;xYz=~7", "[key]"),
+            (r"in two layers: sk-aB\u00252F9+xYz=~7", "[key]"),
+            (r'{"a": "\u0073k-aB\/9\u002bxYz=~7\n"}', r'{"a": "[key]\n"}'),
+            (r"no key: \u0073k-aB%2F and 100 % \ of & it", r"no key: \u0073k-aB%2F and 100 % \ of & it"),
+        ],
+    )
+    def test_hides_the_key_however_it_is_escaped(self, text, hidden):
+        assert Secret("sk-aB/9+xYz=~7", "MY_KEY").hide(text) == hidden
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.randoms(use_true_random=False), st.integers(0, 3))
+    def test_leaves_nothing_that_decodes_to_the_key(self, random, layers):
+        key = r"sk-\aB/9+x%Yz=~7&\""
+        text = f"say {key} again"
+        for _ in range(layers):
+            text = "".join(random.choice(ESCAPES)(mark) for mark in text)
+        hidden = Secret(key, "MY_KEY").hide(text)
+        assert key not in decodings(hidden)
+        assert "[key]" in hidden
+
+    @pytest.mark.parametrize("text", ["\\" * 100_000, "%25" * 5_000, "&amp;" * 5_000, r"\u0073" * 5_000])
+    def test_is_not_held_up_by_escapes(self, text):
+        assert Secret("sk-12345678", "MY_KEY").hide(text) == text
 
     def test_a_placeholder_is_no_secret(self):
         assert Secret("none", "MY_KEY").hide("none of it") == "none of it"

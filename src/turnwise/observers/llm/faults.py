@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from turnwise.observers.llm.chat import ChatError, FaultKind
@@ -23,7 +24,14 @@ _NO_KEY = r"invalid_api_key|incorrect api key|api[ _-]key (is )?(not valid|inval
 
 
 def status_fault(
-    status: int, body: object, retry_after: float | None, *, spec: str, base_url: str, key_variable: str
+    status: int,
+    body: object,
+    retry_after: float | None,
+    *,
+    spec: str,
+    base_url: str,
+    key_variable: str,
+    hide: Callable[[str], str] = str,
 ) -> ChatError:
     """Return the fault that an HTTP status stands for.
 
@@ -34,11 +42,12 @@ def status_fault(
         spec: specification of the observer, for messages.
         base_url: where the request went, for messages.
         key_variable: environment variable of the key, for messages; empty where there is none.
+        hide: takes the key out of a provider's words.
 
     >>> status_fault(429, None, 2.0, spec="llm:x/y", base_url="https://x", key_variable="").kind
     <FaultKind.THROTTLED: 'throttled'>
     """
-    words, codes = _error_of(body)
+    words, codes = _error_of(body, hide)
     clue = f"{codes} {words}".lower()
     said = f" ({status}: {words})" if words else f" ({status})"
     key = f"the key in {key_variable}" if key_variable else "a request without key"
@@ -67,17 +76,17 @@ def status_fault(
     return ChatError(FaultKind.REJECTED, f"the provider rejects this request{said}")
 
 
-def _error_of(body: object) -> tuple[str, str]:
-    """Return a provider's words, shortened, and its codes for the error."""
+def _error_of(body: object, hide: Callable[[str], str]) -> tuple[str, str]:
+    """Return a provider's words and its codes for the error, without the key and then shortened."""
     error: Any = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, list) and error:
         error = error[0].get("error", error[0]) if isinstance(error[0], dict) else error[0]
     if not isinstance(error, dict):
-        return _short(error if isinstance(error, str) else ""), ""
+        return _short(hide(error)) if isinstance(error, str) else "", ""
     words = error.get("message")
     told = (error.get(name) for name in ("code", "type", "param", "status"))
-    codes = _short(" ".join(str(code) for code in told if code and isinstance(code, str | int | float)))
-    return _short(words) if isinstance(words, str) else codes, codes
+    codes = _short(hide(" ".join(str(code) for code in told if code and isinstance(code, str | int | float))))
+    return _short(hide(words)) if isinstance(words, str) else codes, codes
 
 
 def _short(text: str) -> str:

@@ -124,15 +124,15 @@ class OpenAIClient:
 
     def _status_fault(self, status: int, body: object, asked: float | None) -> ChatError:
         endpoint = self._endpoint
-        fault = status_fault(
+        return status_fault(
             status,
             body,
             asked,
             spec=endpoint.spec,
             base_url=endpoint.base_url,
             key_variable=endpoint.provider.key_variable,
+            hide=self._key.hide,
         )
-        return ChatError(fault.kind, self._key.hide(str(fault)), fault.retry_after)
 
     def _connection_fault(self, cause: BaseException | None) -> ChatError:
         why = self._key.hide(str(cause or "no reason given"))

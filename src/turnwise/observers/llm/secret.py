@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import base64
 import re
-from urllib.parse import quote
 
 from turnwise.errors import ObserverError
 
 HIDDEN = "[key]"
 _SHORTEST = 6
 """Characters below which a key is a placeholder such as ``none``, and no secret that a text could give away."""
+
+_ROUNDS = 8
+"""How often an encoding is undone that may be wrapped around another."""
+
+_ESCAPE = re.compile(
+    r"""
+      \\+(?:u(?:0000)?00([0-9a-f]{2})|x([0-9a-f]{2}))?   # of JSON and programs: \u0073, \x73, \/
+    | %([0-9a-f]{2})                                     # of URLs: %73
+    | &\#(?:x0{0,6}([0-9a-f]{2})|0{0,6}([0-9]{2,3}));?   # of pages: &#x73; &#115;
+    | &(amp);                                            # of pages, around another
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 
 _BEARER = re.compile(r"(?i)\b(bearer|basic)(\s+|%20)[^\s\"',;<>}\]]{6,}")
 
@@ -31,29 +43,78 @@ class Secret:
     "you sent 'Bearer [key]'"
     """
 
-    __slots__ = ("__value", "_forms", "_source")
+    __slots__ = ("__value", "_decoded", "_forms", "_source")
 
     def __init__(self, value: str, source: str) -> None:
         self.__value = value.strip()
         self._source = source
         if not re.fullmatch(r"[\x21-\x7e]*", self.__value):
             raise ObserverError(f"{source} holds characters that no key has, such as a space or a line end")
-        raw = self.__value.encode()
-        forms = {self.__value, quote(self.__value, safe=""), base64.b64encode(raw).decode()}
-        self._forms = sorted(forms, key=len, reverse=True) if len(self.__value) >= _SHORTEST else []
+        encoded = {
+            encode(self.__value.encode()).decode().rstrip("=")
+            for encode in (base64.b64encode, base64.urlsafe_b64encode)
+        }
+        forms = {self.__value, *encoded} if len(self.__value) >= _SHORTEST else set()
+        self._forms = sorted(forms, key=len, reverse=True)
+        self._decoded = [_decode(form) for form in self._forms]
 
     def reveal(self) -> str:
         """Return the key."""
         return self.__value
 
     def hide(self, text: str) -> str:
-        """Return a text without the key, plain or encoded, and without any other credential of a header."""
+        r"""Return a text without the key, plain or encoded, and without any other credential of a header.
+
+        No decoding of the result gives the key either. Where an encoding is wrapped around another in a way that
+        nobody can tell where the key begins, the whole text is hidden.
+
+        >>> Secret("sk-12345678", "OPENAI_API_KEY").hide(r"you sent \u0073k-123%34567\u0038!")
+        'you sent [key]!'
+        """
         for form in self._forms:
             text = text.replace(form, HIDDEN)
+        if self._shows(text):
+            for form in self._forms:
+                text = re.sub("".join(map(_disguises, form)), HIDDEN, text)
+            if self._shows(text):
+                return HIDDEN
         return _BEARER.sub(rf"\1\2{HIDDEN}", text)
+
+    def _shows(self, text: str) -> bool:
+        decoded = _decode(text)
+        return any(form in decoded for form in self._decoded)
 
     def __repr__(self) -> str:
         return f"Secret({self._source})"
 
     def __reduce__(self) -> str:
         raise TypeError("a key is not pickled")
+
+
+def _decode(text: str) -> str:
+    """Return a text with all of its escapes undone, and those that come to light thereby."""
+    for _ in range(_ROUNDS):
+        before, text = text, _ESCAPE.sub(_meant, text)
+        if text == before:
+            break
+    return text
+
+
+def _meant(escape: re.Match[str]) -> str:
+    json, program, url, page, decimal, ampersand = escape.groups()
+    if ampersand:
+        return "&"
+    if decimal:
+        return chr(int(decimal))
+    digits = json or program or url or page
+    return chr(int(digits, 16)) if digits else ""
+
+
+def _disguises(mark: str) -> str:
+    """Return a pattern of a character, plain or escaped."""
+    code = ord(mark)
+    digits = f"(?i:{code:02x})"
+    return (
+        rf"(?:\\{{0,8}}(?:{re.escape(mark)}|[uU](?:0000)?00{digits}|[xX]{digits})"
+        rf"|%(?:25){{0,8}}{digits}|&(?:amp;){{0,8}}\#(?:[xX]0{{0,6}}{digits}|0{{0,6}}{code});?)"
+    )
