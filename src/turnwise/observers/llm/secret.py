@@ -16,7 +16,7 @@ _ROUNDS = 8
 
 _ESCAPE = re.compile(
     r"""
-      \\+(?:u(?:0000)?00([0-9a-f]{2})|x([0-9a-f]{2}))?   # of JSON and programs: \u0073, \x73, \/
+      \\(?:u(?:0000)?00([0-9a-f]{2})|x([0-9a-f]{2}))     # of JSON and programs: \u0073, \x73
     | %([0-9a-f]{2})                                     # of URLs: %73
     | &\#(?:x0{0,6}([0-9a-f]{2})|0{0,6}([0-9]{2,3}));?   # of pages: &#x73; &#115;
     | &(amp);                                            # of pages, around another
@@ -65,8 +65,8 @@ class Secret:
     def hide(self, text: str) -> str:
         r"""Return a text without the key, plain or encoded, and without any other credential of a header.
 
-        No decoding of the result gives the key either. Where an encoding is wrapped around another in a way that
-        nobody can tell where the key begins, the whole text is hidden.
+        Escapes are seen through, also two kinds of them wrapped around one another. Where it can't be told which
+        part of a text holds the key, the whole text is hidden.
 
         >>> Secret("sk-12345678", "OPENAI_API_KEY").hide(r"you sent \u0073k-123%34567\u0038!")
         'you sent [key]!'
@@ -92,12 +92,12 @@ class Secret:
 
 
 def _decode(text: str) -> str:
-    """Return a text with all of its escapes undone, and those that come to light thereby."""
+    """Return a text with all of its escapes undone, and those that come to light thereby; backslashes are gone."""
     for _ in range(_ROUNDS):
         before, text = text, _ESCAPE.sub(_meant, text)
         if text == before:
             break
-    return text
+    return text.replace("\\", "")
 
 
 def _meant(escape: re.Match[str]) -> str:
@@ -106,8 +106,7 @@ def _meant(escape: re.Match[str]) -> str:
         return "&"
     if decimal:
         return chr(int(decimal))
-    digits = json or program or url or page
-    return chr(int(digits, 16)) if digits else ""
+    return chr(int(json or program or url or page, 16))
 
 
 def _disguises(mark: str) -> str:
