@@ -18,7 +18,7 @@ _ESCAPE = re.compile(
     r"""
       \\(?:u(?:0000)?00([0-9a-f]{2})|x([0-9a-f]{2}))     # of JSON and programs: \u0073, \x73
     | %([0-9a-f]{2})                                     # of URLs: %73
-    | &\#(?:x0{0,6}([0-9a-f]{2})|0{0,6}([0-9]{2,3}));?   # of pages: &#x73; &#115;
+    | &\#(?:x0{0,6}([0-9a-f]{2})|0{0,6}([0-9]{2,3}));    # of pages: &#x73; &#115;
     | &(amp);                                            # of pages, around another
     """,
     re.IGNORECASE | re.VERBOSE,
