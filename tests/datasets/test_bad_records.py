@@ -19,7 +19,9 @@ USER = {"role": "user", "content": "Hi"}
         ("{not json", "not JSON: Expecting property name enclosed in double quotes at character 2"),
         ('{"id": "x", "turns": [', "not JSON: "),
         (b'{"id": "\xff"}', "byte 9 is not UTF-8 text"),
-        ("[" * 100_000, "JSON that can't be read: "),
+        ("[" * 100_000, "JSON that can't be read: brackets are nested more than 200 levels deep"),
+        ('{"id": ' + "9" * 5000 + "}", "JSON that can't be read: a whole number has 5000 digits"),
+        ('{"id": 1e999, "turns": [{"role": "user", "content": "Hi"}]}', "field 'id' is a number, not text"),
         ("null", "the record is null, not an object with fields"),
         ([1, 2], "the record is a list, not an object with fields"),
         ({"id": "x", "label": "benign"}, "field 'turns' is missing; fields there: id, label"),
@@ -120,6 +122,36 @@ def test_the_same_id_twice_in_an_array_is_named(array, read):
     good, bad = read(array(items))
     assert len(good) == 2
     assert bad == [BadRecord(3, "the id 'attack600-1' is already that of record 1")]
+
+
+DEEP = "[" * 1000
+
+
+@pytest.mark.parametrize("first", [DEEP, DEEP + "]" * 1000, '{"a":' * 1000])
+def test_a_first_line_that_is_nested_too_deep_does_not_hide_the_format(jsonl, read, line, first):
+    good, bad = read(jsonl(first, line("a"), line("b")))
+    assert [sequence.sequence_id for sequence in good] == ["a", "b"]
+    assert [record.line for record in bad] == [1]
+    assert "nested more than 200 levels deep" in bad[0].reason
+
+
+def test_an_item_of_an_array_that_is_nested_too_deep_is_named_and_what_is_before_it_is_kept(tmp_path, read):
+    path = tmp_path / "items.json"
+    items = [{"id": n, "plain_query": "g", "multi_turn_queries": ["a"]} for n in (1, 2)]
+    path.write_text(f"{json.dumps(items)[:-1]}, {DEEP}")
+    good, bad = read(path)
+    assert len(good) == 2
+    assert [record.line for record in bad] == [3]
+    assert "nested more than 200 levels deep" in bad[0].reason
+
+
+def test_a_file_of_nothing_but_brackets_is_a_bad_record(tmp_path, read):
+    path = tmp_path / "deep.json"
+    path.write_text(DEEP)
+    good, bad = read(path, format="turnwise")
+    assert good == []
+    assert [record.line for record in bad] == [1]
+    assert "nested more than 200 levels deep" in bad[0].reason
 
 
 def test_rows_of_a_table_that_do_not_fit_are_named(tmp_path, read):

@@ -37,6 +37,9 @@ def test_a_text_is_no_file():
         ("- cusum", "under 'detector'"),
         ("", "under 'detector'"),
         ("detector: [", "can't be read"),
+        ("detector: " + "[" * 1000, "can't be read: line 1: nested more than 50 levels deep"),
+        ("a: &a [1]\ndetector: *a", "line 2: .a is an alias"),
+        ("detector: cusum\nlimit: " + "9" * 5000, "line 2: a whole number has 5000 digits"),
         ("detector: !!python/object:os.system {}", "can't be read"),
     ],
 )

@@ -148,6 +148,9 @@ LINE = "guard.yaml, line "
         ),
         (("name: first", "name: test_config_word"), LINE + "20, .*two guardrails are called 'test_config_word'"),
         (("mode: whole", "mode: [whole"), LINE + r"\d+: not readable as YAML"),
+        (("mode: whole", "mode: " + "[" * 1000), LINE + r"\d+: not readable as YAML: nested more than 50 levels"),
+        (("mode: whole", "mode: &m [*m, *m]"), LINE + r"\d+: not readable as YAML: \*m is an alias"),
+        (("hour: 20", "hour: " + "2" * 5000), LINE + "8: not readable as YAML: a whole number has 5000 digits"),
         (("mode: whole", "words: [c]"), LINE + "15: 'words' stands twice"),
     ],
 )

@@ -82,7 +82,7 @@ def test_without_a_file_and_a_store_it_says_what_to_name(cli):
     [
         ("{", "no JSON at line 1, column 2"),
         ("{}", "records are a JSON list"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "nested more than 200 levels deep"),
         ('[{"scenario": "a"}]', "record 1 has no key 'label'"),
         ('[{"scenario": "a", "label": "benign", "balances": [1], "trust": [0.65]}]', "no recorded_trajectory"),
         ('[{"scenario": "a", "label": "benign", "balances": [NaN], "trust": [0.65]}]', "balances must be"),

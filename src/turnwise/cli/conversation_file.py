@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ def read_conversation(file: str) -> Conversation:
     Raises:
         ConversationError: it can't be read.
     """
+    from turnwise.bounded import read_json
     from turnwise.conversation import from_any
 
     where = "standard input" if file == "-" else file
@@ -29,8 +29,8 @@ def read_conversation(file: str) -> Conversation:
     except UnicodeDecodeError as error:
         raise ConversationError(f"{where} is not UTF-8 text: {error}") from error
     try:
-        return from_any(json.loads(text))
+        return from_any(read_json(text))
     except ConversationError as error:
         raise ConversationError(f"{where}: {error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ConversationError(f"{where} is no JSON: {error}; give one conversation") from error

@@ -104,22 +104,21 @@ def presets(json: options.Json = False) -> None:
 
 
 def _read(file: str) -> tuple[SessionRecord, ...]:
+    from turnwise.bounded import read_json
     from turnwise.errors import SessionError, TurnwiseError
     from turnwise.sessions.records import read_records
 
     where = "standard input" if file == "-" else file
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        return read_records(json_.loads(text))
+        return read_records(read_json(text))
     except (OSError, UnicodeDecodeError) as error:
         raise SessionError(f"{where}: the records can't be read: {error}") from error
     except json_.JSONDecodeError as error:
         raise SessionError(
             f"{where}: no JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         ) from error
-    except RecursionError:
-        raise SessionError(f"{where}: nested too deeply to be records") from None
-    except TurnwiseError as error:
+    except (TurnwiseError, ValueError) as error:
         raise SessionError(f"{where}: {error}") from error
 
 

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
+from turnwise.bounded import is_too_deep
 from turnwise.datasets.files import DAMAGED, open_binary
 from turnwise.datasets.parquet import MAGIC, read_parquet
 from turnwise.datasets.protocol import RecordError
@@ -139,6 +140,8 @@ def is_message(value: object) -> bool:
 
 def _layout(data: bytes) -> Layout:
     lines = [line for line in islice(BytesIO(data.lstrip()), 200) if line.strip()]
+    # A bad line says nothing of the others.
+    lines = [line for line in lines if not is_too_deep(line)] or lines
     first = _parsed(lines[0])
     second = lines[1].lstrip() if len(lines) > 1 else b""
     if lines[0].startswith(b"["):

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from turnwise.bounded import read_json
 from turnwise.conversation import Conversation, Seen, SeenDigest, Sequence, Side
 from turnwise.errors import DatasetError, ScoreError
 from turnwise.scoring import Score
@@ -103,8 +104,8 @@ def read_judgements(path: str | Path) -> Iterator[Judgement]:
         if not line.strip():
             continue
         try:
-            yield _judgement(json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, ScoreError) as error:
+            yield _judgement(read_json(line))
+        except (ValueError, KeyError, TypeError, AttributeError, ScoreError) as error:
             raise DatasetError(f"{path}, line {number}: not a judgement: {error!r}") from error
 
 

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from io import BufferedIOBase
 from typing import Any, TypeVar
 
+from turnwise.bounded import ShallowStream, read_json
 from turnwise.datasets.protocol import RecordError
 
 Value = TypeVar("Value")
 
-# NaN and Infinity are no JSON, but pandas writes them where a value is missing.
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 _KINDS: dict[type, str] = {
     type(None): "null",
     bool: "true or false",
@@ -25,24 +24,25 @@ _KINDS: dict[type, str] = {
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse one JSON text, with NaN and Infinity read as null.
+    """Parse one JSON text, with NaN and Infinity read as null: pandas writes them where a value is missing.
 
     Args:
         text: the JSON; bytes are UTF-8.
 
     Raises:
-        RecordError: it is not UTF-8 or not JSON; the message says where.
+        RecordError: it is not UTF-8 or not JSON, and the message says where; or it goes past a bound of
+            `turnwise.bounded`.
 
     >>> parse_json('{"score": NaN}')
     {'score': None}
     """
     try:
-        return _DECODER.decode(text if isinstance(text, str) else text.decode())
+        return read_json(text, nan_is_null=True)
     except UnicodeDecodeError as error:
         raise RecordError(f"byte {error.start + 1} is not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise RecordError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
-    except (RecursionError, ValueError) as error:
+    except ValueError as error:
         raise RecordError(f"JSON that can't be read: {error}") from None
 
 
@@ -54,12 +54,12 @@ def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
         prefix: ``"item"`` for the items of an array, ``""`` for whole values that follow each other.
 
     Raises:
-        RecordError: the JSON breaks; what follows can't be read.
+        RecordError: the JSON breaks, or is nested too deep; what follows can't be read.
     """
     import ijson  # type: ignore[import-untyped]
 
     try:
-        yield from ijson.items(stream, prefix, use_float=True, multiple_values=True)
+        yield from ijson.items(ShallowStream(stream), prefix, use_float=True, multiple_values=True)
     except (ijson.JSONError, ValueError) as error:
         raise RecordError(str(error).splitlines()[0]) from None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from turnwise.bounded import read_yaml
 from turnwise.detectors.protocol import Detector
 from turnwise.detectors.registry import build_detector
 from turnwise.errors import DetectorError, TurnwiseError
@@ -26,13 +27,12 @@ def read_detector(spec: str) -> Detector:
     """
     if not spec.endswith((".yaml", ".yml")):
         return build_detector(spec)
-    import yaml
-
     try:
-        content = yaml.safe_load(Path(spec).read_text(encoding="utf-8"))
-        return build_detector(content)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        content = read_yaml(Path(spec).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise DetectorError(f"{spec}: the detector can't be read: {error}") from error
+    try:
+        return build_detector(content)
     except TurnwiseError as error:
         raise DetectorError(f"{spec}: {error}") from error
 

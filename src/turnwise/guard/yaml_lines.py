@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from turnwise.bounded import YamlError, bounded, load_yaml, yaml_nodes
 from turnwise.errors import GuardError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _loader() -> type[yaml.SafeLoader]:
         first: [(tag, words) for tag, words in resolvers if first in "tTfF" or tag != "tag:yaml.org,2002:bool"]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
-    return Loader
+    return bounded(Loader)
 
 
 def read_yaml(text: str, source: str) -> tuple[Any, Lines]:
@@ -68,17 +69,13 @@ def read_yaml(text: str, source: str) -> tuple[Any, Lines]:
         source: where it is from, for messages.
 
     Raises:
-        GuardError: it is no YAML, or a mapping has a key twice.
+        GuardError: it is no YAML within the bounds of `turnwise.bounded`, or a mapping has a key twice.
     """
-    import yaml
-
     try:
-        node = yaml.compose(text, Loader=_loader())
-        data = yaml.load(text, Loader=_loader())
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        raise GuardError(f"{source}{line}: not readable as YAML: {getattr(error, 'problem', error)}") from error
+        node, data = yaml_nodes(text, _loader()), load_yaml(text, _loader())
+    except YamlError as error:
+        where = source if error.line is None else f"{source}, line {error.line}"
+        raise GuardError(f"{where}: not readable as YAML: {error.reason}") from error
     lines: dict[Place, int] = {}
     if node is not None:
         _collect(node, (), lines, source)

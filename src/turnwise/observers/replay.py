@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from turnwise.bounded import read_json
 from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers.context import Context, ContextMode
@@ -123,8 +123,8 @@ def _read(path: Path, content: bytes) -> dict[_Key, _Recorded]:
         if not line.strip():
             continue
         try:
-            found = list(_parse(json.loads(line)))
-        except (ValueError, RecursionError) as error:  # bad JSON or a bad score is a ValueError, as a rule
+            found = list(_parse(read_json(line)))
+        except ValueError as error:  # bad JSON or a bad score is a ValueError, as a rule
             raise ObserverError(f"{path}, line {number}: {error}") from error
         for key, recorded in found:
             if key in scores:
@@ -140,12 +140,12 @@ def _read_points(path: Path) -> Mapping[str, Mapping[str, float]]:
     if not path.is_file():
         return {}
     try:
-        points = json.loads(path.read_bytes())["points"]
+        points = read_json(path.read_bytes())["points"]
         return {
             str(context): {str(name): _finite(value) for name, value in detectors.items()}
             for context, detectors in points.items()
         }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         shape = '{"points": {context: {detector: threshold}}}'
         raise ObserverError(f"{path}: operating points must be {shape}, not so here: {error!r}") from error
 

@@ -22,6 +22,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from turnwise.bounded import YamlError, read_yaml
 from turnwise.errors import PatternError, ScoreError
 from turnwise.patterns.named import Library, NamedPattern, Triple, default_library
 from turnwise.patterns.reader import unknown
@@ -72,11 +73,9 @@ def read_patterns(text: str, source: str) -> tuple[NamedPattern, ...]:
     Raises:
         PatternError: it is no YAML, or not of the right shape; expressions are not read yet.
     """
-    import yaml
-
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        data = read_yaml(text)
+    except YamlError as error:
         raise PatternError(f"{source}: not readable as YAML: {error}") from error
     if not isinstance(data, dict) or not data:
         raise PatternError(f"{source}: a file of patterns is a mapping from name to definition")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from turnwise.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.guard.audit.privacy import pseudonym
 from turnwise.guard.audit.record import CHECK, GAP, time_text
@@ -148,8 +148,8 @@ def _records(lines: Iterable[bytes], unreadable: list[str]) -> Iterator[dict[str
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+            record = read_json(line)
+        except ValueError:
             torn = "" if line.endswith(b"\n") else "; it is the last line, and torn: a crash, or a write under way"
             unreadable.append(f"line {number} is no JSON{torn}")
             continue
