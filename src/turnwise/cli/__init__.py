@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from io import TextIOWrapper
+
+_NAME_SHOWN = 80
+"""Characters of a file name that an error shows."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -13,10 +19,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ``--fail-on-findings``), 130 interrupted.
     """
     from turnwise.cli.app import app
+    from turnwise.cli.output import note
     from turnwise.errors import TurnwiseError, UsageError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # what the terminal or file can't encode is shown as an escape
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(args=list(arguments) if arguments is not None else None, prog_name="turnwise")
     except TurnwiseError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - where errors become text
+        note(f"error: {error}")
         sys.exit(2 if isinstance(error, UsageError) else 1)
+    except OSError as error:  # a full disk, a name that is too long: what is found only where the file is used
+        _let_go_of_output()
+        about = "" if error.filename is None else f": {str(error.filename)[:_NAME_SHOWN]!r}"
+        note(f"error: {error.strerror or error}{about}")
+        sys.exit(1)
+
+
+def _let_go_of_output() -> None:
+    """Send what could not be written nowhere, so that the process can end without trying again."""
+    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

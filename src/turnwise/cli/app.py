@@ -21,6 +21,7 @@ from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
 from turnwise.cli.listings import datasets, detectors, principles
 from turnwise.cli.observers import observers
+from turnwise.cli.output import say
 from turnwise.cli.patterns import app as patterns
 from turnwise.cli.power import power
 from turnwise.cli.presets import guardrails, presets
@@ -70,7 +71,7 @@ app.command()(guardrails)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"turnwise {__version__}")
+        say(f"turnwise {__version__}")
         raise typer.Exit
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.store import KeptReplies
@@ -44,7 +45,7 @@ def clear(store: options.Store = options.DEFAULT_STORE, json: options.Json = Fal
     if json:
         print_json({"forgotten": forgotten})
     else:
-        typer.echo(f"{forgotten} replies answer no request any more")
+        say(f"{forgotten} replies answer no request any more")
 
 
 def _as_json(kept: KeptReplies) -> dict[str, Any]:
@@ -52,10 +53,10 @@ def _as_json(kept: KeptReplies) -> dict[str, Any]:
 
 
 def _print(found: tuple[KeptReplies, ...]) -> None:
-    from turnwise.cli.output import dollars, new_table, print_table
+    from turnwise.cli.output import Table, dollars, print_table
 
     numeric = ("replies", "reusable", "tokens sent", "received", "cost")
-    table = new_table("model", *numeric, "oldest", "newest", numeric=numeric)
+    table = Table("model", *numeric, "oldest", "newest", numeric=numeric)
     for kept in found:
         counts = kept.replies, kept.reusable, kept.prompt_tokens, kept.completion_tokens
         times = (f"{at:%Y-%m-%d %H:%M}" for at in (kept.oldest, kept.newest))

@@ -89,10 +89,10 @@ def _as_yaml(found: Guaranteed, run: Run, seed: int) -> str:
 
 
 def _print(found: Guaranteed) -> None:
-    from turnwise.cli.output import new_table, note, print_table
+    from turnwise.cli.output import Table, note, print_table
     from turnwise.detectors import format_spec
 
-    table = new_table("", "")
+    table = Table("", "")
     table.add_row("detector", format_spec(found.detector))
     if found.fitted_on:
         table.add_row("fitted on", f"{found.fitted_on} other conversations")

@@ -30,7 +30,7 @@ def check(
 ) -> None:
     """Score one conversation and say what the detectors make of it. Nothing is stored."""
     from turnwise.cli.arguments import read_principles, read_sides
-    from turnwise.cli.output import new_table, note, print_json, print_table
+    from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.trajectories import (
         VERDICT_COLUMNS,
         print_trajectory,
@@ -67,7 +67,7 @@ def check(
         )
     else:
         print_trajectory(turns, [turn.prompt for turn in conversation])
-        table = new_table("detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
+        table = Table("detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
         for verdict in verdicts:
             table.add_row(verdict.detector, *verdict_cells(verdict))
         print_table(table)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.study.compare import Study
@@ -89,14 +90,14 @@ def _runs_by_turn(store: object) -> list[str]:
 
 
 def _print(study: Study) -> None:
-    from turnwise.cli.output import new_table, note, print_table
+    from turnwise.cli.output import Table, note, print_table
     from turnwise.study.report.tables import all_tables
     from turnwise.study.report.words import verdict
 
     for line in verdict(study):
-        typer.echo(line + "\n")
+        say(line, "")
     for table in all_tables(study)[:2]:
-        shown = new_table(*table.columns, numeric=table.columns[table.left :], title=table.title)
+        shown = Table(*table.columns, numeric=table.columns[table.left :], title=table.title)
         for row in table.rows:
             shown.add_row(*row)
         print_table(shown)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import llm_options, options
+from turnwise.cli.output import say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ def cost(
 def _print(run: str, found: Forecast, as_of: str | None) -> None:
     from turnwise.cli.output import dollars
 
-    typer.echo(f"run {run} lacks {found.scores} evaluations: {found.calls} calls, {found.cached} more are free")
-    typer.echo(f"about {found.prompt_tokens} tokens to send and {found.completion_tokens} to receive")
+    say(f"run {run} lacks {found.scores} evaluations: {found.calls} calls, {found.cached} more are free")
+    say(f"about {found.prompt_tokens} tokens to send and {found.completion_tokens} to receive")
     if found.cost_usd is None or found.most_usd is None:
-        typer.echo("price unknown: add the model to prices.toml, as docs/llm-observers.md says")
+        say("price unknown: add the model to prices.toml, as docs/llm-observers.md says")
     else:
-        typer.echo(
+        say(
             f"about {dollars(found.cost_usd)}, at most {dollars(found.most_usd)} if every reply were as long as "
             f"it may be (prices of {as_of})"
         )

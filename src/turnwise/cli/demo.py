@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.conversation import Sequence as Chat
@@ -95,14 +96,14 @@ def demo(
     if json:
         print_json(_as_json(store, arms, seconds, report))
     told = (
-        f"\nA study of these examples, with tables and figures: {report}"
+        f"A study of these examples, with tables and figures: {report}"
         if report
-        else f"\nThe demo ends with the report of a study once this is installed:\n  {EXTRA}"
+        else f"The demo ends with the report of a study once this is installed:\n  {EXTRA}"
     )
     if json:
-        note(told.strip())
+        note(told)
     else:
-        typer.echo(told)
+        say("", *told.split("\n"))
 
 
 def _scorers(name: str) -> dict[str, Observer]:
@@ -187,7 +188,7 @@ def _as_json(store: str, arms: Sequence[Arm], seconds: float, report: Path | Non
 
 def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: float) -> None:
     from turnwise.cli.detect import shares
-    from turnwise.cli.output import new_table, print_table, sparkline
+    from turnwise.cli.output import Table, print_table, sparkline
     from turnwise.cli.trajectories import peak_f
 
     shown = _telling(arms)
@@ -195,14 +196,14 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
         _print_story(next(chat for chat in sequences if chat.sequence_id == shown), arms)
     names = list(dict.fromkeys(arm.observer for arm in arms))
     headings = [_heading(arm) for arm in arms]
-    table = new_table("conversation", "label", "F so far", *headings, title="Every example")
+    table = Table("conversation", "label", "F so far", *headings, title="Every example")
     graphs = next(arm.turns for arm in arms if arm.context == "history")
     for sequence in sequences:
         cells = (_says(arm.found.get(sequence.sequence_id)) for arm in arms)
         graph = sparkline(map(peak_f, graphs[sequence.sequence_id]))
         table.add_row(sequence.sequence_id, str(sequence.label), graph, *cells)
     print_table(table)
-    summary = new_table("scores of", "attacks caught", "benign flagged", title="With 95 % intervals")
+    summary = Table("scores of", "attacks caught", "benign flagged", title="With 95 % intervals")
     for arm in arms:
         rates = shares([*arm.found.values()])
         summary.add_row(
@@ -241,7 +242,7 @@ def _print(store: str, sequences: Sequence[Chat], arms: Sequence[Arm], seconds: 
         f"  turnwise detect --store {store} --run {run} --detector trust_ema --detector slope",
         "  turnwise import YOUR_FILE.jsonl --store work.db && turnwise evaluate --store work.db",
     ]
-    typer.echo("\n".join(told))
+    say(*told)
 
 
 def _second_reader(arm: Arm, sequences: Sequence[Chat]) -> tuple[Rate, Rate]:
@@ -274,13 +275,13 @@ def _telling(arms: Sequence[Arm]) -> str | None:
 
 def _print_story(chat: Chat, arms: Sequence[Arm]) -> None:
     """Print a conversation turn by turn, with the scores of every arm, and say what turned."""
-    from turnwise.cli.output import new_table, print_table
+    from turnwise.cli.output import Table, print_table
     from turnwise.cli.trajectories import peak_f
 
     name = chat.sequence_id
     headings = [_heading(arm) for arm in arms]
     verdicts = [found.verdict if (found := arm.found.get(name)) else None for arm in arms]
-    table = new_table("turn", "the user says", *headings, numeric=("turn", *headings), title=f"How {name} turns")
+    table = Table("turn", "the user says", *headings, numeric=("turn", *headings), title=f"How {name} turns")
     for place, turn in enumerate(chat.conversation):
         text = " ".join(turn.prompt.split())
         cells = []
@@ -317,7 +318,7 @@ def _print_story(chat: Chat, arms: Sequence[Arm]) -> None:
             told.append(
                 f"Observer {arm.observer} gives turn {at} {said} and {at_turn} (threshold {arm.threshold:.2f})."
             )
-    typer.echo("\n".join(told) + "\n")
+    say(*told, "")
 
 
 def _heading(arm: Arm) -> str:

@@ -67,14 +67,14 @@ def shares(found: Sequence[Detection]) -> dict[str, Rate]:
 
 
 def _print(found: Sequence[Detection], specs: Sequence[str]) -> None:
-    from turnwise.cli.output import new_table, note, print_table
+    from turnwise.cli.output import Table, note, print_table
     from turnwise.cli.trajectories import VERDICT_COLUMNS, verdict_cells
 
-    table = new_table("sequence", "label", "detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
+    table = Table("sequence", "label", "detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
     for item in found:
         table.add_row(item.head.sequence_id, str(item.head.label), item.detector, *verdict_cells(item.verdict))
     print_table(table)
-    summary = new_table("detector", "of attacks", "of benign", "of unlabelled", title="Fired, with 95 % intervals")
+    summary = Table("detector", "of attacks", "of benign", "of unlabelled", title="Fired, with 95 % intervals")
     for spec in specs:
         rates = shares([item for item in found if item.detector == spec])
         summary.add_row(spec, *(str(rates.get(label, "none")) for label in ("attack", "benign", "unlabelled")))

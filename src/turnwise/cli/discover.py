@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.rates import Rate
@@ -135,26 +136,26 @@ def _write(found: Discovery, out: Path, run: str, observer: str) -> Path | None:
 
 
 def _print(found: Discovery) -> None:
-    from turnwise.cli.output import new_table, print_table
+    from turnwise.cli.output import Table, print_table
     from turnwise.study.discovery import names_of
 
     half = found.held_out
     columns = "name", "pattern", "of attacks", "at turn 1", "of benign", "p"
     title = f"Held-out half: {half.attacks} attacks, {half.benign} benign conversations, 95 % intervals"
     if found.found:
-        table = new_table(*columns, numeric=("at turn 1", "p"), title=title)
+        table = Table(*columns, numeric=("at turn 1", "p"), title=title)
         for name, tested in names_of(found).items():
             table.add_row(name, *_cells(tested))
         print_table(table)
     else:
-        typer.echo("no pattern was confirmed")
+        say("no pattern was confirmed")
     refuted = [tested for tested in found.patterns if not tested.found]
     if refuted:
-        table = new_table(*columns[1:], numeric=("at turn 1", "p"), title="Not confirmed on the held-out half")
+        table = Table(*columns[1:], numeric=("at turn 1", "p"), title="Not confirmed on the held-out half")
         for tested in refuted:
             table.add_row(*_cells(tested))
         print_table(table)
-    baselines = new_table("looks at", "best rule", "of attacks", "of benign", title="To compare with")
+    baselines = Table("looks at", "best rule", "of attacks", "of benign", title="To compare with")
     for baseline in found.baselines:
         if baseline.held_out is None:
             baselines.add_row(baseline.name, f"none within {100 * found.max_fpr:g} %", "", "")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import llm_options, options
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.evaluate import Summary
@@ -84,4 +85,4 @@ def evaluate(
     for summary in summaries:
         print_summary(summary)
     chosen = summaries[-1].run
-    typer.echo(f"next: turnwise detect --store {store} --run {chosen} --detector any_turn --detector cusum")
+    say(f"next: turnwise detect --store {store} --run {chosen} --detector any_turn --detector cusum")

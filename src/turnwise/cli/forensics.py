@@ -10,9 +10,10 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.guard_options import ConfigFile
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from turnwise.cli.output import Table
 
 _WIDTH = 60
 """Characters of a small graph at most."""
@@ -74,26 +75,23 @@ def print_analysis(analysis: Mapping[str, Any]) -> None:
     Args:
         analysis: what `analyze_conversation_forensics` gave.
     """
-    from turnwise.cli.guard_options import shown
     from turnwise.cli.output import print_table
     from turnwise.guard.forensics.words import findings
 
     sides, times, totals = analysis["participants"], analysis["times"], analysis["totals"]
-    typer.echo(shown(f"Conversation {analysis['conversation_id']}: {sides['initiator']} and {sides['responder']}"))
+    say(f"Conversation {analysis['conversation_id']}: {sides['initiator']} and {sides['responder']}")
     span = f", {times['first'][:19]} to {times['last'][:19]} UTC" if times["first"] else ""
-    typer.echo(f"{totals['turns']} turns, {totals['checks']} checks{span}\n")
-    for line in findings(analysis):
-        typer.echo(f"- {shown(line)}")
-    typer.echo("")
+    say(f"{totals['turns']} turns, {totals['checks']} checks{span}", "")
+    say(*(f"- {line}" for line in findings(analysis)), "")
     for table in (_graphs(analysis), _guardrails(analysis), _timeline(analysis)):
-        if table.row_count:
+        if table.rows:
             print_table(table)
 
 
 def _graphs(analysis: Mapping[str, Any]) -> Table:
-    from turnwise.cli.output import new_table, sparkline
+    from turnwise.cli.output import Table, sparkline
 
-    table = new_table("over turns", "", "lowest", "highest", "last", numeric=("lowest", "highest", "last"))
+    table = Table("over turns", "", "lowest", "highest", "last", numeric=("lowest", "highest", "last"))
     points = [point for point in analysis["trajectory"] if point["side"] == "input"]
     names = sorted({name for point in points for name in point["scores"]})
     series = {f"F of {name}": [point["scores"].get(name, {}).get("F") for point in points] for name in names}
@@ -115,10 +113,10 @@ def _narrowed(values: Sequence[float | None], worst: Callable[[Iterable[float]],
 
 
 def _guardrails(analysis: Mapping[str, Any]) -> Table:
-    from turnwise.cli.output import new_table
+    from turnwise.cli.output import Table
 
     columns = ("evaluated", "skipped", "failed", "firings", "blocks", "warnings")
-    table = new_table("guardrail", *columns, "first firing", "redactions", numeric=(*columns, "first firing"))
+    table = Table("guardrail", *columns, "first firing", "redactions", numeric=(*columns, "first firing"))
     for name, counts in analysis["guardrails"].items():
         first = counts["first_firing"]
         kinds = ", ".join(f"{count} {kind}" for kind, count in counts["redactions"].items())
@@ -129,10 +127,9 @@ def _guardrails(analysis: Mapping[str, Any]) -> Table:
 
 def _timeline(analysis: Mapping[str, Any]) -> Table:
     """Return what did not pass in silence; the rest is in --json and on the page."""
-    from turnwise.cli.guard_options import shown
-    from turnwise.cli.output import new_table
+    from turnwise.cli.output import Table
 
-    table = new_table("time", "turn", "side", "what", title="What did not pass in silence")
+    table = Table("time", "turn", "side", "what", title="What did not pass in silence")
     for entry in analysis["timeline"]:
         time = (entry["time"] or "")[:19]
         if entry["kind"] == "rate_limit":
@@ -146,7 +143,7 @@ def _timeline(analysis: Mapping[str, Any]) -> Table:
             failure for failure in entry["failures"] if failure not in {*entry["reasons"], *entry["warnings"]}
         ]
         if told:
-            table.add_row(time, str(entry["turn"]), entry["side"], shown("; ".join(told)))
+            table.add_row(time, str(entry["turn"]), entry["side"], "; ".join(told))
     return table
 
 

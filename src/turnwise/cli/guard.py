@@ -11,6 +11,7 @@ from turnwise.cli.guard_audit import audit
 from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_options import ConfigFile, Findings, Preset
 from turnwise.cli.guard_replay import replay
+from turnwise.cli.output import say
 
 guard = typer.Typer(
     help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit.",
@@ -29,8 +30,8 @@ def check(
     json: options.Json = False,
 ) -> None:
     """Check one text with a pipeline; the preset basic by default."""
-    from turnwise.cli.guard_options import open_pipeline, read_text, result_lines, shown, warned
-    from turnwise.cli.output import new_table, print_json, print_table
+    from turnwise.cli.guard_options import open_pipeline, read_text, result_lines, warned
+    from turnwise.cli.output import Table, print_json, print_table
 
     content = read_text(text)
     with open_pipeline(preset, config) as pipeline:
@@ -38,16 +39,13 @@ def check(
     if json:
         print_json(result.to_dict())
     else:
-        for line in result_lines(result):
-            typer.echo(line)
-        table = new_table(
-            "guardrail", "status", "action", "confidence", "ms", "reason", numeric=("confidence", "ms")
-        )
+        say(*result_lines(result))
+        table = Table("guardrail", "status", "action", "confidence", "ms", "reason", numeric=("confidence", "ms"))
         for name, detail in result.details.items():
             action = str(detail.action or "") if detail.found or detail.blocked else ""
             confidence = f"{detail.confidence:.2f}" if detail.confidence else ""
             took = f"{1000 * detail.seconds:.2f}"
-            table.add_row(name, str(detail.status), action, confidence, took, shown(detail.reason))
+            table.add_row(name, str(detail.status), action, confidence, took, detail.reason)
         print_table(table)
     if fail_on_findings and warned(result):
         raise typer.Exit(3)

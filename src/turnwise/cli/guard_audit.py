@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.guard.audit import AuditAnswer
@@ -48,7 +49,7 @@ def query(
     json: options.Json = False,
 ) -> None:
     """List checks that were written, in the order in which they were written."""
-    from turnwise.cli.output import new_table, note, print_json, print_table
+    from turnwise.cli.output import Table, note, print_json, print_table
 
     most = limit if limit is not None or json else SHOWN
     answer = _ask(location, conversation, session, guardrail, blocked, since, until, most)
@@ -62,7 +63,7 @@ def query(
             }
         )
     else:
-        table = new_table("time", "conversation", "turn", "side", "verdict", "reasons and warnings", "text")
+        table = Table("time", "conversation", "turn", "side", "verdict", "reasons and warnings", "text")
         for event in answer.events:
             table.add_row(*_cells(event))
         print_table(table)
@@ -95,7 +96,7 @@ def export(
     if json:
         print_json({"csv": csv, "count": count, "unreadable": list(answer.unreadable)})
     else:
-        typer.echo(f"{count} checks written to {csv}")
+        say(f"{count} checks written to {csv}")
     _tell(location, answer)
 
 
@@ -138,19 +139,17 @@ def _time(option: str, text: str | None) -> datetime | None:
 
 
 def _cells(event: dict[str, Any]) -> list[str]:
-    from turnwise.cli.guard_options import shown
-
     verdict = "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
     said = "; ".join([*event.get("reasons", ()), *event.get("warnings", ())])
     text = event.get("text")
     return [
         str(event.get("time", ""))[:19],
-        shown(str(event.get("conversation_id", ""))),
+        str(event.get("conversation_id", "")),
         "refused" if event.get("turn") is None else str(event["turn"]),
         str(event.get("side", "")),
         verdict,
-        shown(said),
-        shown(" ".join(text.split())[:60]) if isinstance(text, str) else "",
+        said,
+        " ".join(text.split())[:60] if isinstance(text, str) else "",
     ]
 
 

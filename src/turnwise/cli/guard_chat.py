@@ -12,6 +12,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.guard_options import ConfigFile, Preset
+from turnwise.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from turnwise.conversation import Conversation
@@ -134,7 +135,7 @@ class _Loop:
         from turnwise.cli.guard_options import result_lines
 
         if self._json:
-            typer.echo(json_.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False))
+            print_json(result.to_dict(), indent=None)
             return
         lines = result_lines(result)
         for name, detail in result.details.items():
@@ -143,8 +144,7 @@ class _Loop:
                 lines.append(f"  {name:<19} skipped: {detail.reason}")
         if result.stance is not None:
             lines.append(f"  stance     {result.stance.mode}: {result.stance.rationale}")
-        for line in lines:
-            typer.echo(line)
+        say(*lines)
 
 
 def score_lines(name: str, data: Any) -> list[str]:

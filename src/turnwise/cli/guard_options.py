@@ -86,20 +86,8 @@ def result_lines(result: PipelineResult) -> list[str]:
     told = {*result.reasons, *result.warnings}
     lines += [f"  let pass, though {failure}" for failure in result.failures if failure not in told]
     if any(detail.redactions for detail in result.details.values()):
-        lines.append(f"  goes on as: {shown(result.text)}")
+        lines.append(f"  goes on as: {result.text}")
     return lines
-
-
-def shown(text: str) -> str:
-    """Return a text as a terminal may show it: no control characters, which could hide or forge what is printed.
-
-    >>> shown("a\\x1b[2Jb\\n")
-    'a\\\\x1b[2Jb\\\\n'
-    """
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape", "replace").decode()
-        for character in text
-    )
 
 
 def read_text(text: str) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.guard_options import ConfigFile, Findings, Preset
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.conversation import Sequence
@@ -79,7 +80,7 @@ def replay(
         note(pace)
     else:
         _print(rows)
-        typer.echo(pace)
+        say(pace)
     for one in bad:
         note(f"{file}, line {one.line}: {one.reason}; left out")
     if bad and not rows:
@@ -129,16 +130,15 @@ def _rate_json(rate: Rate) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from turnwise.cli.guard_options import shown
-    from turnwise.cli.output import new_table, note, print_table
+    from turnwise.cli.output import Table, note, print_table
 
-    table = new_table("conversation", "label", "turn", "side", "guardrail", "action", "reason", numeric=("turn",))
+    table = Table("conversation", "label", "turn", "side", "guardrail", "action", "reason", numeric=("turn",))
     for row in rows:
         for finding in row["findings"]:
             cells = (str(finding[key]) for key in ("turn", "side", "guardrail", "action"))
-            table.add_row(shown(row["sequence_id"]), row["label"], *cells, shown(finding["reason"]))
+            table.add_row(row["sequence_id"], row["label"], *cells, finding["reason"])
     print_table(table)
-    summary = new_table("label", "blocked", "blocked or warned of", title="Conversations, with 95 % intervals")
+    summary = Table("label", "blocked", "blocked or warned of", title="Conversations, with 95 % intervals")
     for group, rates in _summary(rows).items():
         summary.add_row(group, *map(str, rates.values()))
     print_table(summary)

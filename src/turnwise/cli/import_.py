@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 _SHOWN = 20
 """Errors that are listed for people; --json lists all."""
@@ -65,10 +66,10 @@ def import_(
         judgements = {} if judged is None else {"judgements": made}
         print_json({"imported": result.imported, "skipped": result.skipped, "errors": errors, **judgements})
     else:
-        typer.echo(f"imported {result.imported}, skipped {result.skipped} that were there, into {store}")
+        say(f"imported {result.imported}, skipped {result.skipped} that were there, into {store}")
         for run in runs:
             void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
-            typer.echo(f"run {run.run}: {run.evaluations} recorded scores{void}")
+            say(f"run {run.run}: {run.evaluations} recorded scores{void}")
         for error in result.errors[:_SHOWN]:
             note(f"{file}, line {error.line}: {error.reason}")
         if len(result.errors) > _SHOWN:

@@ -56,13 +56,13 @@ def print_rows(rows: Sequence[Mapping[str, object]], json: bool) -> None:
         rows: the same keys in each.
         json: whether as JSON.
     """
-    from turnwise.cli.output import new_table, print_json, print_table
+    from turnwise.cli.output import Table, print_json, print_table
 
     if json:
         print_json(list(rows))
         return
     columns = list(rows[0]) if rows else ["name"]
-    table = new_table(*columns)
+    table = Table(*columns)
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
     print_table(table)

@@ -8,6 +8,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.listings import print_rows
+from turnwise.cli.output import say_text
 from turnwise.errors import UsageError
 
 observers = typer.Typer(
@@ -61,4 +62,4 @@ def card(
     if json:
         print_json(metrics)
     else:
-        typer.echo(render_card(metrics), nl=False)
+        say_text(render_card(metrics))

@@ -1,18 +1,21 @@
-"""What commands print: results to standard output, notes and progress to standard error."""
+"""What commands print: results to standard output, notes and progress to standard error.
+
+Texts of conversations, ids and errors of servers come from others. All that is printed goes through this module,
+which makes visible what could hide, forge or recolour what is on a terminal.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from turnwise.evaluate import Progress
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -20,14 +23,64 @@ _WIDTH_OF_A_FILE = 140
 """Columns of a table that goes to a file or pipe."""
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON to standard output; numbers that are not finite are refused."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+def visible(text: str) -> str:
+    r"""Return a text as a terminal may show it: control, format and bidirectional characters as escapes.
+
+    >>> print(visible("a\x1b[2Jb\n\u202ec d"))
+    a\x1b[2Jb\n\u202ec d
+    """
+    return "".join(map(_escape, text)) if not text.isprintable() else text
+
+
+def _escape(character: str) -> str:
+    if character.isprintable() or unicodedata.category(character) == "Zs":
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+def say(*lines: str) -> None:
+    """Print lines to standard output; a line end within one of them is shown as an escape."""
+    for line in lines:
+        typer.echo(visible(line), color=True)  # nothing is left for typer to strip
+
+
+def say_text(text: str) -> None:
+    """Print a text of several lines to standard output."""
+    say(*text.removesuffix("\n").split("\n"))
 
 
 def note(text: str) -> None:
-    """Print a remark to standard error."""
-    typer.echo(text, err=True)
+    """Print a remark to standard error; its further lines are indented, so that none passes for another remark."""
+    first, *others = map(visible, text.split("\n"))
+    further = (line if line.startswith("  ") else f"  {line}" for line in others)
+    typer.echo("\n".join([first, *further]), err=True, color=True)
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print a value as JSON to standard output; numbers that are not finite are refused.
+
+    Args:
+        value: the value.
+        indent: columns of indentation; None for everything in one line.
+    """
+    text = _visible_json(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False))
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = _visible_json(json.dumps(value, indent=indent, allow_nan=False))
+    typer.echo(text, color=True)
+
+
+def _visible_json(text: str) -> str:
+    lines = (line if line.isprintable() else "".join(map(_escape_json, line)) for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def _escape_json(character: str) -> str:
+    if _escape(character) == character:
+        return character
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def sparkline(values: Iterable[float | None]) -> str:
@@ -52,29 +105,45 @@ def dollars(amount: float | None) -> str:
     return f"${amount:.2f}" if amount >= 1 else f"${amount:.4f}"
 
 
-def new_table(*columns: str, numeric: Sequence[str] = (), title: str | None = None) -> Table:
-    """Return an empty table.
+class Table:
+    """Rows of cells under headings, to be printed.
 
     Args:
-        columns: headings, left to right.
+        columns: headings, left to right; a heading may have several lines.
         numeric: headings of columns that are set flush right.
         title: what stands above it.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
-    return table
+    def __init__(self, *columns: str, numeric: Sequence[str] = (), title: str | None = None) -> None:
+        self.columns = columns
+        self.numeric = numeric
+        self.title = title
+        self.rows: list[tuple[str | list[str], ...]] = []
+
+    def add_row(self, *cells: str | list[str]) -> None:
+        """Add a row; a cell is a text, or a list of lines."""
+        self.rows.append(cells)
 
 
 def print_table(table: Table) -> None:
     """Print a table to standard output; data in it is never taken for markup."""
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
+    from rich.table import Table as Drawn
 
+    title = None if table.title is None else visible(table.title)
+    drawn = Drawn(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns:
+        justify: Literal["left", "right"] = "right" if column in table.numeric else "left"
+        drawn.add_column(_cell(column.split("\n")), justify=justify, overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*map(_cell, row))
     wide = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
-    Console(width=wide, markup=False, highlight=False, emoji=False).print(table)
+    Console(width=wide, markup=False, highlight=False, emoji=False).print(drawn)
+
+
+def _cell(cell: str | list[str]) -> str:
+    return visible(cell) if isinstance(cell, str) else "\n".join(map(visible, cell))
 
 
 @contextmanager
@@ -89,9 +158,10 @@ def progress(title: str, total: int) -> Iterator[Progress]:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        name = TextColumn("{task.description}", markup=False)
+        columns = name, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(title, total=total)
+            task = bar.add_task(visible(title), total=total)
             yield lambda steps: bar.advance(task, steps)
         return
     done = said = 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.patterns import Library, NamedPattern
@@ -49,13 +50,13 @@ def patterns(context: typer.Context, patterns: PatternsFile = None, json: option
     if context.invoked_subcommand is not None:
         context.obj = patterns
         return
-    from turnwise.cli.output import new_table, print_json, print_table
+    from turnwise.cli.output import Table, print_json, print_table
 
     library = read_library(patterns)
     if json:
         print_json([_as_json(pattern) for pattern in library])
         return
-    table = new_table("name", "parameters", "what it catches")
+    table = Table("name", "parameters", "what it catches")
     for pattern in library:
         parameters = ", ".join(f"{name}={default}" for name, default in pattern.parameters.items())
         table.add_row(pattern.name, parameters, pattern.description.partition(". ")[0].rstrip("."))
@@ -88,9 +89,9 @@ def explain(
         ]
         print_json({**_as_json(pattern), "stands_for": str(expression.body), "example": shown})
         return
-    typer.echo(f"{pattern.name}  (version {pattern.version})")
+    say(f"{pattern.name}  (version {pattern.version})")
     _paragraph(pattern.description)
-    typer.echo(f"\n  {pattern.usage}")
+    say("", f"  {pattern.usage}")
     _field("expression", pattern.expression)
     _field("stands for", str(expression.body))
     if pattern.reference:
@@ -112,7 +113,7 @@ def _as_json(pattern: NamedPattern) -> dict[str, Any]:
 def _paragraph(text: str) -> None:
     import textwrap
 
-    typer.echo(textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  "))
+    say(*textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  "))
 
 
 def _field(name: str, text: str) -> None:
@@ -120,7 +121,7 @@ def _field(name: str, text: str) -> None:
 
     lines = textwrap.wrap(text, _WIDTH - 14, break_long_words=False, break_on_hyphens=False)
     for index, line in enumerate(lines):
-        typer.echo(f"  {'' if index else name:<12}{line}")
+        say(f"  {'' if index else name:<12}{line}")
 
 
 def _print_example(expression: Named, turns: Sequence[TurnScores]) -> None:
@@ -130,16 +131,16 @@ def _print_example(expression: Named, turns: Sequence[TurnScores]) -> None:
 
     if not turns:
         return
-    typer.echo("\n  A conversation that it matches\n")
+    say("", "  A conversation that it matches", "")
     for node in dict.fromkeys(part for part in expression.walk() if isinstance(part, Series)):
         values = [value.value for value in Evaluator(node).run(turns)]
         low = -1.0 if node.component == "balance" else 0.0
         for row, line in enumerate(_curve(values, low)):
             edge = {0: "1", _HEIGHT - 1: f"{low:g}"}.get(row, "")
-            typer.echo(f"  {str(node) if row == 0 else '':<22}{edge:>3} ┤ {line}".rstrip())
+            say(f"  {str(node) if row == 0 else '':<22}{edge:>3} ┤ {line}".rstrip())
     holds = ["▲" if value.holds else " " for value in Evaluator(expression).run(turns)]
-    typer.echo(f"  {'turn':<26}  {''.join(f'{scores.turn:<4}' for scores in turns)}".rstrip())
-    typer.echo(f"  {'holds':<26}  {''.join(f'{mark:<4}' for mark in holds)}".rstrip())
+    say(f"  {'turn':<26}  {''.join(f'{scores.turn:<4}' for scores in turns)}".rstrip())
+    say(f"  {'holds':<26}  {''.join(f'{mark:<4}' for mark in holds)}".rstrip())
 
 
 def _curve(values: Sequence[float | None], low: float) -> list[str]:

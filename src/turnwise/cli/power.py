@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 
 def power(
@@ -19,7 +20,7 @@ def power(
     json: options.Json = False,
 ) -> None:
     """Say how many attacks and benign conversations a comparison needs, by the exact power of its tests."""
-    from turnwise.cli.output import new_table, note, print_json, print_table
+    from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.study import require_study
     from turnwise.errors import UsageError
     from turnwise.study import needed_benign
@@ -46,7 +47,7 @@ def power(
             }
         )
         return
-    table = new_table("both arms judge the same attacks", "attacks needed", numeric=("attacks needed",))
+    table = Table("both arms judge the same attacks", "attacks needed", numeric=("attacks needed",))
     meanings = {
         "independent": "they catch the same ones by chance",
         "most favourable": "one catches all that the other does",
@@ -55,13 +56,12 @@ def power(
     for dependence, needed in size.paired.items():
         table.add_row(meanings[dependence], _count(needed))
     print_table(table)
-    typer.echo(
+    say(
         f"For a difference of {100 * stateless:g} % and {100 * temporal:g} % recall, found with probability "
-        f"{power:g} by the exact McNemar test at level {alpha:g}.\n"
-        f"Where each arm judges attacks of its own: {_count(size.unpaired)} an arm (Fisher's exact test).\n"
+        f"{power:g} by the exact McNemar test at level {alpha:g}.",
+        f"Where each arm judges attacks of its own: {_count(size.unpaired)} an arm (Fisher's exact test).",
         f"Benign conversations, for {100 * target_fpr:g} % false positives with {100 * confidence:g} % "
-        "confidence: "
-        f"{benign} to set the threshold, and others to test it."
+        f"confidence: {benign} to set the threshold, and others to test it.",
     )
     note(
         "count groups, not conversations, where attacks share a goal: they are not independent of each other; "

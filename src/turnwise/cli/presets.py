@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say, say_text
 
 presets = typer.Typer(
     help="The configurations of the guard that ship: list, show, copy.",
@@ -39,7 +40,7 @@ def show(name: Name, json: options.Json = False) -> None:
     if json:
         print_json(read_yaml(text, f"preset {name}")[0])
     else:
-        typer.echo(text, nl=False)
+        say_text(text)
 
 
 @presets.command()
@@ -65,7 +66,7 @@ def copy(
     if json:
         print_json({"preset": name, "file": file})
     else:
-        typer.echo(f"{file} written; change it, and name it with --config {file}")
+        say(f"{file} written; change it, and name it with --config {file}")
 
 
 def guardrails(json: options.Json = False) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say, say_text
 
 
 def prompt(
@@ -49,4 +50,6 @@ def prompt(
         )
         return
     for message in messages:
-        typer.echo(f"--- {message.role} ---\n{message.content}\n")
+        say(f"--- {message.role} ---")
+        say_text(message.content)
+        say("")

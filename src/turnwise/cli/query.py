@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
@@ -99,14 +100,14 @@ def _print_json(result: QueryResult, matches: Sequence[QueryMatch]) -> None:
 
 
 def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> None:
-    from turnwise.cli.output import new_table, note, print_table, sparkline
+    from turnwise.cli.output import Table, note, print_table, sparkline
     from turnwise.cli.series import main_series, over_turns
 
-    typer.echo(
+    say(
         f"{result.rate.count} of {result.rate.of} evaluated sequences of run {result.run} match "
         f"{'at some turn' if result.when == 'ever' else 'at their last turn'}: {result.pattern}"
     )
-    rates = new_table("label", "source", "matched, with 95 % interval")
+    rates = Table("label", "source", "matched, with 95 % interval")
     for label, rate in result.by_label.items():
         rates.add_row(str(label), "", str(rate))
         sources = [(source, some) for (one, source), some in result.rates.items() if one is label]
@@ -117,7 +118,7 @@ def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> 
         series = main_series(result.pattern)
         values = over_turns(store, result.run, [match.sequence_id for match in matches], [series])
         columns = "sequence", "label", "source", "first turn", "last turn", f"{series} over turns"
-        table = new_table(*columns, numeric=("first turn",))
+        table = Table(*columns, numeric=("first turn",))
         for match in matches:
             graph = sparkline(values[match.sequence_id][str(series)])
             held = "still holds" if match.final else ""

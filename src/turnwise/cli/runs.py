@@ -43,7 +43,7 @@ def _as_json(run: Run, tally: RunTally) -> dict[str, Any]:
 
 
 def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
-    from turnwise.cli.output import dollars, new_table, print_table
+    from turnwise.cli.output import Table, dollars, print_table
 
     numeric = (
         "sequences",
@@ -56,8 +56,8 @@ def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
         "cost",
         "seconds",
     )
-    figures = new_table("run", *numeric, "last score", numeric=numeric)
-    settings = new_table("run", "started", "observer", "context", "settings", title="Settings")
+    figures = Table("run", *numeric, "last score", numeric=numeric)
+    settings = Table("run", "started", "observer", "context", "settings", title="Settings")
     for run, tally in found:
         asks = tally.calls > 0
         figures.add_row(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from turnwise.cli.llm_options import LlmOptions, is_llm, read_observer
-from turnwise.cli.output import dollars, note, progress
+from turnwise.cli.output import dollars, note, progress, say
 from turnwise.errors import ObserverError
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def score(store: Store, run: str, spec: str, aim: Aim, options: LlmOptions, *, j
 
 def print_summary(summary: Summary) -> None:
     """Print what was done, in a line, and where a language model was asked what that cost in another."""
-    typer.echo(
+    say(
         f"run {summary.run}: {summary.evaluations} evaluations of {summary.sequences} sequences "
         f"in {summary.seconds:.1f} s; {summary.skipped} were there, {summary.failures} failed"
         + (f", {summary.gaps} gaps" if summary.gaps else "")
     )
     if summary.calls:
-        typer.echo(
+        say(
             f"{summary.calls} calls, {summary.cached} of them answered by kept replies; "
             f"{summary.prompt_tokens} tokens sent, {summary.completion_tokens} received, "
             f"{dollars(summary.cost_usd)}"

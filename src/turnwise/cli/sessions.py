@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.sessions.records import SessionRecord
@@ -36,7 +37,7 @@ def audit(
     json: options.Json = False,
 ) -> None:
     """Print the table of rules: what each catches and flags falsely, with exact intervals."""
-    from turnwise.cli.output import new_table, print_json, print_table
+    from turnwise.cli.output import Table, print_json, print_table
     from turnwise.errors import SessionError
     from turnwise.sessions.audit import RULES, largest_difference
     from turnwise.sessions.audit import audit as audit_records
@@ -66,17 +67,17 @@ def audit(
             }
         )
         return
-    typer.echo(f"{len(records)} sessions: {counts['attack']} attack, {counts['benign']} benign")
+    say(f"{len(records)} sessions: {counts['attack']} attack, {counts['benign']} benign")
     if difference is not None:
         turns = sum(len(record.trust) for record in records)
-        typer.echo(f"trust computed again from strengths: differs by at most {difference:.1e} over {turns} turns")
-    table = new_table("rule", "attacks caught", "benign flagged", title="With 95 % intervals (Clopper-Pearson)")
+        say(f"trust computed again from strengths: differs by at most {difference:.1e} over {turns} turns")
+    table = Table("rule", "attacks caught", "benign flagged", title="With 95 % intervals (Clopper-Pearson)")
     for row in rows:
         mark = "" if row.rule.source == "summary" else " *"
         table.add_row(row.rule.name + mark, str(row.rates["attack"]), str(row.rates["benign"]))
     print_table(table)
     if any(rule.source != "summary" for rule in RULES):
-        typer.echo("* not in the validation summary's table; see docs/session-memory.md")
+        say("* not in the validation summary's table; see docs/session-memory.md")
 
 
 @sessions.command()
@@ -84,7 +85,7 @@ def presets(json: options.Json = False) -> None:
     """List the presets of the session memory with what they set."""
     from dataclasses import asdict
 
-    from turnwise.cli.output import new_table, print_json, print_table
+    from turnwise.cli.output import Table, print_json, print_table
     from turnwise.sessions import presets as all_presets
 
     if json:
@@ -95,7 +96,7 @@ def presets(json: options.Json = False) -> None:
             ]
         )
         return
-    table = new_table("preset", "summary", "settings")
+    table = Table("preset", "summary", "settings")
     plain = asdict(all_presets()[0].settings)
     for number, info in enumerate(all_presets()):
         chosen = asdict(info.settings)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say
 
 
 def show(
@@ -20,7 +21,7 @@ def show(
 ) -> None:
     """Show T, I and F of every principle over the turns of a sequence."""
     from turnwise.cli.arguments import read_run
-    from turnwise.cli.output import new_table, note, print_json, print_table
+    from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.trajectories import print_trajectory, turn_as_json
     from turnwise.plots import check_target, save, trajectory_chart
     from turnwise.store import Store
@@ -69,11 +70,11 @@ def show(
             }
         )
         return
-    typer.echo(f"{sequence_id}  ({sequence.label}, {sequence.source})  run {name}")
+    say(f"{sequence_id}  ({sequence.label}, {sequence.source})  run {name}")
     print_trajectory(turns, prompts)
     if apart:
         columns = "turn", "side", "principle", "calls", "T", "I", "F"
-        table = new_table(*columns, numeric=columns[3:], title="Standard deviation over repeated calls")
+        table = Table(*columns, numeric=columns[3:], title="Standard deviation over repeated calls")
         for evaluation, spread in apart:
             key = evaluation.key
             about = str(key.turn), str(key.side), key.principle, str(len(evaluation.calls))

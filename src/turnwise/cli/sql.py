@@ -15,7 +15,7 @@ SHOWN = 100
 
 def answer_sql(store: Store, statement: str, *, limit: int | None, csv: str | None, json: bool) -> None:
     """Ask and print; rows are taken from the database as they are written."""
-    from turnwise.cli.output import new_table, note, print_json, print_table
+    from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.tables import write_csv
     from turnwise.store.sql import ask
 
@@ -30,7 +30,7 @@ def answer_sql(store: Store, statement: str, *, limit: int | None, csv: str | No
         rows = [dict(zip(answer.columns, map(plain, row), strict=True)) for row in islice(answer.rows, limit)]
         print_json(rows)
         return
-    table = new_table(*answer.columns)
+    table = Table(*answer.columns)
     most = SHOWN if limit is None else limit
     for row in islice(answer.rows, most):
         table.add_row(*("" if value is None else str(value) for value in row))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from turnwise.cli.output import new_table, print_table, sparkline
+from turnwise.cli.output import Table, print_table, sparkline
 
 if TYPE_CHECKING:
     from turnwise.detectors import Verdict
@@ -66,15 +66,13 @@ def print_trajectory(turns: Sequence[TurnScores], prompts: Iterable[str]) -> Non
         prompts: the text of each turn.
     """
     principles = sorted({principle for scores in turns for principle in (*scores.scores, *scores.response_scores)})
-    table = new_table(
-        "turn", *(f"{principle}\nT    I    F" for principle in principles), "prompt", numeric=("turn",)
-    )
+    table = Table("turn", *(f"{principle}\nT    I    F" for principle in principles), "prompt", numeric=("turn",))
     for scores, prompt in zip(turns, prompts, strict=True):
         flat = " ".join(prompt.split())
         shown = flat[:_TEXT_SHOWN] + ("…" if len(flat) > _TEXT_SHOWN else "")
         table.add_row(str(scores.turn), *(_cell(scores, principle) for principle in principles), shown)
     print_table(table)
-    graphs = new_table("principle", "F over turns", "peak F", numeric=("peak F",))
+    graphs = Table("principle", "F over turns", "peak F", numeric=("peak F",))
     for principle in principles:
         values = [scores.scores[principle].F if principle in scores.scores else None for scores in turns]
         known = [value for value in values if value is not None]
@@ -82,9 +80,9 @@ def print_trajectory(turns: Sequence[TurnScores], prompts: Iterable[str]) -> Non
     print_table(graphs)
 
 
-def _cell(scores: TurnScores, principle: str) -> str:
+def _cell(scores: TurnScores, principle: str) -> list[str]:
     prompt, response = scores.scores.get(principle), scores.response_scores.get(principle)
-    cell = f"{prompt.T:.2f} {prompt.I:.2f} {prompt.F:.2f}" if prompt else "-"
+    lines = [f"{prompt.T:.2f} {prompt.I:.2f} {prompt.F:.2f}" if prompt else "-"]
     if response:
-        cell += f"\n{response.T:.2f} {response.I:.2f} {response.F:.2f} (response)"
-    return cell
+        lines.append(f"{response.T:.2f} {response.I:.2f} {response.F:.2f} (response)")
+    return lines

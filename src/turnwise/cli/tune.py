@@ -73,11 +73,11 @@ def _search(store: Store, run: Run, detector: str, target_fpr: float, budget: in
 
 
 def _print_search(found: Tuning) -> None:
-    from turnwise.cli.output import new_table, note, print_table
+    from turnwise.cli.output import Table, note, print_table
     from turnwise.detectors import format_spec
 
     searched = found.searched
-    table = new_table("", "")
+    table = Table("", "")
     table.add_row("detector", format_spec(searched.detector))
     table.add_row(
         "searched on", f"the training part: {found.attacks} attacks, {found.benign} benign conversations"
@@ -138,14 +138,14 @@ def _as_yaml(tuned: Tuned, run: Run, target_fpr: float, seed: int) -> str:
 
 
 def _print_fit(tuned: Tuned, loaded: Loaded) -> None:
-    from turnwise.cli.output import new_table, note, print_table
+    from turnwise.cli.output import Table, note, print_table
     from turnwise.detectors import format_spec
 
     if loaded.unlabelled:
         note(f"{loaded.unlabelled} unlabelled sequences were left out")
     if loaded.not_evaluated:
         note(f"{loaded.not_evaluated} labelled sequences have no evaluation in this run and were left out")
-    table = new_table("", "")
+    table = Table("", "")
     table.add_row("detector", format_spec(tuned.detector))
     table.add_row(
         "fitted on", f"{tuned.train} conversations" if tuned.fitted else "nothing: only its threshold is set"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnwise.errors import GuardError
+from turnwise.spreadsheets import cell
 
 COLUMNS: Final = (
     "time",
@@ -32,9 +33,6 @@ COLUMNS: Final = (
     "text_sha256",
 )
 """Columns of the table, left to right."""
-
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What a cell may begin with that a spreadsheet takes for a formula. Source: OWASP, "CSV Injection"."""
 
 
 def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
@@ -74,22 +72,6 @@ def row(event: Mapping[str, Any]) -> list[Any]:
         "trust": stance.get("trust"),
     }
     return [derived[name] if name in derived else event.get(name) for name in COLUMNS]
-
-
-def cell(value: object) -> object:
-    """Return a value as a cell that no spreadsheet takes for a formula.
-
-    >>> cell("=HYPERLINK(A1)"), cell(-1.5), cell(None)
-    ("'=HYPERLINK(A1)", -1.5, '')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return value
-    text = str(value).replace("\0", "\\0")
-    return f"'{text}" if text.lstrip(" \u00a0").startswith(_FORMULA) or text.startswith(_FORMULA) else text
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from turnwise.spreadsheets import cell
+
+_NUMBERS = re.compile(r"[-+][\d., %()–−]*")
+"""A number with a sign, with or without its interval."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -116,9 +122,9 @@ def markdown_text(text: str) -> str:
     return _one_line(text).replace("<", "&lt;")
 
 
-def _no_formula(cell: str) -> str:
+def _no_formula(text: str) -> str:
     """Keep a spreadsheet from taking a text for a formula; numbers with a sign are left alone."""
-    return f"'{cell}" if cell[:1] in ("=", "@", "\t", "\r") else cell
+    return text if _NUMBERS.fullmatch(text) else str(cell(text))
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

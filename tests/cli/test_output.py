@@ -1,0 +1,126 @@
+"""What is printed: nothing that others wrote reaches the terminal as a command, or a spreadsheet as a formula."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import line, write_lines
+
+import turnwise.cli
+
+Cli = Callable[..., Any]
+
+NASTY = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202etxt\u2066\u200b\x7f\r\U000e0041"
+KEY = f"=cmd{NASTY}"
+
+
+def dangerous(text: str) -> set[str]:
+    """Return the characters that a terminal could obey, or that hide or turn what stands beside them."""
+    return {one for one in text if one != "\n" and unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+
+
+@pytest.fixture
+def nasty(cli: Cli, tmp_path: Path) -> Path:
+    """Return a store of one conversation whose id and texts are hostile, scored once, with a failed score."""
+    chats = write_lines(tmp_path / "nasty.jsonl", line(KEY, "attack", f"Hello {NASTY}", f"More {NASTY}"))
+    rows = [
+        {"sequence_id": KEY, "turn": turn, "principle": "reciprocity", "T": 0.1, "I": 0.2, "F": 0.9}
+        for turn in (1, 2)
+    ]
+    scores = write_lines(tmp_path / "nasty-scores.jsonl", *rows)
+    assert cli("import", chats, "--store", "nasty.db").code == 0
+    scored = cli("evaluate", "--store", "nasty.db", "--run", NASTY, "--observer", f"replay:{scores}")
+    assert scored.code == 0
+    assert not dangerous(scored.out + scored.err)
+    return tmp_path / "nasty.db"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["detect"],
+        ["detect", "--json"],
+        ["detect", "--run", f"{NASTY}?"],
+        ["show", KEY],
+        ["show", KEY, "--json"],
+        ["show", f"{KEY}?"],
+        ["query", "peak(F) > 0.5"],
+        ["query", "peak(F) > 0.5", "--json"],
+        ["query", f"peak(F) > 0.5 {NASTY}"],
+        ["query", "--sql", "SELECT * FROM sequences"],
+        ["query", "--sql", "SELECT * FROM sequences", "--json"],
+        ["query", "--sql", f"SELECT '{NASTY}' FROM nowhere"],
+        ["query", "--sql", f'SELECT 1 AS "{NASTY}"'],
+        ["runs"],
+        ["detect", "--label", NASTY],
+        ["query", "--limit", NASTY],
+        ["evaluate", "--observer", f"replay:{NASTY}"],
+    ],
+    ids=str,
+)
+def test_no_command_sends_the_terminal_what_others_wrote(cli: Cli, nasty: Path, arguments: list[str]) -> None:
+    done = cli(*arguments, "--store", nasty)
+    assert not dangerous(done.out + done.err)
+    assert done.out or done.err
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("command", [["check", "--observer", "scripted:0.9"], ["forensics", "--preset", "basic"]])
+def test_texts_of_a_file_are_made_visible(cli: Cli, tmp_path: Path, command: list[str], form: list[str]) -> None:
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": f"Hello {NASTY}"}]))
+    done = cli(command[0], "chat.json", *command[1:], *form)
+    assert done.code == 0
+    assert not dangerous(done.out + done.err)
+
+
+def test_json_still_says_the_very_text(cli: Cli, nasty: Path) -> None:
+    assert cli("detect", "--store", nasty, "--json").json[0]["sequence_id"] == KEY
+    assert cli("show", KEY, "--store", nasty, "--json").json["turns"][0]["prompt"] == f"Hello {NASTY}"
+
+
+def test_a_name_of_several_lines_stays_in_its_line(cli: Cli, tmp_path: Path) -> None:
+    key = "a\nerror: all is lost"
+    chats = write_lines(
+        tmp_path / "chats.jsonl", line(key, "attack", "Hello"), '{"id": "x\\nerror: y", "turns": 3}'
+    )
+    imported = cli("import", chats, "--store", "s.db")
+    cli("evaluate", "--store", "s.db", "--run", "r", "--observer", "scripted:0.9")
+    shown = [cli(*some, "--store", "s.db") for some in (["detect"], ["show", key], ["show", key + "?"])]
+    for done in (imported, *shown):
+        assert not any(one.startswith("error: all is lost") for one in (done.out + done.err).splitlines())
+
+
+def test_what_is_harmless_is_shown_as_it_is(cli: Cli, tmp_path: Path) -> None:
+    text = "Größe\u3000日本語\u00a0né ▁▂"
+    chats = write_lines(tmp_path / "chats.jsonl", line(text, "attack", "Hello"))
+    cli("import", chats, "--store", "s.db")
+    cli("evaluate", "--store", "s.db", "--run", "r", "--observer", "scripted:0.9")
+    assert text in cli("show", text, "--store", "s.db").out
+
+
+def test_no_cell_of_a_csv_file_begins_a_formula(cli: Cli, tmp_path: Path) -> None:
+    keys = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "fine"]
+    cli("import", write_lines(tmp_path / "chats.jsonl", *(line(key, "attack", "Hi") for key in keys)))
+    cli("evaluate", "--run", "r", "--observer", "scripted:0.9")
+    assert cli("query", "peak(F) > 0.5", "--csv", "query.csv").code == 0
+    assert cli("query", "--sql", "SELECT sequence_id, -1.5 AS n FROM sequences", "--csv", "sql.csv").code == 0
+    for name in ("query.csv", "sql.csv"):
+        with (tmp_path / name).open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert sorted(row["sequence_id"] for row in rows) == sorted([*(f"'{key}" for key in keys[:-1]), "fine"])
+        assert all(row.get("n", "-1.5") == "-1.5" for row in rows)
+
+
+def test_only_one_module_prints() -> None:
+    folder = Path(turnwise.cli.__file__).parent
+    for path in folder.glob("*.py"):
+        calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        names = {ast.unparse(func) for func in calls}
+        assert path.name == "output.py" or not names & {"print", "typer.echo", "typer.secho", "Console"}, path.name
