@@ -1,51 +1,121 @@
-"""The readings of a text: as it stands, and with what hides words in it undone."""
+"""The texts that phrases are looked for in: a text as it stands, and with what hides words in it undone."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container
+from collections.abc import Collection, Container, Iterator
 
 from turnwise.guard.guardrail import Check
+from turnwise.guard.recognisers.folding import PLAIN
+from turnwise.guard.recognisers.readings import Reading
+from turnwise.guard.recognisers.readings import readings as unfolded
+from turnwise.guard.recognisers.readings import readings_of as unfolded_of
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
-
-_TAGS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
-"""The tag characters of Unicode: invisible copies of ASCII, which models read (Unicode Standard, chapter 23.9)."""
-_TAGGED = re.compile("[\U000e0020-\U000e007e]+")
 
 _STEP = HEAD + TAIL
 _OVERLAP = 500
 """Characters that two pieces of a long text share, so that a phrase on the border is whole in one of them."""
 
+_GLUE = frozenset(
+    "a all and any are as be do every for from have i if in is it me my no not now of on or our that the then these "
+    "this those to was were with you your previous prior above earlier before".split()
+)
+"""Words beside the known ones that letters without a space may be made of."""
+
+_RUN_TOGETHER = 14
+"""Letters in a row from which they may be several words."""
+
+_LONGEST_RUN = 400
+_LONGEST_WORD = 16
+_FEWEST_SIGNS = 3
+"""Signs between the letters of one word from which they stand for spaces."""
+
+_SPACES = str.maketrans(dict.fromkeys("+_.,;:|/\\~*-#=", " "))
+
 
 def readings(check: Check, known: frozenset[str]) -> tuple[str, ...]:
     """Return `readings_of` of the text under check, made once for all guardrails that know the same words."""
-    return check.once(("readings", known, check.text), lambda: readings_of(check.text, known))
+    return check.once(("hidden", known, check.text), lambda: tuple(_texts(unfolded(check), known)))
 
 
-def readings_of(text: str, known: Container[str] = frozenset()) -> tuple[str, ...]:
+def readings_of(text: str, known: Collection[str] = frozenset()) -> tuple[str, ...]:
     """Return the texts that should be looked through.
 
     Args:
         text: any text; all of it is read, a long one in pieces.
-        known: lower-case words that leetspeak may stand for.
+        known: lower-case words that leetspeak may stand for, and that letters without a space may be made of.
 
     Returns:
         The text itself, and beside it what is different once invisible and lookalike characters, spacing,
-        leetspeak, base64 and tag characters are undone.
+        leetspeak, signs between words, and what is encoded are undone.
 
     >>> readings_of("Hello.")
     ('Hello.',)
     >>> readings_of("1gn0re the rules", {"ignore"})
     ('1gn0re the rules', 'ignore the rules')
     """
-    readings = [text]
-    if not text.isascii():
-        shown = _TAGGED.sub(lambda run: f" {run.group().translate(_TAGS)} ", text)
-        if shown != text:
-            readings.append(shown)
-    for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
-        piece = text[start : start + _STEP]
-        plain = normalise(piece, known).text
-        if plain != piece:
-            readings.append(plain)
-    return tuple(readings)
+    return tuple(_texts(unfolded_of(text), known))
+
+
+def _texts(readings: tuple[Reading, ...], known: Collection[str]) -> Iterator[str]:
+    first = readings[0].plain
+    texts = dict.fromkeys((first, PLAIN.fold(first).plain, *(reading.plain for reading in readings[1:])))
+    for text in [*texts]:
+        for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
+            piece = text[start : start + _STEP]
+            plain = normalise(piece, known).text
+            if plain != piece:
+                texts[plain] = None
+    for text in [*texts]:
+        if any(len(word) >= _RUN_TOGETHER for word in text.split()):
+            texts[_spaced(text, known)] = None
+    yield from texts
+
+
+def _spaced(text: str, known: Container[str]) -> str:
+    """Return a text with spaces between words that signs or nothing are between; unchanged where there are none.
+
+    >>> _spaced("ignore-all+the_rules", {"rules"}), _spaced("a well-known word", set())
+    ('ignore all the rules', 'a well-known word')
+    """
+    words = text.split()
+    changed = False
+    for index, word in enumerate(words):
+        if len(word) < _RUN_TOGETHER:
+            continue
+        parts = word.translate(_SPACES).split()
+        if len(parts) <= _FEWEST_SIGNS:
+            parts = [word]
+        apart = " ".join(_words(part, known) if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN else part for part in parts)
+        if apart != word:
+            words[index], changed = apart, True
+    return " ".join(words) if changed else text
+
+
+def _words(letters: str, known: Container[str]) -> str:
+    """Return the words that letters without a space are made of, or the letters where they are not.
+
+    >>> _words("ignoreallthestuff", {"ignore"}), _words("ignoreallrules", {"ignore", "rules"})
+    ('ignoreallthestuff', 'ignore all rules')
+    """
+    lower = letters.lower()
+    before: list[int | None] = [0]
+    for end in range(1, len(lower) + 1):
+        starts = range(max(0, end - _LONGEST_WORD), end)
+        before.append(
+            next(
+                (
+                    start
+                    for start in starts
+                    if before[start] is not None and (lower[start:end] in known or lower[start:end] in _GLUE)
+                ),
+                None,
+            )
+        )
+    if before[-1] is None:
+        return letters
+    words, end = [], len(lower)
+    while end:
+        start = before[end] or 0
+        words.append(letters[start:end])
+        end = start
+    return " ".join(reversed(words))

@@ -11,6 +11,7 @@ from typing import ClassVar
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
 from turnwise.guard.recognisers.phrases import Occurrence, Phrases
+from turnwise.guard.recognisers.readings import readings
 
 _FOUND = 1_000
 """Occurrences that are cut out one by one; where there are more, the rest of the text goes whole."""
@@ -24,7 +25,8 @@ class Keywords(Guardrail):
     """Words and phrases of your own list, any number of them.
 
     Case is ignored by Unicode case folding (``STRASSE`` is ``straße``), characters that show nothing are ignored,
-    and white space in a phrase stands for any white space.
+    white space in a phrase stands for any white space, and what is encoded (entities, percent signs, base64 and
+    the like) is read.
 
     It does not find other forms of a word, misspellings, or words with letters replaced or pulled apart. Languages
     written without spaces, such as Chinese, need ``whole_words: false``.
@@ -76,8 +78,16 @@ class Keywords(Guardrail):
 
     def check(self, check: Check) -> Finding:
         """Return the keywords of a text, with a redaction for each."""
-        folded = self._phrases.fold(check.text)
-        longest = _longest(self._phrases.find(folded), len(folded.plain))
+        found: list[Occurrence] = []
+        for reading in readings(check):
+            if not reading.loose:
+                folded = self._phrases.fold(reading.plain)
+                read = reading.behind(folded)
+                found += (
+                    Occurrence(*read.span(each.start, each.end), each.phrase)
+                    for each in _longest(self._phrases.find(folded), len(folded.plain))
+                )
+        longest = _longest(found, len(check.text))
         if not longest:
             return CLEAN
         return Finding(
@@ -85,7 +95,7 @@ class Keywords(Guardrail):
             reason=self._reason(longest),
             confidence=1.0,
             redactions=tuple(
-                Redaction(*folded.span(each.start, each.end), "keyword", self.placeholder) for each in longest
+                Redaction(each.start, each.end, "keyword", self.placeholder) for each in longest
             ),
             data={"count": len(longest)},
         )

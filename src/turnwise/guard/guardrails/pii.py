@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail
 from turnwise.guard.recognisers import cards, documents, emails, iban, ips, phones, ssn
 from turnwise.guard.recognisers.allowed import Allowed
 from turnwise.guard.recognisers.choices import check_types
 from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.phones import Phones
+from turnwise.guard.recognisers.readings import Reading
 from turnwise.guard.recognisers.shapes import Shapes
-from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.guard.recognisers.values import values_found
+from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.values import Value, values_found, values_in
 
 PiiType = Literal["ssn", "card", "iban", "phone", "email", "ip", "passport", "driving_licence", "bank_account"]
 """What the guardrail knows."""
@@ -40,6 +41,9 @@ _SHAPES: Mapping[PiiType, Mapping[str, tuple[str, ...]]] = {
     "ip": ips.SHAPES,
     **{kind: {kind: documents.SHAPES[kind]} for kind in ("passport", "driving_licence", "bank_account")},
 }
+_SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
+"""Confidence from which a finding counts in a loose reading, by kind: of numbers only where words near name them."""
+
 _FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
     "ssn": ssn.find_ssns,
     "card": cards.find_cards,
@@ -113,18 +117,16 @@ class Pii(Guardrail):
 
     def check(self, check: Check) -> Finding:
         """Return the personal data of a text, by kind and count, with a redaction for each."""
-        folded = check.once((LOWER, check.text), lambda: LOWER.fold(check.text))
-        shapes = self._shapes.present(folded.plain)
-        if not shapes:
-            return CLEAN
-        spans = [
-            span
-            for span in apart(self._find(folded.plain, shapes))
-            if span.confidence >= self.min_confidence
-            and not (self.allow and folded.plain[span.start : span.end] in self._allowed)
-        ]
-        values = (folded.plain[span.start : span.end] for span in spans)
-        return values_found(spans, folded, _NAMES, self._placeholders(spans, values))
+        values = values_in(check, LOWER, self._read, self._allowed)
+        sure = [value for value in values if value.span.confidence >= self.min_confidence]
+        return values_found(sure, _NAMES, self._placeholders(sure))
+
+    def _read(self, reading: Reading) -> Iterator[Span]:
+        shapes = self._shapes.present(reading.plain)
+        if shapes:
+            for span in self._find(reading.plain, shapes):
+                if not reading.loose or span.confidence >= _SURE.get(span.kind, 1.0):
+                    yield span
 
     def _find(self, lower: str, shapes: Set[str]) -> Iterator[Span]:
         for kind in self.types:
@@ -135,14 +137,14 @@ class Pii(Guardrail):
             else:
                 yield from _FINDERS[kind](lower, shapes)
 
-    def _placeholders(self, spans: Iterable[Span], values: Iterable[str]) -> Iterator[str]:
+    def _placeholders(self, values: Iterable[Value]) -> Iterator[str]:
         numbers: dict[tuple[str, str], int] = {}
         last: dict[str, int] = {}
-        for span, value in zip(spans, values, strict=True):
+        for span, text in values:
             if self.placeholders == "typed":
                 yield f"[{span.kind.upper()}]"
                 continue
-            key = (span.kind, value.casefold())
+            key = (span.kind, text.casefold())
             if key not in numbers:
                 last[span.kind] = numbers[key] = last.get(span.kind, 0) + 1
             yield f"[{span.kind.upper()}_{numbers[key]}]"

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail
 from turnwise.guard.recognisers import assignments
 from turnwise.guard.recognisers.allowed import Allowed
 from turnwise.guard.recognisers.choices import check_types
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
+from turnwise.guard.recognisers.readings import Reading
 from turnwise.guard.recognisers.shapes import Shapes
-from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.guard.recognisers.values import values_found
+from turnwise.guard.recognisers.spans import Span
+from turnwise.guard.recognisers.values import values_found, values_in
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,13 @@ class Secrets(Guardrail):
 
     def check(self, check: Check) -> Finding:
         """Return the secrets of a text, by kind and count, with a redaction for each."""
-        folded = check.once((PLAIN, check.text), lambda: PLAIN.fold(check.text))
-        shapes = self._shapes.present(folded.plain)
-        if not shapes:
-            return CLEAN
-        spans = [
-            span
-            for span in apart(self._find(folded.plain, shapes))
-            if not (self.allow and folded.plain[span.start : span.end] in self._allowed)
-        ]
-        return values_found(spans, folded, NAMES, (self._placeholder(span.kind) for span in spans))
+        values = values_in(check, PLAIN, self._find, self._allowed)
+        return values_found(values, NAMES, (self._placeholder(value.span.kind) for value in values))
 
-    def _find(self, plain: str, shapes: Set[str]) -> Iterator[Span]:
-        for kind in self.types:
+    def _find(self, reading: Reading) -> Iterator[Span]:
+        plain = reading.plain
+        shapes = self._shapes.present(plain)
+        for kind in self.types if shapes else ():
             if kind not in shapes:
                 continue
             if kind == "generic":

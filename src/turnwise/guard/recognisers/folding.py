@@ -8,8 +8,14 @@ from collections.abc import Callable
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
+_CONTROLS = frozenset(map(chr, (*range(9), *range(14, 32), *range(127, 133), *range(134, 160))))
+"""Control characters, but white space."""
+
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 """Characters that show nothing though Unicode does not call them formatting."""
+
+_BLANK = "\u2800"
+"""The braille pattern without dots, which passes for a space."""
 
 _DASHES = frozenset("\u2043\u2212\u02d7\u2796")
 """Characters that pass for a hyphen though Unicode does not call them dashes."""
@@ -93,12 +99,14 @@ class Folding:
 
     def fold(self, text: str) -> Folded:
         """Return a text in plain form."""
-        if text.isascii():
+        if text.isascii() and (text.isprintable() or not _CONTROLS.intersection(text)):
             plain, widths = self._ascii_text(text), None
         else:
             changed = {}
             for character in set(text):
-                if not character.isascii() and (form := self._fold(character)) != character:
+                if character in _CONTROLS:
+                    changed[character] = ""
+                elif not character.isascii() and (form := self._fold(character)) != character:
                     changed[character] = form
             plain = text
             if len(changed) <= _REPLACED:
@@ -143,10 +151,13 @@ def plain_character(character: str) -> str:
         return str(digit)
     if category == "Pd" or character in _DASHES:
         return "-"
-    if category == "Zs":
+    if category == "Zs" or character == _BLANK:
         return " "
     if unicodedata.decomposition(character).startswith(("<super>", "<sub>", "<fraction>")):
         return character
+    digit = unicodedata.digit(character, None)
+    if digit is not None:
+        return str(digit)  # circled, in brackets or with a full stop
     return unicodedata.normalize("NFKC", character)
 
 

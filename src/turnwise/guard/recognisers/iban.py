@@ -29,10 +29,10 @@ _LENGTHS = {
 }
 """Countries by the length of their numbers. Source: SWIFT, IBAN Registry (ISO 13616)."""
 
-_LENGTH = {country.lower(): length for length, countries in _LENGTHS.items() for country in countries.split()}
+COUNTRY_LENGTH = {country.lower(): length for length, countries in _LENGTHS.items() for country in countries.split()}
 _HEAD = r"[a-z]{2}[ -]?[0-9][ -]?[0-9]"
 
-_COUNTRIES = "|".join(sorted(_LENGTH))
+_COUNTRIES = "|".join(sorted(COUNTRY_LENGTH))
 
 SHAPES = {
     "iban": (rf"(?:^|[^a-z0-9])(?:{_COUNTRIES})[ -]?[0-9][ -]?[0-9](?:[ .-]{{0,2}}[a-z0-9]){{11}}",),
@@ -59,7 +59,7 @@ def is_iban(text: str) -> bool:
     >>> is_iban("GB82WEST12345698765432"), is_iban("GB82WEST12345698765431")
     (True, False)
     """
-    if _LENGTH.get(text[:2].lower()) != len(text):
+    if COUNTRY_LENGTH.get(text[:2].lower()) != len(text):
         return False
     return int("".join(str(int(character, 36)) for character in text[4:] + text[:4])) % 97 == 1
 
@@ -75,7 +75,7 @@ def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
         return
     checked = covered = 0
     for head in _START.finditer(lower):
-        length = _LENGTH.get(head.group()[:2])
+        length = COUNTRY_LENGTH.get(head.group()[:2])
         rest = _REST[length].match(lower, head.end()) if length and head.start() >= covered else None
         if rest is None:
             continue

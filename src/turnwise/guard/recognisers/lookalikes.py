@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from turnwise.guard.recognisers.hosts import Host
 
-_PASS_FOR = {
+PASS_FOR = {
     "a": "аαɑ",
     "b": "ьƅ",
     "c": "сϲ",
@@ -37,7 +37,9 @@ _PASS_FOR = {
     "y": "уγү",
     "z": "ᴢ",
 }
-_LETTERS = str.maketrans({sign: letter for letter, signs in _PASS_FOR.items() for sign in signs})
+"""Letters that pass for a Latin one, in lower case."""
+
+_LETTERS = str.maketrans({sign: letter for letter, signs in PASS_FOR.items() for sign in signs})
 _DIGITS = str.maketrans("01358i|", "olesbll")
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 _SHORTEST = 4

@@ -1,0 +1,376 @@
+"""Encoded stretches of a text, and what they say: entities, tags, percent signs, escapes, base64 and the like."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import string
+from collections.abc import Callable, Iterator, Sequence
+
+from turnwise.guard.recognisers.stretches import Stretch
+
+_HEX = frozenset(string.hexdigits)
+_ALNUM = frozenset(string.ascii_letters + string.digits)
+_BASE64 = frozenset(string.ascii_letters + string.digits + "+/-_=")
+_BASE32 = frozenset(string.ascii_uppercase + "234567=")
+_BITS = frozenset("01")
+_TO_STANDARD = str.maketrans("-_", "+/")
+
+_LONGEST_ENTITY = 34
+_LONGEST_TAG = 300
+_BLOCKS = frozenset(
+    "address article aside blockquote br caption center dd div dl dt fieldset footer form h1 h2 h3 h4 h5 h6 header hr "
+    "li main nav ol option p pre section table tbody td tfoot th thead tr ul".split()
+)
+"""Elements that stand apart from what is before and behind them."""
+
+_SHORTEST = 12
+"""Characters of a word from which it may be encoded text; fewer encode less than a phone number has."""
+
+_FEWEST_CODES = 7
+"""Codes in a row, such as 34 31 31, from which they may be text."""
+
+_FEWEST_TAGS = 4
+"""Tag characters in a row from which they are a text, not noise between characters."""
+
+_TAG_TEXT = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
+"""The tag characters of Unicode: invisible copies of ASCII, which models read (Unicode Standard, chapter 23.9)."""
+
+Decoder = Callable[[str], Iterator[Stretch]]
+
+
+def decoders_for(text: str) -> list[Decoder]:
+    """Return the decoders that may find something in a text; few or none for an ordinary one.
+
+    Args:
+        text: the text.
+
+    >>> decoders_for("An ordinary message, 20% off.") == [percents]
+    True
+    """
+    found = [decoder for mark, decoder in _BY_MARK if mark in text]
+    if not text.isascii() and not _TAG_CHARACTERS.isdisjoint(text):
+        found.append(tag_characters)
+    words = text.split()
+    if len(words) >= _FEWEST_CODES or max(map(len, words), default=0) >= _SHORTEST:
+        found += [encoded_words] if _may_be_encoded(words) else []
+    return found
+
+
+def _may_be_encoded(words: Sequence[str]) -> bool:
+    """Tell whether a word is long and no plain one, or codes stand in a row."""
+    in_a_row = 0
+    for word in words:
+        if len(word) >= _SHORTEST and not (word.isalpha() and word[1:].islower()):
+            return True
+        in_a_row = in_a_row + 1 if word[0] in _HEX else 0
+        if in_a_row == _FEWEST_CODES:
+            return True
+    return False
+
+
+def tag_characters(text: str) -> Iterator[Stretch]:
+    """Find texts in tag characters."""
+    start = None
+    for at, character in enumerate((*text, "")):
+        if character in _TAG_CHARACTERS:
+            start = at if start is None else start
+        elif start is not None:
+            if at - start >= _FEWEST_TAGS:
+                yield Stretch(start, at, f" {text[start:at].translate(_TAG_TEXT)} ")
+            start = None
+
+
+def terminal_codes(text: str) -> Iterator[Stretch]:
+    r"""Find the codes that colour text in a terminal.
+
+    >>> list(terminal_codes("4\x1b[1m1"))
+    [Stretch(start=1, end=5, text='')]
+    """
+    for at in _places(text, "\x1b["):
+        end = _run_end(text, at + 2, _CODE_DIGITS, 16)
+        if text[end : end + 1].isalpha():
+            yield Stretch(at, end + 1, "")
+
+
+def tags(text: str) -> Iterator[Stretch]:
+    """Find tags and comments: nothing, but a space for elements that stand apart.
+
+    >>> [stretch.text for stretch in tags("4<b></b>1<br/>")]
+    ['', '', ' ']
+    """
+    behind = 0
+    for at in _places(text, "<"):
+        if at < behind:
+            continue
+        if text.startswith("<!--", at):
+            end = text.find("-->", at, at + _LONGEST_TAG) + 2
+        else:
+            end = text.find(">", at, at + _LONGEST_TAG)
+        if end <= at + 1:
+            continue
+        name_at = at + 2 if text[at + 1] == "/" else at + 1
+        name_end = _run_end(text, name_at, _ALNUM, 32)
+        name = text[name_at:name_end].lower()
+        if text[at + 1] == "!" or (name and text[name_at].isalpha() and text[name_end] in " \t\r\n/>"):
+            behind = end + 1
+            yield Stretch(at, behind, " " if name in _BLOCKS else "")
+
+
+def entities(text: str) -> Iterator[Stretch]:
+    """Find the entities of HTML.
+
+    >>> [stretch.text for stretch in entities("&#52;&#x31 &commat; &amp;#52; R&D")]
+    ['4', '1', '@', '&']
+    """
+    for at in _places(text, "&"):
+        if text.startswith("#", at + 1):
+            digits_at = at + 3 if text[at + 2 : at + 3] in ("x", "X") else at + 2
+            end = _run_end(text, digits_at, _HEX if digits_at == at + 3 else _DIGITS, 8)
+            if end == digits_at:
+                continue
+            end += text.startswith(";", end)
+        else:
+            end = text.find(";", at, at + _LONGEST_ENTITY) + 1
+            if end == 0:
+                continue
+        shown = html.unescape(text[at:end])
+        if len(shown) <= 2 and shown != text[at:end]:
+            yield Stretch(at, end, shown)
+
+
+def percents(text: str) -> Iterator[Stretch]:
+    """Find percent-encoded characters (RFC 3986).
+
+    >>> [stretch.text for stretch in percents("%34%31, 50%20x, 100%")]
+    ['4', '1', ' ']
+    """
+    yield from _coded_bytes(text, "%")
+
+
+def soft_breaks(text: str) -> Iterator[Stretch]:
+    r"""Find soft line breaks and encoded characters of quoted-printable text (RFC 2045).
+
+    >>> [stretch.text for stretch in soft_breaks("41=\n11 =34=31 a=40")]
+    ['', '4', '1']
+    """
+    breaks = [Stretch(at, end, "") for at in _places(text, "=") if (end := _line_end(text, at + 1))]
+    codes = list(_coded_bytes(text, "="))
+    # One code alone is more likely an assignment, such as width=40.
+    lone = not breaks and all(each.end != after.start for each, after in zip(codes, codes[1:], strict=False))
+    yield from sorted(breaks if lone else breaks + codes)
+
+
+def escapes(text: str) -> Iterator[Stretch]:
+    r"""Find the escapes of programming languages.
+
+    >>> [stretch.text for stretch in escapes(r"\u0034\x31\061 C:\new")]
+    ['4', '1', '1']
+    """
+    for at in _places(text, "\\"):
+        mark = text[at + 1 : at + 2]
+        if mark == "u" and text.startswith("{", at + 2):
+            end = _run_end(text, at + 3, _HEX, 6)
+            digits, end = text[at + 3 : end], end + text.startswith("}", end)
+            base = 16
+        elif mark in _ESCAPES:
+            end, base = at + 2 + _ESCAPES[mark], 16
+            digits = text[at + 2 : end]
+            digits = digits if _HEX.issuperset(digits) and len(digits) == _ESCAPES[mark] else ""
+        else:
+            end, base = at + 4, 8
+            digits = text[at + 1 : end]
+            digits = digits if _OCTAL.issuperset(digits) and len(digits) == 3 else ""
+        if digits and 32 <= int(digits, base) <= 0x10FFFF:
+            yield Stretch(at, end, chr(int(digits, base)))
+
+
+def encoded_words(text: str) -> Iterator[Stretch]:
+    """Find what reads as text once decoded: base64, base32, hexadecimal and binary digits, and lists of codes.
+
+    >>> [stretch.text for stretch in encoded_words("MTIzLTQ1LTY3ODk= 34 31 31 31 31 31 31 31 internationally")]
+    ['123-45-6789', '41111111']
+    """
+    words = list(_words(text))
+    index = 0
+    while index < len(words):
+        run = _codes_from(text, words, index)
+        if run - index >= _FEWEST_CODES:
+            codes = [text[start:end] for start, end in words[index:run]]
+            shown = _of_codes(codes)
+            if shown is not None:
+                yield Stretch(words[index][0], words[run - 1][1], shown)
+            index = run
+            continue
+        last = _lines_from(text, words, index)
+        pieces = [text[start:end] for start, end in words[index:last]]
+        whole = _of_word("".join(pieces)) if len(pieces) > 1 else None
+        if whole is not None:
+            yield Stretch(words[index][0], words[last - 1][1], whole)
+            index = last
+            continue
+        yield from _in_word(text, *words[index])
+        index += 1
+
+
+def _words(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each run of characters stands that base64 is written in."""
+    others = dict.fromkeys(map(ord, set(text).difference(_BASE64)), " ")
+    at = 0
+    for word in text.translate(others).split():
+        start = text.find(word, at)
+        at = start + len(word)
+        yield start, at
+
+
+def _codes_from(text: str, words: Sequence[tuple[int, int]], index: int) -> int:
+    """Return the end of a row of codes of single characters."""
+    end = index
+    while end < len(words):
+        start, behind = words[end]
+        if behind - start > 8 or not _HEX.issuperset(text[start:behind].removeprefix("0x")):
+            break
+        if end > index and start - words[end - 1][1] > 2:
+            break
+        end += 1
+    return end
+
+
+def _lines_from(text: str, words: Sequence[tuple[int, int]], index: int) -> int:
+    """Return the end of a row of long words that only line ends are between."""
+    end = index + 1
+    while end < len(words) and words[end - 1][1] - words[end - 1][0] >= _SHORTEST:
+        start = words[end - 1][1]
+        if _line_end(text, start) != words[end][0]:
+            break
+        end += 1
+    return end
+
+
+def _in_word(text: str, start: int, end: int) -> Iterator[Stretch]:
+    if end - start < _SHORTEST:
+        return
+    shown = _of_word(text[start:end])
+    if shown is not None:
+        yield Stretch(start, end, shown)
+        return
+    for mark in ("=", "/", "-", "_"):
+        word = text[start:end]
+        if mark not in word.rstrip("="):
+            continue
+        at, found = start, []
+        for part in word.split(mark):
+            shown = _of_word(part) if len(part) >= _SHORTEST else None
+            if shown is not None:
+                padding = _run_end(text, at + len(part), _PADDING, 2) if mark == "=" else at + len(part)
+                found.append(Stretch(at, padding, shown))
+            at += len(part) + 1
+        if found:
+            yield from found
+            return
+
+
+def _of_word(word: str) -> str | None:
+    """Return what a word says once decoded, or None where that is no text."""
+    bare = word.removeprefix("0x")
+    if _HEX.issuperset(bare) and len(bare) % 2 == 0:
+        if _BITS.issuperset(bare) and len(bare) % 8 == 0:
+            return _readable(bytes(int(bare[at : at + 8], 2) for at in range(0, len(bare), 8)))
+        shown = _readable(bytes.fromhex(bare))
+        if shown is not None:
+            return shown
+    body = word.rstrip("=")
+    if _BASE32.issuperset(word):
+        try:
+            shown = _readable(base64.b32decode(body + "=" * (-len(body) % 8)))
+        except binascii.Error:
+            shown = None
+        if shown is not None:
+            return shown
+    if len(body) % 4 == 1 or "=" in body or (body.isalpha() and body[1:].islower()):
+        return None
+    try:
+        return _readable(binascii.a2b_base64(body.translate(_TO_STANDARD) + "=" * (-len(body) % 4)))
+    except binascii.Error:
+        return None
+
+
+def _of_codes(codes: Sequence[str]) -> str | None:
+    if all(len(code) == 8 and _BITS.issuperset(code) for code in codes):
+        return _readable(bytes(int(code, 2) for code in codes))
+    if all(code.isdigit() and 32 <= int(code) < 127 for code in codes):
+        return "".join(chr(int(code)) for code in codes)
+    bare = [code.removeprefix("0x") for code in codes]
+    return _readable(bytes.fromhex("".join(bare))) if all(len(code) == 2 for code in bare) else None
+
+
+def _readable(data: bytes) -> str | None:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    shown = text.translate(_WHITE)
+    return text if len(text) >= _FEWEST_CODES and shown.isprintable() and not shown.isspace() else None
+
+
+def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
+    """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
+    run: list[int] = []
+    for at in (*_places(text, mark), len(text)):
+        if run and at != run[-1] + 3:
+            yield from _characters(text, run)
+            run = []
+        if at + 2 < len(text) and text[at + 1] in _HEX and text[at + 2] in _HEX:
+            run.append(at)
+
+
+def _characters(text: str, run: Sequence[int]) -> Iterator[Stretch]:
+    data = bytes(int(text[at + 1 : at + 3], 16) for at in run)
+    if data.isascii():
+        yield from (Stretch(at, at + 3, chr(byte)) for at, byte in zip(run, data, strict=True))
+        return
+    try:
+        yield Stretch(run[0], run[-1] + 3, data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return
+
+
+def _places(text: str, mark: str) -> Iterator[int]:
+    at = text.find(mark)
+    while at >= 0:
+        yield at
+        at = text.find(mark, at + len(mark))
+
+
+def _run_end(text: str, at: int, characters: frozenset[str], most: int) -> int:
+    limit = min(len(text), at + most)
+    while at < limit and text[at] in characters:
+        at += 1
+    return at
+
+
+def _line_end(text: str, at: int) -> int:
+    """Return the offset behind a line end, or 0 where there is none."""
+    if text.startswith("\r\n", at):
+        return at + 2
+    return at + 1 if text.startswith("\n", at) else 0
+
+
+_DIGITS = frozenset(string.digits)
+_CODE_DIGITS = frozenset(string.digits + ";")
+_OCTAL = frozenset("01234567")
+_PADDING = frozenset("=")
+_ESCAPES = {"x": 2, "u": 4, "U": 8}
+"""Hexadecimal digits by mark."""
+
+_WHITE = str.maketrans("\t\r\n", "   ")
+_TAG_CHARACTERS = frozenset(map(chr, _TAG_TEXT))
+_BY_MARK: Sequence[tuple[str, Decoder]] = (
+    ("\x1b[", terminal_codes),
+    ("<", tags),
+    ("&", entities),
+    ("%", percents),
+    ("\\", escapes),
+    ("=", soft_breaks),
+)

@@ -1,0 +1,336 @@
+"""Values that were disguised: in lookalike characters, pulled apart, or spelled."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import Any
+
+from turnwise.guard.recognisers.folding import Folding, plain_character
+from turnwise.guard.recognisers.iban import COUNTRY_LENGTH, is_iban
+from turnwise.guard.recognisers.lookalikes import PASS_FOR
+from turnwise.guard.recognisers.re2_patterns import compile_pattern
+from turnwise.guard.recognisers.stretches import Stretch
+from turnwise.observers.local.normalise import normalise
+
+_CAPITALS = dict(
+    zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True)
+)
+_SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
+_DIGIT_SHAPES = {"З": "3", "з": "3", "Ʒ": "3", "б": "6", "Ƽ": "5", "Ȣ": "8", "ȣ": "8"}
+_BOXED = {
+    chr(first + index): letter
+    for first in (0x1F150, 0x1F170, 0x1F1E6)
+    for index, letter in enumerate(string.ascii_uppercase)
+}
+"""White letters on black, in circles and squares, and those that flags are made of."""
+
+_LATIN = {
+    **{sign: letter for letter, signs in PASS_FOR.items() for sign in signs if sign != letter},
+    **_CAPITALS,
+    **_SMALL_CAPITALS,
+    **_DIGIT_SHAPES,
+    **_BOXED,
+}
+
+_APART_LEAST = 5
+"""Single characters in a row from which they are one word pulled apart."""
+
+_SEPARATORS_TRIED = 6
+"""Different separators of a text that are tried, the commonest first."""
+
+_GAP = 4
+"""Characters between two groups of a number, at most."""
+
+_NUMBER_LENGTHS = range(9, 20)
+_EVEN = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (3, 2, 4), (3, 3, 4)})
+"""Lengths of the groups in which cards, social security and phone numbers are written."""
+
+_USUAL = frozenset({" ", "-", "."})
+"""What is usually written between them."""
+
+_DIGIT_LETTERS = {"O": "0", "o": "0", "I": "1", "l": "1"}
+_AWS = ("AKIA", "ASIA", "ABIA", "ACCA")
+_AWS_LENGTH = 20
+_SHORTEST_IBAN = min(COUNTRY_LENGTH.values())
+_CHECKED = 1_000
+"""Candidates of a text whose check digits are verified."""
+
+_NAMES = frozenset({"password", "passwort", "passwd", "passphrase", "secret", "token"})
+_LEET = frozenset("0134578@$!")
+_LONGEST_NAME = 12
+
+_WRITES = re.compile(r"mail|contact|reach|write|send|address|inbox|login")
+_LOCAL, _AT_SIGN, _DOMAIN = 1, 2, 3
+_LONGEST_ADDRESS = 256
+_BEFORE = 40
+"""Characters before a spelled address in which words that speak of mail are looked for."""
+
+_OPEN = r"[(\[{<*_|'\"-]{1,2}"
+_CLOSE = r"[)\]}>*_|'\"-]{1,2}"
+_DOT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:dot|punkt|punto|point|\.)\s?{_CLOSE}\s{{0,3}}|\s(?:dot|punkt|punto|point)\s|\s{{0,3}}\.\s{{0,3}}|,)"
+_AT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:at|@|a)\s?{_CLOSE}\s{{0,3}}|\sat\s|\s{{0,3}}@\s{{0,3}})"
+_PART = r"[\pL\pN_+%-]+"
+_ADDRESS = (
+    rf"({_PART}(?:(?:\.|\sdot\s|\s?{_OPEN}dot{_CLOSE}\s?){_PART}){{0,3}})({_AT})"
+    rf"([\pL\pN-]{{1,63}}(?:{_DOT}[\pL\pN-]{{1,63}}){{0,2}}{_DOT}"
+    r"(?:com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid))"
+    r"(?:[^\pL\pN]|$)"
+)
+_ADDRESS_HINT = r"@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t)?\s?[)\]}>*_|'\"-]"
+_SPELLED_DOT = re.compile(r"[\s()\[\]{}<>*|'\"]*+(?:(?<![^\W_])(?:dot|punkt|punto|point)(?![^\W_])|[.,])[\s()\[\]{}<>*|'\"]*+", re.I)
+
+Undo = Callable[[str], Iterator[Stretch]]
+
+
+@lru_cache(maxsize=1 << 17)
+def undisguised_character(character: str) -> str:
+    """Return the Latin letter or digit that a character passes for, without accents; others in plain form.
+
+    Source: Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones.
+
+    >>> [undisguised_character(each) for each in "аé²ᴀ🅰"]
+    ['a', 'e', '2', 'a', 'A']
+    """
+    latin = _LATIN.get(character)
+    if latin is not None:
+        return latin
+    form = unicodedata.normalize("NFKD", plain_character(character))
+    return "".join(each for each in form if not unicodedata.combining(each))
+
+
+UNDISGUISED = Folding(undisguised_character)
+"""Characters that pass for others."""
+
+
+def pulled_apart(text: str) -> Iterator[Stretch]:
+    """Find what stands between the characters of words that are pulled apart; wider gaps become a space.
+
+    >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
+    ([], 4)
+    """
+    counts = Counter(text)
+    common = [(count, mark) for mark, count in counts.items() if count >= _APART_LEAST - 1 and not mark.isalnum()]
+    tried = (list(_gaps(text, mark)) for _, mark in sorted(common, reverse=True)[:_SEPARATORS_TRIED])
+    yield from max(tried, key=len, default=[])
+
+
+def _gaps(text: str, separator: str) -> Iterator[Stretch]:
+    """Find the gaps between single characters that stand in a row with one separator between them."""
+    items: list[int] = []
+    at = 0
+    tokens = text.split(separator)
+    for index, token in enumerate(tokens):
+        bare = token.strip()
+        first = at + (token.index(bare) if bare else 0)
+        if len(bare) == 1:
+            items.append(first)
+        elif bare:
+            if items and index and not bare[1].isalnum():
+                items.append(first)
+            yield from _between(text, items, separator)
+            last = first + len(bare) - 1
+            items = [last] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
+        elif len(items) and at - items[-1] > _GAP:
+            yield from _between(text, items, separator)
+            items = []
+        at += len(token) + 1
+    yield from _between(text, items, separator)
+
+
+def _between(text: str, items: Sequence[int], separator: str) -> Iterator[Stretch]:
+    if len(items) < _APART_LEAST:
+        return
+    for before, after in pairwise(items):
+        wide = separator.isspace() and after - before > 2
+        yield Stretch(before + 1, after, " " if wide else "")
+
+
+def numbers(text: str) -> Iterator[Stretch]:
+    """Find letters that stand for digits, and what stands between the digits of a number.
+
+    >>> [stretch.text for stretch in numbers("card 4l11*1111*1111*1111")]
+    ['1', ' ', ' ', ' ']
+    """
+    if sum(map(text.count, string.digits)) < _APART_LEAST:
+        return
+    others = {ord(mark): "a" if mark.isalnum() else " " for mark in set(text)}
+    mask = text.translate({**others, **_MASK})
+    run: list[tuple[int, int]] = []
+    at = 0
+    for word in mask.split():
+        start = mask.find(word, at)
+        at = start + len(word)
+        is_number = "a" not in word
+        if run and (not is_number or start - run[-1][1] > _GAP):
+            yield from _number(text, mask, run)
+            run = []
+        if is_number:
+            run.append((start, at))
+    yield from _number(text, mask, run)
+
+
+def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
+    """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
+    while run and "0" not in mask[slice(*run[0])] and run[0][1] - run[0][0] == 1:
+        run = run[1:]  # such as the pronoun I
+    if not run or mask.count("0", run[0][0], run[-1][1]) < _APART_LEAST - 1:
+        return
+    if sum(end - start for start, end in run) in _NUMBER_LENGTHS:
+        yield from _joined(text, mask, run)
+        return
+    first = 0
+    gaps = [text[before[1] : after[0]] for before, after in pairwise(run)]
+    for index in range(1, len(run) + 1):
+        if index < len(run) and (index == first + 1 or gaps[index - 1] == gaps[first]):
+            continue
+        part = run[first:index]
+        if sum(end - start for start, end in part) in _NUMBER_LENGTHS:
+            yield from _joined(text, mask, part)
+        first = index
+
+
+def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
+    between = ""
+    if tuple(end - start for start, end in groups) in _EVEN:
+        gaps = {text[before[1] : after[0]] for before, after in pairwise(groups)}
+        between = gaps.pop() if len(gaps) == 1 and gaps <= _USUAL else " "
+    for index, (start, end) in enumerate(groups):
+        if index and text[groups[index - 1][1] : start] != between:
+            yield Stretch(groups[index - 1][1], start, between)
+        for at in range(start, end) if "o" in mask[start:end] else ():
+            if mask[at] == "o":
+                yield Stretch(at, at + 1, _DIGIT_LETTERS[text[at]])
+
+
+def codes(text: str) -> Iterator[Stretch]:
+    """Find what stands between the characters of AWS keys and IBANs.
+
+    >>> [text[stretch.start] for text in ["IBAN DE89/3704/0044/0532/0130/00"] for stretch in codes(text)]
+    ['/', '/', '/', '/', '/']
+    """
+    if sum(map(text.count, string.digits)) < _SHORTEST_IBAN - 8 and not any(mark in text for mark in "AQ"):
+        return
+    places = [at for at, mark in enumerate(text) if mark in _CODE_CHARACTERS]
+    squeezed = "".join([text[at] for at in places])
+    upper = squeezed.upper()
+    behind = checked = 0
+    for head in _code_head().finditer(upper):
+        first = head.start()
+        start = places[first]
+        if start < behind or (start and text[start - 1].isalnum()):
+            continue
+        if head.group() in _AWS:
+            length = _AWS_LENGTH
+        else:
+            checked += 1
+            length = COUNTRY_LENGTH.get(head.group()[:2].lower(), 0)
+        own = places[first : first + length]
+        if not length or len(own) < length or checked > _CHECKED or text[own[-1] + 1 : own[-1] + 2].isalnum():
+            continue
+        if any(after - before > _GAP + 1 for before, after in pairwise(own)):
+            continue
+        code = squeezed[first : first + length]
+        digits = sum(map(code.count, string.digits))
+        if (code.isupper() and digits >= 2) if length == _AWS_LENGTH and head.group() in _AWS else (
+            digits * 3 >= length and is_iban(code)
+        ):
+            behind = own[-1] + 1
+            yield from (
+                Stretch(before + 1, after, "") for before, after in pairwise(own) if after > before + 1
+            )
+
+
+def addresses(text: str) -> Iterator[Stretch]:
+    """Find e-mail addresses that are spelled or spaced out.
+
+    Plain words and spaces count only behind words that speak of mail, as in "write to jane at example dot com".
+
+    >>> [stretch.text for stretch in addresses("jane {at} example {dot} com")]
+    ['jane@example.com']
+    """
+    if not _address_hint().search(text):
+        return
+    for match in _address().finditer(text):
+        local, at, domain = match.group(_LOCAL, _AT_SIGN, _DOMAIN)
+        start, end = match.start(_LOCAL), match.end(_DOMAIN)
+        if end - start > _LONGEST_ADDRESS:
+            continue
+        spelled = f"{_SPELLED_DOT.sub('.', local)}@{_SPELLED_DOT.sub('.', domain)}"
+        if spelled == text[start:end]:
+            continue
+        if at.strip() in ("@", "at") and (at != "@" or " " in domain or "," in domain):
+            if at.strip() == "at" and " dot " not in domain.lower():
+                continue
+            if not _WRITES.search(text[max(0, start - _BEFORE) : start].lower()):
+                continue
+        yield Stretch(start, end, spelled)
+
+
+def names(text: str) -> Iterator[Stretch]:
+    """Find names of secrets in which digits and signs stand for letters.
+
+    >>> [stretch.text for stretch in names("my p4ssw0rd: x")]
+    ['password']
+    """
+    if _LEET.isdisjoint(text):
+        return
+    at = 0
+    for word in text.split():
+        start = text.find(word, at)
+        at = start + len(word)
+        bare = word[:_LONGEST_NAME].rstrip(":=,")
+        if len(bare) >= 5 and not _LEET.isdisjoint(bare) and not bare.isalpha() and not bare.isdigit():
+            plain = normalise(bare, _NAMES).text
+            if plain.lower() in _NAMES:
+                yield Stretch(start, start + len(bare), plain)
+
+
+def wrapped_lines(text: str) -> Iterator[Stretch]:
+    """Find line ends inside e-mail addresses, and between a name and its value."""
+    if "\n" not in text:
+        return
+    at = text.find("\n")
+    while at >= 0:
+        before, after = text[at - 1 : at].strip(), text[at + 1 : at + 2]
+        end = at + 1
+        while end < len(text) and text[end] in " \t" and end < at + _GAP:
+            end += 1
+        if before in (":", "=") or (end > at + 1 and before.isalnum()):
+            yield Stretch(at, end, " ")
+        elif before and after.strip() and _ends_in_address(text, at):
+            yield Stretch(at, end, "")
+        at = text.find("\n", end)
+
+
+def _ends_in_address(text: str, at: int) -> bool:
+    word = text[max(0, at - 64) : at].split()[-1]
+    return "@" in word and "." not in word.rpartition("@")[2].rstrip(".") and word[0] != "@"
+
+
+DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, addresses, numbers, codes, names)
+"""What is undone, in this order."""
+
+
+@cache
+def _code_head() -> Any:
+    return compile_pattern(f"{'|'.join(_AWS)}|[A-Z]{{2}}[0-9]{{2}}", "codes")
+
+
+@cache
+def _address() -> Any:
+    return compile_pattern(_ADDRESS, "addresses", ignore_case=True)
+
+
+@cache
+def _address_hint() -> Any:
+    return compile_pattern(_ADDRESS_HINT, "addresses", ignore_case=True)
+
+
+_CODE_CHARACTERS = frozenset(string.ascii_letters + string.digits)
+_MASK = {**dict.fromkeys(map(ord, string.digits), "0"), **dict.fromkeys(map(ord, _DIGIT_LETTERS), "o")}

@@ -1,0 +1,140 @@
+"""A text as it stands and, where something in it is encoded or disguised, with that undone."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+from turnwise.guard.guardrail import Check
+from turnwise.guard.recognisers.decoding import decoders_for
+from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
+from turnwise.guard.recognisers.folding import PLAIN
+from turnwise.guard.recognisers.stretches import Stretch
+
+_ROUNDS = 4
+"""Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
+
+
+class Step(Protocol):
+    """What was done to a text, with the way back."""
+
+    plain: str
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the offsets before the step of a stretch behind it that is not empty."""
+
+
+class Reading(NamedTuple):
+    """A text to look through, with the way back to the offsets of the original.
+
+    Args:
+        plain: the text to look through.
+        loose: whether more was undone than writing: a finding here counts only where it is sure.
+        steps: what was done to the original, in order.
+
+    >>> readings_of("no. &#52;1")[1].plain, readings_of("no. &#52;1")[1].span(4, 6)
+    ('no. 41', (4, 10))
+    """
+
+    plain: str
+    loose: bool = False
+    steps: tuple[Step, ...] = ()
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the offsets in the original of a stretch of the plain text that is not empty."""
+        for step in reversed(self.steps):
+            start, end = step.span(start, end)
+        return start, end
+
+    def behind(self, step: Step) -> Reading:
+        """Return the reading behind one more step; itself where that changed nothing."""
+        return self._replace(plain=step.plain, steps=(*self.steps, step)) if step.plain != self.plain else self
+
+
+class _Replaced:
+    """A text with stretches of it replaced.
+
+    Args:
+        text: the text.
+        stretches: in order and apart from each other.
+    """
+
+    def __init__(self, text: str, stretches: Iterable[Stretch]) -> None:
+        parts: list[str] = []
+        self._begins: list[int] = []
+        self._stretches: list[Stretch] = []
+        at = length = 0
+        for stretch in stretches:
+            parts += (text[at : stretch.start], stretch.text)
+            length += stretch.start - at
+            self._begins.append(length)
+            self._stretches.append(stretch)
+            length += len(stretch.text)
+            at = stretch.end
+        self.plain = "".join((*parts, text[at:]))
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        return self._character(start)[0], self._character(end - 1)[1]
+
+    def _character(self, at: int) -> tuple[int, int]:
+        """Return where a character came from: itself, or all of a stretch that was replaced."""
+        index = bisect_right(self._begins, at) - 1
+        if index < 0:
+            return at, at + 1
+        stretch, within = self._stretches[index], at - self._begins[index]
+        if within < len(stretch.text):
+            return stretch.start, stretch.end
+        there = stretch.end + within - len(stretch.text)
+        return there, there + 1
+
+
+def readings(check: Check) -> tuple[Reading, ...]:
+    """Return `readings_of` of the text under check, made once for all guardrails."""
+    return check.once(("unfolded", check.text), lambda: readings_of(check.text))
+
+
+def readings_of(text: str) -> tuple[Reading, ...]:
+    """Return the readings of a text, the text as it stands first; of an ordinary one there is no other.
+
+    A second one has in plain characters what was encoded: entities, tags between characters, percent signs,
+    escapes, soft line breaks, tag characters, hexadecimal and binary digits, base32 and base64. A third, loose one
+    has disguises undone as well: lookalike letters and digits, values that are pulled apart, spelled e-mail
+    addresses. Takes time linear in the length of the text.
+
+    Args:
+        text: any text.
+
+    >>> [reading.plain for reading in readings_of("Hello there.")]
+    ['Hello there.']
+    >>> [reading.plain for reading in readings_of("It is MTIzLTQ1LTY3ODk=")]
+    ['It is MTIzLTQ1LTY3ODk=', 'It is 123-45-6789']
+    """
+    first = Reading(text)
+    decoded = _decoded(first)
+    loose = _undisguised(decoded)
+    found = [first]
+    if decoded.plain != text:
+        found.append(decoded)
+    if loose.plain != decoded.plain:
+        found.append(loose._replace(loose=True))
+    return tuple(found)
+
+
+def _decoded(reading: Reading) -> Reading:
+    for _ in range(_ROUNDS):
+        before = reading.plain
+        for decode in decoders_for(before):
+            reading = reading.behind(_Replaced(reading.plain, decode(reading.plain)))
+        reading = reading.behind(PLAIN.fold(reading.plain))
+        if reading.plain == before:
+            break
+    return reading
+
+
+def _undisguised(reading: Reading) -> Reading:
+    if not reading.plain.isascii():
+        reading = reading.behind(UNDISGUISED.fold(reading.plain))
+    for undo in DISGUISES:
+        reading = reading.behind(_Replaced(reading.plain, undo(reading.plain)))
+    return reading
