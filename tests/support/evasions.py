@@ -67,7 +67,10 @@ KINDS: Mapping[str, Kind] = {
         ("Charge my card {} please.", "card: {}", "I pay with my visa {} today"),
     ),
     "e-mail": Kind(
-        _PII, "email", ("jane.doe@example.com", "bob@example.org"), ("Mail me: {}", "Write to {} today.", "E-mail {} ok")
+        _PII,
+        "email",
+        ("jane.doe@example.com", "bob@example.org"),
+        ("Mail me: {}", "Write to {} today.", "E-mail {} ok"),
     ),
     "phone": Kind(
         _PII, "phone", ("212-555-0123", "+44 20 7946 0958"), ("Call me at {}.", "phone: {}", "my number is {} now")
@@ -97,9 +100,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def _between(*marks: str) -> Trick:
-    return lambda value, source: "".join(
-        character + source.choice(marks) for character in value[:-1]
-    ) + value[-1]
+    return lambda value, source: "".join(character + source.choice(marks) for character in value[:-1]) + value[-1]
 
 
 def _each(form: Callable[[str], str]) -> Trick:
@@ -109,7 +110,11 @@ def _each(form: Callable[[str], str]) -> Trick:
 def _shifted(digit: int | None, lower: int | None = None, upper: int | None = None) -> Trick:
     def shift(character: str) -> str:
         for first, start in (("0", digit), ("a", lower), ("A", upper)):
-            if start is not None and character.isascii() and first <= character <= (chr(ord(first) + (9 if first == "0" else 25))):
+            if (
+                start is not None
+                and character.isascii()
+                and first <= character <= (chr(ord(first) + (9 if first == "0" else 25)))
+            ):
                 return chr(start + ord(character) - ord(first))
         return character
 
@@ -159,7 +164,15 @@ def _once(mark: str) -> Trick:
     return lambda value, _: value[: len(value) // 2] + mark + value[len(value) // 2 :]
 
 
-_NAMED = {"@": "&commat;", ".": "&period;", ":": "&colon;", "=": "&equals;", "-": "&dash;", " ": "&nbsp;", "+": "&plus;"}
+_NAMED = {
+    "@": "&commat;",
+    ".": "&period;",
+    ":": "&colon;",
+    "=": "&equals;",
+    "-": "&dash;",
+    " ": "&nbsp;",
+    "+": "&plus;",
+}
 
 TRICKS: Mapping[str, Trick] = {
     # nothing to see between the characters
@@ -185,7 +198,9 @@ TRICKS: Mapping[str, Trick] = {
     "decimal entities": _each(lambda character: f"&#{ord(character)};"),
     "hexadecimal entities": _each(lambda character: f"&#x{ord(character):X};"),
     "padded entities": _each(lambda character: f"&#{ord(character):05};"),
-    "entities without semicolon": _each(lambda character: f"&#{ord(character)} " if character == " " else f"&#{ord(character):07}"),
+    "entities without semicolon": _each(
+        lambda character: f"&#{ord(character)} " if character == " " else f"&#{ord(character):07}"
+    ),
     "entities twice": _each(lambda character: f"&amp;#{ord(character)};"),
     "named entities": _each(lambda character: _NAMED.get(character, f"&#{ord(character)};")),
     "zero-width entities between": _between("&#8203;", "&ZeroWidthSpace;", "&shy;"),
@@ -202,8 +217,12 @@ TRICKS: Mapping[str, Trick] = {
     "base64": _encoded(base64.b64encode),
     "base64 without padding": lambda value, _: base64.urlsafe_b64encode(value.encode()).decode().rstrip("="),
     "base64 twice": _encoded(lambda data: base64.b64encode(base64.b64encode(data))),
-    "base64 in a data address": lambda value, _: f"data:text/plain;base64,{base64.b64encode(value.encode()).decode()}",
-    "base64 in lines": lambda value, _: "\n".join(_cut(base64.b64encode(f"my note: {value}".encode()).decode(), 16)),
+    "base64 in a data address": lambda value, _: (
+        f"data:text/plain;base64,{base64.b64encode(value.encode()).decode()}"
+    ),
+    "base64 in lines": lambda value, _: "\n".join(
+        _cut(base64.b64encode(f"my note: {value}".encode()).decode(), 16)
+    ),
     "base32": _encoded(base64.b32encode),
     "hexadecimal": lambda value, _: value.encode().hex(),
     "hexadecimal with spaces": lambda value, _: value.encode().hex(" "),
@@ -217,7 +236,10 @@ TRICKS: Mapping[str, Trick] = {
     "mathematical bold": _shifted(0x1D7CE, 0x1D41A, 0x1D400),
     "mathematical monospace": _shifted(0x1D7F6, 0x1D68A, 0x1D670),
     "mathematical double-struck": _shifted(0x1D7D8, 0x1D552, None),
-    "circled": _mapped("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "⓪①②③④⑤⑥⑦⑧⑨ⓐⓑⓒⓓⓔⓕⓖⓗⓘⓙⓚⓛⓜⓝⓞⓟⓠⓡⓢⓣⓤⓥⓦⓧⓨⓩⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿⓀⓁⓂⓃⓄⓅⓆⓇⓈⓉⓊⓋⓌⓍⓎⓏ"),
+    "circled": _mapped(
+        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        "⓪①②③④⑤⑥⑦⑧⑨ⓐⓑⓒⓓⓔⓕⓖⓗⓘⓙⓚⓛⓜⓝⓞⓟⓠⓡⓢⓣⓤⓥⓦⓧⓨⓩⒶⒷⒸⒹⒺⒻⒼⒽⒾⒿⓀⓁⓂⓃⓄⓅⓆⓇⓈⓉⓊⓋⓌⓍⓎⓏ",
+    ),
     "circled in black": _mapped("0123456789", "⓿❶❷❸❹❺❻❼❽❾"),
     "superscripts": _mapped("0123456789abdeimnoprstuw", "⁰¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᵈᵉⁱᵐⁿᵒᵖʳˢᵗᵘʷ"),
     "subscripts": _shifted(0x2080),

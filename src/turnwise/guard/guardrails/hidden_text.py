@@ -16,8 +16,10 @@ _OVERLAP = 500
 """Characters that two pieces of a long text share, so that a phrase on the border is whole in one of them."""
 
 _GLUE = frozenset(
-    "a all and any are as be do every for from have i if in is it me my no not now of on or our that the then these "
-    "this those to was were with you your previous prior above earlier before".split()
+    """
+    a all and any are as be do every for from have i if in is it me my no not now of on or our that the
+    then these this those to was were with you your previous prior above earlier before
+    """.split()  # noqa: SIM905 - a list of words reads best as words
 )
 """Words beside the known ones that letters without a space may be made of."""
 
@@ -85,7 +87,9 @@ def _spaced(text: str, known: Container[str]) -> str:
         parts = word.translate(_SPACES).split()
         if len(parts) <= _FEWEST_SIGNS:
             parts = [word]
-        apart = " ".join(_words(part, known) if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN else part for part in parts)
+        apart = " ".join(
+            _words(part, known) if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN else part for part in parts
+        )
         if apart != word:
             words[index], changed = apart, True
     return " ".join(words) if changed else text

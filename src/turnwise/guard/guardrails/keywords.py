@@ -94,9 +94,7 @@ class Keywords(Guardrail):
             found=True,
             reason=self._reason(longest),
             confidence=1.0,
-            redactions=tuple(
-                Redaction(each.start, each.end, "keyword", self.placeholder) for each in longest
-            ),
+            redactions=tuple(Redaction(each.start, each.end, "keyword", self.placeholder) for each in longest),
             data={"count": len(longest)},
         )
 

@@ -42,7 +42,7 @@ _SHAPES: Mapping[PiiType, Mapping[str, tuple[str, ...]]] = {
     **{kind: {kind: documents.SHAPES[kind]} for kind in ("passport", "driving_licence", "bank_account")},
 }
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
-"""Confidence from which a finding counts in a loose reading, by kind: of numbers only where words near name them."""
+"""Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it."""
 
 _FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
     "ssn": ssn.find_ssns,

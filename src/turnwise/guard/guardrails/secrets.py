@@ -26,8 +26,8 @@ class Secrets(Guardrail):
     A provider's key is told by its published form; ``generic`` finds values that are given to a name such as
     ``api_key`` or ``password`` and look like no word.
 
-    It does not find keys without a form of their own where nothing names them, keys cut in pieces or encoded once
-    more, and passwords without a digit.
+    What is encoded or disguised is read. It does not find keys without a form of their own where nothing names
+    them, keys other than those of AWS cut in pieces, and passwords without a digit.
 
     Args:
         types: what to look for; all by default. The names are providers (``aws``, ``github``, ``stripe`` ...),

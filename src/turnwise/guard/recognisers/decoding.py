@@ -7,6 +7,7 @@ import binascii
 import html
 import string
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from turnwise.guard.recognisers.stretches import Stretch
 
@@ -20,8 +21,10 @@ _TO_STANDARD = str.maketrans("-_", "+/")
 _LONGEST_ENTITY = 34
 _LONGEST_TAG = 300
 _BLOCKS = frozenset(
-    "address article aside blockquote br caption center dd div dl dt fieldset footer form h1 h2 h3 h4 h5 h6 header hr "
-    "li main nav ol option p pre section table tbody td tfoot th thead tr ul".split()
+    """
+    address article aside blockquote br caption center dd div dl dt fieldset footer form h1 h2 h3 h4 h5
+    h6 header hr li main nav ol option p pre section table tbody td tfoot th thead tr ul
+    """.split()  # noqa: SIM905 - a list of words reads best as words
 )
 """Elements that stand apart from what is before and behind them."""
 
@@ -95,10 +98,10 @@ def terminal_codes(text: str) -> Iterator[Stretch]:
 
 
 def tags(text: str) -> Iterator[Stretch]:
-    """Find tags and comments: nothing, but a space for elements that stand apart.
+    r"""Find tags and comments: nothing, but a line end for elements that stand apart.
 
     >>> [stretch.text for stretch in tags("4<b></b>1<br/>")]
-    ['', '', ' ']
+    ['', '', '\n']
     """
     behind = 0
     for at in _places(text, "<"):
@@ -115,7 +118,7 @@ def tags(text: str) -> Iterator[Stretch]:
         name = text[name_at:name_end].lower()
         if text[at + 1] == "!" or (name and text[name_at].isalpha() and text[name_end] in " \t\r\n/>"):
             behind = end + 1
-            yield Stretch(at, behind, " " if name in _BLOCKS else "")
+            yield Stretch(at, behind, "\n" if name in _BLOCKS else "")
 
 
 def entities(text: str) -> Iterator[Stretch]:
@@ -158,7 +161,7 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
     breaks = [Stretch(at, end, "") for at in _places(text, "=") if (end := _line_end(text, at + 1))]
     codes = list(_coded_bytes(text, "="))
     # One code alone is more likely an assignment, such as width=40.
-    lone = not breaks and all(each.end != after.start for each, after in zip(codes, codes[1:], strict=False))
+    lone = not breaks and all(each.end != after.start for each, after in pairwise(codes))
     yield from sorted(breaks if lone else breaks + codes)
 
 
@@ -231,7 +234,7 @@ def _codes_from(text: str, words: Sequence[tuple[int, int]], index: int) -> int:
         start, behind = words[end]
         if behind - start > 8 or not _HEX.issuperset(text[start:behind].removeprefix("0x")):
             break
-        if end > index and start - words[end - 1][1] > 2:
+        if end > index and not _CODE_GAP.issuperset(text[words[end - 1][1] : start][:3]):
             break
         end += 1
     return end
@@ -317,7 +320,7 @@ def _readable(data: bytes) -> str | None:
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
     run: list[int] = []
-    for at in (*_places(text, mark), len(text)):
+    for at in (*_places(text, mark), len(text) + 1):
         if run and at != run[-1] + 3:
             yield from _characters(text, run)
             run = []
@@ -359,6 +362,7 @@ def _line_end(text: str, at: int) -> int:
 
 _DIGITS = frozenset(string.digits)
 _CODE_DIGITS = frozenset(string.digits + ";")
+_CODE_GAP = frozenset(" ,:;\n")
 _OCTAL = frozenset("01234567")
 _PADDING = frozenset("=")
 _ESCAPES = {"x": 2, "u": 4, "U": 8}

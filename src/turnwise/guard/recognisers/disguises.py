@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -18,9 +17,7 @@ from turnwise.guard.recognisers.re2_patterns import compile_pattern
 from turnwise.guard.recognisers.stretches import Stretch
 from turnwise.observers.local.normalise import normalise
 
-_CAPITALS = dict(
-    zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True)
-)
+_CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
 _DIGIT_SHAPES = {"З": "3", "з": "3", "Ʒ": "3", "б": "6", "Ƽ": "5", "Ȣ": "8", "ȣ": "8"}
 _BOXED = {
@@ -57,7 +54,9 @@ _USUAL = frozenset({" ", "-", "."})
 _DIGIT_LETTERS = {"O": "0", "o": "0", "I": "1", "l": "1"}
 _AWS = ("AKIA", "ASIA", "ABIA", "ACCA")
 _AWS_LENGTH = 20
-_SHORTEST_IBAN = min(COUNTRY_LENGTH.values())
+_FEWEST_DIGITS = 10
+"""Digits that an IBAN has at least."""
+
 _CHECKED = 1_000
 """Candidates of a text whose check digits are verified."""
 
@@ -73,7 +72,10 @@ _BEFORE = 40
 
 _OPEN = r"[(\[{<*_|'\"-]{1,2}"
 _CLOSE = r"[)\]}>*_|'\"-]{1,2}"
-_DOT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:dot|punkt|punto|point|\.)\s?{_CLOSE}\s{{0,3}}|\s(?:dot|punkt|punto|point)\s|\s{{0,3}}\.\s{{0,3}}|,)"
+_DOT = (
+    rf"(?:\s{{0,3}}{_OPEN}\s?(?:dot|punkt|punto|point|\.)\s?{_CLOSE}\s{{0,3}}"
+    r"|\s(?:dot|punkt|punto|point)\s|\s{0,3}\.\s{0,3}|,)"
+)
 _AT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:at|@|a)\s?{_CLOSE}\s{{0,3}}|\sat\s|\s{{0,3}}@\s{{0,3}})"
 _PART = r"[\pL\pN_+%-]+"
 _ADDRESS = (
@@ -83,7 +85,10 @@ _ADDRESS = (
     r"(?:[^\pL\pN]|$)"
 )
 _ADDRESS_HINT = r"@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t)?\s?[)\]}>*_|'\"-]"
-_SPELLED_DOT = re.compile(r"[\s()\[\]{}<>*|'\"]*+(?:(?<![^\W_])(?:dot|punkt|punto|point)(?![^\W_])|[.,])[\s()\[\]{}<>*|'\"]*+", re.I)
+_MARKS = r"[\s()\[\]{}<>*|'\"]*+"
+_SPELLED_DOT = re.compile(
+    rf"{_MARKS}(?:(?<![^\W_])(?:dot|punkt|punto|point)(?![^\W_])|[.,]){_MARKS}", re.IGNORECASE
+)
 
 Undo = Callable[[str], Iterator[Stretch]]
 
@@ -114,10 +119,10 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    counts = Counter(text)
-    common = [(count, mark) for mark, count in counts.items() if count >= _APART_LEAST - 1 and not mark.isalnum()]
-    tried = (list(_gaps(text, mark)) for _, mark in sorted(common, reverse=True)[:_SEPARATORS_TRIED])
-    yield from max(tried, key=len, default=[])
+    marks = [(text.count(mark), mark) for mark in set(text) if not mark.isalnum()]
+    common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
+    tried = (list(_gaps(text, mark)) for _, mark in common)
+    yield from max(tried, key=lambda gaps: sum(gap.end - gap.start for gap in gaps), default=[])
 
 
 def _gaps(text: str, separator: str) -> Iterator[Stretch]:
@@ -125,6 +130,8 @@ def _gaps(text: str, separator: str) -> Iterator[Stretch]:
     items: list[int] = []
     at = 0
     tokens = text.split(separator)
+    if [*map(len, map(str.strip, tokens))].count(1) < _APART_LEAST - 2:
+        return
     for index, token in enumerate(tokens):
         bare = token.strip()
         first = at + (token.index(bare) if bare else 0)
@@ -136,7 +143,7 @@ def _gaps(text: str, separator: str) -> Iterator[Stretch]:
             yield from _between(text, items, separator)
             last = first + len(bare) - 1
             items = [last] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
-        elif len(items) and at - items[-1] > _GAP:
+        elif items and at - items[-1] > _GAP:
             yield from _between(text, items, separator)
             items = []
         at += len(token) + 1
@@ -147,8 +154,14 @@ def _between(text: str, items: Sequence[int], separator: str) -> Iterator[Stretc
     if len(items) < _APART_LEAST:
         return
     for before, after in pairwise(items):
-        wide = separator.isspace() and after - before > 2
-        yield Stretch(before + 1, after, " " if wide else "")
+        gap = text[before + 1 : after]
+        if gap.count(separator) < 2:
+            between = ""
+        elif separator.isspace() or gap.strip(separator):
+            between = " "
+        else:
+            between = separator  # it stood there itself, as in 1-2---3
+        yield Stretch(before + 1, after, between)
 
 
 def numbers(text: str) -> Iterator[Stretch]:
@@ -214,7 +227,8 @@ def codes(text: str) -> Iterator[Stretch]:
     >>> [text[stretch.start] for text in ["IBAN DE89/3704/0044/0532/0130/00"] for stretch in codes(text)]
     ['/', '/', '/', '/', '/']
     """
-    if sum(map(text.count, string.digits)) < _SHORTEST_IBAN - 8 and not any(mark in text for mark in "AQ"):
+    few = sum(map(text.count, string.digits)) < _FEWEST_DIGITS
+    if few and (text.count("A") < 2 or ("I" not in text and "C" not in text)):
         return
     places = [at for at, mark in enumerate(text) if mark in _CODE_CHARACTERS]
     squeezed = "".join([text[at] for at in places])
@@ -237,13 +251,9 @@ def codes(text: str) -> Iterator[Stretch]:
             continue
         code = squeezed[first : first + length]
         digits = sum(map(code.count, string.digits))
-        if (code.isupper() and digits >= 2) if length == _AWS_LENGTH and head.group() in _AWS else (
-            digits * 3 >= length and is_iban(code)
-        ):
+        if digits >= 2 and code.isupper() if head.group() in _AWS else digits * 3 >= length and is_iban(code):
             behind = own[-1] + 1
-            yield from (
-                Stretch(before + 1, after, "") for before, after in pairwise(own) if after > before + 1
-            )
+            yield from (Stretch(before + 1, after, "") for before, after in pairwise(own) if after > before + 1)
 
 
 def addresses(text: str) -> Iterator[Stretch]:
@@ -309,7 +319,7 @@ def wrapped_lines(text: str) -> Iterator[Stretch]:
 
 
 def _ends_in_address(text: str, at: int) -> bool:
-    word = text[max(0, at - 64) : at].split()[-1]
+    word = text[max(0, at - 64) : at].rsplit(maxsplit=1)[-1]
     return "@" in word and "." not in word.rpartition("@")[2].rstrip(".") and word[0] != "@"
 
 

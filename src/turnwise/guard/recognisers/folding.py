@@ -146,19 +146,14 @@ def plain_character(character: str) -> str:
     category = unicodedata.category(character)
     if category in ("Cf", "Mn", "Me") or character in _UNSEEN:
         return ""
-    digit = unicodedata.decimal(character, None)
-    if digit is not None:
-        return str(digit)
     if category == "Pd" or character in _DASHES:
         return "-"
     if category == "Zs" or character == _BLANK:
         return " "
     if unicodedata.decomposition(character).startswith(("<super>", "<sub>", "<fraction>")):
         return character
-    digit = unicodedata.digit(character, None)
-    if digit is not None:
-        return str(digit)  # circled, in brackets or with a full stop
-    return unicodedata.normalize("NFKC", character)
+    digit = unicodedata.digit(character, None)  # of any script, circled, in brackets or with a full stop
+    return unicodedata.normalize("NFKC", character) if digit is None else str(digit)
 
 
 @lru_cache(maxsize=_CHARACTERS)

@@ -29,7 +29,9 @@ _LENGTHS = {
 }
 """Countries by the length of their numbers. Source: SWIFT, IBAN Registry (ISO 13616)."""
 
-COUNTRY_LENGTH = {country.lower(): length for length, countries in _LENGTHS.items() for country in countries.split()}
+COUNTRY_LENGTH = {
+    country.lower(): length for length, countries in _LENGTHS.items() for country in countries.split()
+}
 _HEAD = r"[a-z]{2}[ -]?[0-9][ -]?[0-9]"
 
 _COUNTRIES = "|".join(sorted(COUNTRY_LENGTH))

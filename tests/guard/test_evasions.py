@@ -1,0 +1,115 @@
+"""What disguises a value hides it from no guardrail, is cut out whole, and makes nothing of ordinary texts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import evasions
+import pytest
+
+from turnwise import datasets
+from turnwise.guard.guardrail import Guardrail
+from turnwise.guard.guardrails.keywords import Keywords
+from turnwise.guard.guardrails.pii import Pii
+from turnwise.guard.guardrails.prompt_injection import PromptInjection
+from turnwise.guard.guardrails.secrets import Secrets
+from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.recognisers.readings import readings_of
+
+CASES = list(evasions.cases())
+ORDINARY = [
+    line.replace("\\n", "\n").replace("\\t", "\t")
+    for line in Path(__file__).with_name("ordinary_messages.txt").read_text(encoding="utf-8").splitlines()
+]
+GUARDRAILS: tuple[Guardrail, ...] = (Pii(), Secrets(), PromptInjection(observer=None))
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(evasions.TRICKS) >= 50
+    assert len(evasions.KINDS) == 8
+    assert len(CASES) >= 400
+    assert len(ORDINARY) >= 100
+
+
+@pytest.mark.parametrize("kind", evasions.KINDS)
+def test_at_most_one_disguise_in_ten_passes_unseen(kind: str) -> None:
+    own = [case for case in CASES if case.kind == kind]
+    unseen = [case.trick for case in own if not evasions.seen(case)]
+    assert len(unseen) <= len(own) / 10, unseen
+
+
+def test_the_table_counts_every_case() -> None:
+    lines = evasions.table().splitlines()
+    assert len(lines) == 2 + len(evasions.KINDS) + 1
+    assert f"/{len(CASES)} = " in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("My SSN is &#49;&#50;&#51;-45-6789, ok?", "My SSN is [SSN], ok?"),
+        ("My SSN is &amp;#49;23-45-678&#57;!", "My SSN is [SSN]!"),
+        ("Pay with 4<b></b>111 1111\x001111 11<i>1</i>1 now", "Pay with [CARD] now"),
+        ("Write to jane%40example%2Ecom today", "Write to [EMAIL] today"),
+        ("Write to bob {at} example {dot} org today", "Write to [EMAIL] today"),
+        ("It is MTIzLTQ1LTY3ODk= here", "It is [SSN] here"),
+        ("It is 3132332d34352d36373839 here", "It is [SSN] here"),
+        ("IBAN D E 8 9 3 7 0 4 0 0 4 4 0 5 3 2 0 1 3 0 0 0.", "IBAN [IBAN]."),
+        ("IBAN DE89/3704/0044/0532/0130/00, thanks", "IBAN [IBAN], thanks"),
+        ("card 4111=\n1111=\n1111=\n1111 end", "card [CARD] end"),
+        ("card ④①①①⠀①①①①⠀①①①①⠀①①①① end", "card [CARD] end"),
+        ("a@example.com, card ⁴¹¹¹ ¹¹¹¹ ¹¹¹¹ ¹¹¹¹", "[EMAIL], card [CARD]"),
+    ],
+)
+def test_a_value_is_cut_out_whole_where_it_stands(text: str, cut: str) -> None:
+    for redaction in reversed(finding_of(Pii(), text).redactions):
+        text = text[: redaction.start] + redaction.placeholder + text[redaction.end :]
+    assert text == cut
+
+
+def test_keywords_are_read_in_what_is_encoded() -> None:
+    keywords = Keywords(keywords=("project falcon",))
+    for text in (
+        "It is project&#32;fal&shy;con.",
+        "It is cHJvamVjdCBmYWxjb24= now",
+        "It is project%20f\x00alcon.",
+    ):
+        (redaction,) = finding_of(keywords, text).redactions
+        assert text[: redaction.start] == "It is "
+
+
+@pytest.mark.parametrize("guardrail", GUARDRAILS)
+def test_ordinary_messages_are_clean(guardrail: Guardrail) -> None:
+    assert [text for text in ORDINARY if finding_of(guardrail, text).found] == []
+
+
+def test_the_example_conversations_are_clean() -> None:
+    texts = [turn.prompt or turn.response for each in datasets.examples() for turn in each.conversation.turns]
+    assert texts
+    for guardrail in GUARDRAILS[:2]:
+        for text in texts:
+            assert not finding_of(guardrail, text).found, text
+
+
+def test_an_ordinary_text_has_one_reading() -> None:
+    assert len(readings_of("I would like to know how long the delivery takes, and how to pay for 3 chairs.")) == 1
+
+
+@pytest.mark.parametrize(
+    "filler",
+    ["&#52;", "&amp;", "<b>", "<a ", "%41", "=\n", "=41", "\\x41", "a ", "1*", "@", " at ", "DE89", "4O", "34 "],
+)
+def test_a_long_text_of_marks_hides_nothing(filler: str) -> None:
+    text = f"{filler * (6_000 // len(filler))}\n\n card: &#52;111 1111 1111 1111 \n"
+    assert "card" in (finding_of(Pii(), text).data or {})["kinds"]
+
+
+@pytest.mark.parametrize("text", ORDINARY[::3] + [case.text for case in CASES[::7]])
+def test_spans_lie_in_the_original(text: str) -> None:
+    for reading in readings_of(text):
+        ends = 0
+        for at in range(len(reading.plain)):
+            start, end = reading.span(at, at + 1)
+            assert 0 <= start < end <= len(text)
+            assert end >= ends
+            ends = end
