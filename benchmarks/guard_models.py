@@ -22,6 +22,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +162,7 @@ def benign_prompts(data: Path) -> dict[str, Texts]:
         "moderation benign": [
             row["text"] for row in _rows(data / "single/dev/openai_moderation.jsonl") if row["label"] == "benign"
         ],
-        **{f"{name}, first turns": _turns(data / f"dev/{name}.jsonl", "user")[0][:MOST] for name in chats},
+        **{f"{name}, first turns": _first_prompts(data / f"dev/{name}.jsonl")[:MOST] for name in chats},
     }
 
 
@@ -309,14 +310,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _turns(path: Path, role: str) -> tuple[list[str], list[str]]:
-    """Return the first turns of a role, and its later ones."""
-    first, later = [], []
-    for row in _rows(path):
-        texts = [turn["content"] for turn in row["turns"] if turn["role"] == role and turn["content"].strip()]
-        first.extend(texts[:1])
-        later.extend(texts[1:])
-    return first, later
+def _first_prompts(path: Path) -> list[str]:
+    """Return the first user turn of each conversation."""
+    said = (
+        (turn["content"] for turn in row["turns"] if turn["role"] == "user" and turn["content"].strip())
+        for row in _rows(path)
+    )
+    return [first for turns in said for first in islice(turns, 1)]
 
 
 def _vader() -> Callable[[str], float] | None:

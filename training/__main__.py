@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import random
 from collections.abc import Mapping
@@ -34,17 +33,7 @@ from training.spread import Spread, over_processes
 from turnwise.observers.local.protocol import SIDES
 from turnwise.observers.local.scores import Calibration
 from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.weights import (
-    FORMAT,
-    FORMAT_VERSION,
-    KINDS,
-    METRICS_FILE,
-    MODEL_FILE,
-    PRINCIPLES,
-    TOKENIZER_FILE,
-    pack_model,
-    weights_hash,
-)
+from turnwise.observers.local.weights import KINDS, PRINCIPLES, save_weights
 
 
 def main() -> None:
@@ -75,8 +64,6 @@ def main() -> None:
     with over_processes(kind, model, base.tokenizer, os.cpu_count() or 1) as spread:
         metrics = calibrated(spread, conversations, data)
     metrics |= {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
         "kind": kind,
         "principles": list(PRINCIPLES),
         "base": base.source,
@@ -85,10 +72,7 @@ def main() -> None:
         "settings": asdict(settings),
         "fitted": fitted,
     }
-    metrics["weights_sha256"] = weights_hash(model, base.tokenizer.encode(), metrics)
-    (out / MODEL_FILE).write_bytes(pack_model(model))
-    (out / TOKENIZER_FILE).write_text(base.tokenizer, encoding="utf-8")
-    (out / METRICS_FILE).write_text(json.dumps(metrics, indent=1) + "\n", encoding="utf-8")
+    save_weights(out, model, base.tokenizer, metrics)
     (out / CHECKPOINT).unlink(missing_ok=True)
     say(f"wrote {out}: use it with --observer local:{out}")
 

@@ -12,7 +12,15 @@ from typing import Any
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.datasets import BadRecord, open_dataset
-from turnwise.datasets.judged import MODES, SECOND, Judgement, join_judgements, judgement_files, read_judgements
+from turnwise.datasets.judged import (
+    MODES,
+    SECOND,
+    Judgement,
+    by_conversation,
+    join_judgements,
+    judgement_files,
+    read_judgements,
+)
 from turnwise.datasets.twins import load_twins
 from turnwise.observers.local.weights import PRINCIPLES
 
@@ -89,7 +97,7 @@ def read_conversations(data: Path) -> Conversations:
     judgements: dict[str, ByConversation] = {}
     hashes: dict[str, str] = {}
     for name, path in judgement_files(CORPUS / "judged").items():
-        judgements[name] = _by_conversation(read_judgements(path))
+        judgements[name] = by_conversation(read_judgements(path))
         hashes[f"corpus/judged/{path.name}"] = _hash(path)
     examples: list[Example] = []
     for name, entry in manifest.items():
@@ -181,13 +189,6 @@ def _examples(
             turns = tuple((turn.prompt, None if prompts_only else turn.response) for turn in one.conversation)
             facts = {"attack": str(one.label) == "attack", **given}
             yield Example(one.sequence_id, one.source, splits[one.sequence_id], turns, judged, **facts)
-
-
-def _by_conversation(judgements: Iterable[Judgement]) -> ByConversation:
-    found: dict[str, list[Judgement]] = {}
-    for one in judgements:
-        found.setdefault(one.sequence_id, []).append(one)
-    return found
 
 
 def _sequences(path: Path) -> Iterator[Sequence]:

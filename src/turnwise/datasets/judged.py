@@ -135,6 +135,14 @@ def peaks_of(judgements: Iterable[Judgement]) -> dict[str, float]:
     return peaks
 
 
+def by_conversation(judgements: Iterable[Judgement]) -> dict[str, list[Judgement]]:
+    """Return judgements by the id of their conversation, in their order."""
+    found: dict[str, list[Judgement]] = {}
+    for one in judgements:
+        found.setdefault(one.sequence_id, []).append(one)
+    return found
+
+
 def digests(conversation: Conversation, seen: Seen) -> dict[int, str]:
     """Return the digest of what a reader has seen at each turn, by turn number."""
     running = SeenDigest()
@@ -167,9 +175,7 @@ def join_judgements(sequences: Iterable[Sequence], judgements: Iterable[Judgemen
         sequences: conversations, from any loader.
         judgements: from one or several files of judgements.
     """
-    by_id: dict[str, list[Judgement]] = {}
-    for judgement in judgements:
-        by_id.setdefault(judgement.sequence_id, []).append(judgement)
+    by_id = by_conversation(judgements)
     for sequence in sequences:
         if sequence.sequence_id not in by_id:
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from training.graph import Shape, build
 
 from turnwise.observers.local.observer import LocalObserver
-from turnwise.observers.local.weights import (
-    FORMAT,
-    FORMAT_VERSION,
-    METRICS_FILE,
-    MODEL_FILE,
-    PRINCIPLES,
-    TOKENIZER_FILE,
-    pack_model,
-    weights_hash,
-)
+from turnwise.observers.local.weights import PRINCIPLES, save_weights
 
 SHAPE = Shape(layers=2, heads=4, groups=2, head=16, width=64, inner=96)
 OUTPUTS = 10
@@ -76,19 +66,13 @@ def write_weights(folder: Path, seed: int = 1) -> Path:
         "indeterminacy": [[[0.5, 0.5, 1.0, 3.0, -1.0]] * 3] * 2,
     }
     metrics = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
         "kind": "language",
         "principles": list(PRINCIPLES),
         "code_sha256": "0" * 64,
         "calibration": calibration,
         "operating_points": {"history": {"any_turn": {"threshold": 0.5}}, "turn": {}},
     }
-    metrics["weights_sha256"] = weights_hash(model, text.encode(), metrics)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MODEL_FILE).write_bytes(pack_model(model))
-    (folder / TOKENIZER_FILE).write_text(text, encoding="utf-8")
-    (folder / METRICS_FILE).write_text(json.dumps(metrics), encoding="utf-8")
+    save_weights(folder, model, text, metrics)
     return folder
 
 

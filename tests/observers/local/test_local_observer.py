@@ -22,7 +22,7 @@ from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.local.observer import LocalObserver, ReaderState
 from turnwise.observers.local.tokens import PIECE, WHOLE
-from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights, pack_model
+from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 
@@ -261,7 +261,7 @@ def test_files_that_are_missing_or_altered_are_refused(tmp_path: Path) -> None:
         LocalObserver(str(folder))
     blob = bytearray(gzip.decompress(packed))
     blob[len(blob) // 2] ^= 1
-    model.write_bytes(pack_model(bytes(blob)))
+    model.write_bytes(gzip.compress(bytes(blob)))
     with pytest.raises(ObserverError, match="were altered"):
         LocalObserver(str(folder))
     (folder / METRICS_FILE).write_text("{")

@@ -124,9 +124,21 @@ def read_metrics(folder: Path | str) -> Mapping[str, Any]:
     return _parse(Path(folder) / METRICS_FILE)
 
 
-def pack_model(model: bytes) -> bytes:
-    """Return a network as its file holds it; the same bytes for the same network."""
-    return gzip.compress(model, 9, mtime=0)
+def save_weights(folder: Path, model: bytes, tokenizer: str, metrics: Mapping[str, Any]) -> None:
+    """Write a weights folder; the same files for the same weights.
+
+    Args:
+        folder: the folder; made where it is not there.
+        model: the network, in the ONNX format.
+        tokenizer: the tokeniser, as JSON.
+        metrics: `NAMED` and whatever else is to be known of the weights; format and hash are added.
+    """
+    digest = weights_hash(model, tokenizer.encode(), metrics)
+    known = {"format": FORMAT, "version": FORMAT_VERSION, **metrics, "weights_sha256": digest}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MODEL_FILE).write_bytes(gzip.compress(model, 9, mtime=0))
+    (folder / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
+    (folder / METRICS_FILE).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
 def _unpacked(path: Path) -> bytes:
