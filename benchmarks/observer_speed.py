@@ -60,8 +60,9 @@ def speed(weights: str | None, texts: Sequence[str]) -> list[Row]:
         weights: folder of weights; None for those that ship.
         texts: texts of any length, to make turns of.
     """
+    folder = Path(weights) if weights else shipped("local")
     observer = LocalObserver(weights)
-    tokenizer = load_weights(weights).tokenizer
+    tokenizer = load_weights(folder).tokenizer
 
     def of_length(tokens: int) -> list[str]:
         ids = tokenizer.encode(" ".join(texts), add_special_tokens=False).ids
@@ -119,7 +120,6 @@ def speed(weights: str | None, texts: Sequence[str]) -> list[Row]:
     memory = json.loads(subprocess.run(code, capture_output=True, text=True, check=True).stdout)
     percentile = sorted(early)[int(0.99 * len(early))]
     rebuilt = sorted([*moved, *moved_late, *cold])
-    folder = Path(weights) if weights else shipped("local")
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     return [
         Row("weights, MB", size, None, at_most(80), None),

@@ -98,7 +98,7 @@ def train_language(
     shape = Shape(settings.layers)
     network = Network(base.arrays, shape, settings.frozen)
     fitted = fit(network, sampler, speech, settings, out, say, made_of)
-    return build(network.to_arrays(), shape, settings.frozen), fitted
+    return build(network.to_arrays(), shape), fitted
 
 
 def calibrated(spread: Spread, conversations: Conversations, data: Path) -> dict[str, Any]:

@@ -53,7 +53,6 @@ class Settings:
         decay: weight decay.
         dropout: share of a layer's outputs that is dropped.
         warm: share of the steps over which the rate rises.
-        longer: first steps, whose rate follows a schedule that is one pass longer, and so falls later.
         rounded_from: share of the steps from which weights are rounded as they will ship.
         average: how much of the running average of weights is kept at a step.
         pairs: weight of the ranking within pairs.
@@ -71,7 +70,6 @@ class Settings:
     decay: float = 0.01
     dropout: float = 0.05
     warm: float = 0.06
-    longer: int = 673
     rounded_from: float = 0.6
     average: float = 0.99
     pairs: float = 0.5
@@ -234,8 +232,6 @@ def fit(
     network.train()
     while step < len(plan):
         share = step / len(plan)
-        if step < settings.longer:
-            share *= settings.epochs / (settings.epochs + 1)
         rate = min(1.0, share / settings.warm + 0.01) * (0.025 + 0.975 * 0.5 * (1 + math.cos(math.pi * share)))
         for group in optimiser.param_groups:
             group["lr"] = group["peak"] * rate

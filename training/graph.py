@@ -10,15 +10,18 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from training.quantise import COARSE, FINE, TABLE, Format, quantise
+from training.quantise import BITS, LEAST_SCALE, TABLE_BLOCK, in_blocks, in_rows
 
 POSITIONS = 2048
 """Positions that the rotary tables have: more than window and longest piece together."""
 
 EPSILON = 1e-5
 CONTRIB = "com.microsoft"
-EXACT = 4
-"""Accuracy level of MatMulNBits at which activations are taken in 8 bits, each block of a row with its scale."""
+INPUT_LEVELS = 127
+"""The highest code of a row that a matrix is multiplied with."""
+
+MIDDLE = 128
+"""The code of zero there: codes are without a sign, as processors multiply them with codes that have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +74,35 @@ class Builder:
         self.constant(f"{name}.half", array.astype(np.float16))
         return self.add("Cast", [f"{name}.half"], name, to=TensorProto.FLOAT)
 
-    def product(self, x: str, name: str, matrix: NDArray[np.float32], form: Format) -> str:
-        """Multiply rows with a matrix that is kept in few bits."""
-        blocks = quantise(matrix, form)
-        rows, columns = matrix.shape
-        inputs = [
-            x,
-            self.constant(f"{name}.codes", blocks.codes),
-            self.halved(f"{name}.scales", blocks.scales.reshape(-1)),
-            self.constant(f"{name}.zeros", blocks.zeros.reshape(-1)),
-        ]
-        return self.add(
-            "MatMulNBits",
-            inputs,
-            f"{name}.out",
-            CONTRIB,
-            K=columns,
-            N=rows,
-            bits=form.bits,
-            block_size=form.block,
-            accuracy_level=EXACT,
-        )
+    def shared(self, name: str, array: NDArray[np.generic]) -> str:
+        """Keep an array that several nodes read, once."""
+        return name if name in {one.name for one in self.constants} else self.constant(name, array)
+
+    def product(self, x: str, name: str, matrix: NDArray[np.float32]) -> str:
+        """Multiply rows with a matrix, in integers."""
+        kept = in_rows(matrix)
+        codes = self.constant(f"{name}.codes", kept.codes.T)
+        scales = self.constant(f"{name}.scales", kept.scales.T)
+        inputs, input_scales = self._coded(x)
+        middle = self.shared("middle", np.array(MIDDLE, np.uint8))
+        sums = self.add("MatMulInteger", [inputs, codes, middle], f"{name}.sums")
+        wide = self.add("Cast", [sums], f"{name}.wide", to=TensorProto.FLOAT)
+        scaled = self.add("Mul", [wide, scales], f"{name}.scaled")
+        return self.add("Mul", [scaled, input_scales], f"{name}.out")
+
+    def _coded(self, x: str) -> tuple[str, str]:
+        """Bring each row to codes of 8 bits; return codes and scales, one a row."""
+        codes, scales = f"{x}.coded", f"{x}.input_scales"
+        if any(scales in node.output for node in self.nodes):
+            return codes, scales
+        last = self.shared("last_axis", np.array([-1], np.int64))
+        sizes = self.add("ReduceMax", [self.add("Abs", [x], f"{x}.sizes"), last], f"{x}.largest", keepdims=1)
+        levels = self.shared("input_levels", np.array(INPUT_LEVELS, np.float32))
+        least = self.shared("least_scale", np.array(LEAST_SCALE, np.float32))
+        self.add("Max", [self.add("Div", [sizes, levels], f"{x}.step"), least], scales)
+        half = self.shared("middle_and_half", np.array(MIDDLE + 0.5, np.float32))
+        moved = self.add("Add", [self.add("Div", [x, scales], f"{x}.steps"), half], f"{x}.moved")
+        return self.add("Cast", [moved], codes, to=TensorProto.UINT8), scales
 
     def norm(self, x: str, name: str, weight: NDArray[np.float32]) -> str:
         """Bring rows to one length, and scale their columns."""
@@ -104,7 +115,7 @@ class Builder:
         )
 
 
-def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) -> bytes:
+def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape) -> bytes:
     """Return the graph in the ONNX format.
 
     Inputs: ``ids`` (1, tokens); ``mean`` (texts, tokens), the weights with which the states of a text are
@@ -115,7 +126,6 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) 
         arrays: ``embed``, ``norm``; of each layer ``N.in``, ``N.qkv``, ``N.o``, ``N.post``, ``N.gate_up``,
             ``N.down``, rows for outputs; ``head.in`` with ``head.in_bias``, ``head.out`` with ``head.out_bias``.
         shape: sizes of the network.
-        frozen: first layers that were not trained: they are kept finely, the others coarsely.
     """
     b = Builder()
     inverse = 1.0 / shape.theta ** (np.arange(0, shape.head, 2) / shape.head)
@@ -132,9 +142,8 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) 
     outputs = []
     x = _embedding(b, arrays["embed"])
     for number in range(shape.layers):
-        form = FINE if number < frozen else COARSE
         y = b.norm(x, f"{number}.in", arrays[f"{number}.in"])
-        qkv = b.product(y, f"{number}.qkv", arrays[f"{number}.qkv"], form)
+        qkv = b.product(y, f"{number}.qkv", arrays[f"{number}.qkv"])
         cached = [f"{kind}{number}" for kind in ("keys", "values")]
         for name in cached:
             size = [1, shape.groups, f"past_{name}", shape.head]
@@ -155,15 +164,23 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) 
                 rotary_interleaved=0,
             )
         )
-        told = b.product(f"{number}.attention", f"{number}.o", arrays[f"{number}.o"], form)
+        told = b.product(f"{number}.attention", f"{number}.o", arrays[f"{number}.o"])
         x = b.add("Add", [x, told], f"{number}.attended")
         y = b.norm(x, f"{number}.post", arrays[f"{number}.post"])
         gate, up = np.split(arrays[f"{number}.gate_up"], 2)
         opened = b.add(
-            "QuickGelu", [b.product(y, f"{number}.gate", gate, form)], f"{number}.open", CONTRIB, alpha=1.0
+            "QuickGelu",
+            [b.product(y, f"{number}.gate", gate)],
+            f"{number}.open",
+            CONTRIB,
+            alpha=1.0,
         )
-        let = b.add("Mul", [opened, b.product(y, f"{number}.up", up, form)], f"{number}.let")
-        x = b.add("Add", [x, b.product(let, f"{number}.down", arrays[f"{number}.down"], form)], f"{number}.done")
+        let = b.add("Mul", [opened, b.product(y, f"{number}.up", up)], f"{number}.let")
+        x = b.add(
+            "Add",
+            [x, b.product(let, f"{number}.down", arrays[f"{number}.down"])],
+            f"{number}.done",
+        )
     _heads(b, b.norm(x, "norm", arrays["norm"]), arrays)
     count = arrays["head.out"].shape[0] // 2
     outputs.insert(0, helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["texts", 2, count]))
@@ -175,7 +192,7 @@ def build(arrays: Mapping[str, NDArray[np.float32]], shape: Shape, frozen: int) 
 
 def _embedding(b: Builder, table: NDArray[np.float32]) -> str:
     """Look tokens up in a table of codes."""
-    blocks = quantise(table, TABLE)
+    blocks = in_blocks(table, TABLE_BLOCK)
     codes = b.constant("embed.codes", blocks.codes.reshape(len(table), -1))
     zeros = b.constant("embed.zeros", blocks.zeros)
     scales = b.halved("embed.scales", blocks.scales)
@@ -184,8 +201,8 @@ def _embedding(b: Builder, table: NDArray[np.float32]) -> str:
         [codes, "ids", scales, zeros],
         "embedded",
         CONTRIB,
-        bits=TABLE.bits,
-        block_size=TABLE.block,
+        bits=BITS,
+        block_size=TABLE_BLOCK,
         gather_axis=0,
         quantize_axis=1,
     )

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from training.graph import EPSILON, POSITIONS, Shape
-from training.quantise import COARSE, FINE, TABLE, quantise
+from training.graph import EPSILON, INPUT_LEVELS, POSITIONS, Shape
+from training.quantise import LEAST_SCALE, ROW_LEVELS, TABLE_BLOCK, in_blocks, in_rows
 
 HEAD_WIDTH = 256
 OUTPUTS = 10
@@ -21,23 +21,23 @@ HEAD_DROPOUT = 0.1
 
 
 class Rounded(torch.autograd.Function):
-    """A matrix as its blocks give it back; the gradient passes unchanged (Bengio et al. 2013)."""
+    """Rows as a product of integers takes them; the gradient passes unchanged (Bengio et al. 2013)."""
 
     @staticmethod
-    def forward(ctx: object, matrix: Tensor) -> Tensor:
-        """Return the rounded matrix."""
-        columns = matrix.shape[1]
-        x = functional.pad(matrix, (0, -columns % COARSE.block)).view(len(matrix), -1, COARSE.block)
-        low, high = x.amin(-1, keepdim=True).clamp_(max=0), x.amax(-1, keepdim=True).clamp_(min=0)
-        scale = ((high - low) / COARSE.levels).clamp_(min=1e-6).half().float()
-        zero = (-low / scale).round_().clamp_(0, COARSE.levels)
-        code = (x / scale).round_().add_(zero).clamp_(0, COARSE.levels)
-        return code.sub_(zero).mul_(scale).view(len(matrix), -1)[:, :columns]
+    def forward(ctx: object, rows: Tensor, levels: int) -> Tensor:
+        """Return the rounded rows."""
+        return in_steps(rows, levels)
 
     @staticmethod
-    def backward(ctx: object, gradient: Tensor) -> Tensor:
+    def backward(ctx: object, gradient: Tensor) -> tuple[Tensor, None]:
         """Return the gradient unchanged."""
-        return gradient
+        return gradient, None
+
+
+def in_steps(rows: Tensor, levels: int) -> Tensor:
+    """Return rows as whole numbers of steps, of which the largest size in each row has so many."""
+    scale = (rows.abs().amax(-1, keepdim=True) / levels).clamp_(min=LEAST_SCALE)
+    return (rows / scale).round_().mul_(scale)
 
 
 MATRICES = ("qkv", "o", "gate_up", "down")
@@ -51,8 +51,8 @@ def rounded_before(arrays: Mapping[str, NDArray[np.float32]], frozen: int) -> di
         frozen: first layers that are not trained.
     """
     names = [f"{number}.{name}" for number in range(frozen) for name in MATRICES]
-    found = {name: quantise(arrays[name], FINE).values for name in names}
-    return {**found, "embed": quantise(arrays["embed"], TABLE).values}
+    found = {name: in_rows(arrays[name]).values for name in names}
+    return {**found, "embed": in_blocks(arrays["embed"], TABLE_BLOCK).values}
 
 
 class Layer(nn.Module):
@@ -71,12 +71,18 @@ class Layer(nn.Module):
         )
 
     def forward(self, x: Tensor, cosine: Tensor, sine: Tensor, dropout: float, *, rounded: bool) -> Tensor:
-        """Return the states after the layer, shape (rows, tokens, width)."""
+        """Return the states after the layer, shape (rows, tokens, width).
+
+        What is rounded is what products are made of; a matrix that is not trained is rounded already.
+        """
         s, (rows, tokens, width) = self.shape, x.shape
 
         def product(rows_: Tensor, name: str) -> Tensor:
             matrix = self.weights[name]
-            return functional.linear(rows_, (Rounded.apply(matrix) if rounded else matrix).to(x.dtype))
+            if rounded:
+                rows_ = Rounded.apply(rows_, INPUT_LEVELS)
+                matrix = Rounded.apply(matrix, ROW_LEVELS) if matrix.requires_grad else matrix
+            return functional.linear(rows_, matrix.to(x.dtype))
 
         y = functional.rms_norm(x, (width,), self.weights["in"].to(x.dtype), EPSILON)
         sizes = (s.heads * s.head, s.groups * s.head, s.groups * s.head)
@@ -136,7 +142,7 @@ class Reader(nn.Module):
         """
         x = functional.embedding(tokens, self.embed).to(torch.bfloat16)
         for layer in self.layers[: self.frozen]:
-            x = layer(x, *self._turns(x), dropout=0.0, rounded=False)
+            x = layer(x, *self._turns(x), dropout=0.0, rounded=True)
         return x
 
     def forward(self, x: Tensor, places: Tensor, *, dropout: float = 0.0, rounded: bool = False) -> Tensor:
@@ -146,7 +152,7 @@ class Reader(nn.Module):
             x: what `lower` gave; its precision is that of all states.
             places: row, start, stop and side of each text, shape (texts, 4).
             dropout: share of a layer's outputs that is dropped.
-            rounded: whether matrices are rounded as they will ship.
+            rounded: whether matrices and what they are multiplied with are rounded as they will ship.
 
         Returns:
             Shape (texts, outputs).

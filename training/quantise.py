@@ -1,4 +1,9 @@
-"""Weights in few bits: blocks of a row, each with a scale and a zero point, as MatMulNBits reads them."""
+"""Weights in few bits: the embedding in blocks of a row, matrices in whole rows.
+
+Products are of integers (`MatMulInteger`). Each row of a matrix has one scale and codes of 7 bits: two products of
+8 bits by 7 add up without overflow in 16, as some processors do it. Each row of what it is multiplied with has one
+scale and codes of 8 bits, so that no score depends on what is read beside it.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +12,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+BITS = 4
+LEVELS = 2**BITS - 1
+"""The highest code of a block."""
 
-class Format(NamedTuple):
-    """How a matrix is kept.
+ROW_LEVELS = 63
+"""The highest code of a row."""
 
-    Args:
-        bits: of a value, 4 or 8.
-        block: values that share a scale and a zero point; a power of two, 16 or more.
-    """
+LEAST_SCALE = 1e-9
+"""Of a row, so that rows of zeros stay zero."""
 
-    bits: int
-    block: int
-
-    @property
-    def levels(self) -> int:
-        """The highest code."""
-        return 2**self.bits - 1
-
-
-FINE = Format(8, 128)
-"""For what is not trained: as good as not rounded at all."""
-
-COARSE = Format(4, 128)
-"""For what is trained with weights rounded in this way."""
-
-TABLE = Format(4, 64)
-"""For the embedding: rounding it makes no difference that was found."""
+TABLE_BLOCK = 64
+"""Values of the embedding that share a scale and a zero point: rounding it makes no difference that was found."""
 
 
 class Blocks(NamedTuple):
-    """A quantised matrix.
+    """A matrix in blocks of 4 bits.
 
     Args:
-        codes: codes of 8 bits, or two of 4 a byte, the first in the low half; shape (rows, blocks, bytes).
+        codes: two a byte, the first in the low half; shape (rows, blocks, bytes).
         scales: shape (rows, blocks), each exact in half precision.
         zeros: zero points, packed likewise; shape (rows, bytes).
         values: what the codes stand for, shape (rows, columns).
@@ -51,32 +42,57 @@ class Blocks(NamedTuple):
     values: NDArray[np.float32]
 
 
-def quantise(matrix: NDArray[np.float32], form: Format) -> Blocks:
+class Rows(NamedTuple):
+    """A matrix in whole rows of 7 bits.
+
+    Args:
+        codes: shape (rows, columns), -63 to 63.
+        scales: shape (rows, 1).
+    """
+
+    codes: NDArray[np.int8]
+    scales: NDArray[np.float32]
+
+    @property
+    def values(self) -> NDArray[np.float32]:
+        """What the codes stand for, shape (rows, columns)."""
+        return self.codes * self.scales
+
+
+def in_blocks(matrix: NDArray[np.float32], block: int) -> Blocks:
     """Return a matrix in blocks of codes over the range of each block, zero among them.
 
     Args:
         matrix: shape (rows, columns); a last block that is not full is filled up with zeros.
-        form: bits and block.
+        block: values that share a scale and a zero point, an even number.
     """
     rows, columns = matrix.shape
-    x = np.pad(matrix, ((0, 0), (0, -columns % form.block))).reshape(rows, -1, form.block).astype(np.float32)
+    x = np.pad(matrix, ((0, 0), (0, -columns % block))).reshape(rows, -1, block).astype(np.float32)
     low, high = np.minimum(x.min(-1, keepdims=True), 0), np.maximum(x.max(-1, keepdims=True), 0)
-    scale = np.maximum((high - low) / form.levels, 1e-6).astype(np.float16).astype(np.float32)
-    zero = np.clip(np.rint(-low / scale), 0, form.levels)
-    code = np.clip(np.rint(x / scale) + zero, 0, form.levels)
+    scale = np.maximum((high - low) / LEVELS, 1e-6).astype(np.float16).astype(np.float32)
+    zero = np.clip(np.rint(-low / scale), 0, LEVELS)
+    code = np.clip(np.rint(x / scale) + zero, 0, LEVELS)
     values = ((code - zero) * scale).reshape(rows, -1)[:, :columns]
     return Blocks(
-        _packed(code, form),
+        _packed(code),
         scale[..., 0].astype(np.float16),
-        _packed(zero[..., 0], form),
+        _packed(zero[..., 0]),
         values.astype(np.float32),
     )
 
 
-def _packed(codes: NDArray[np.float32], form: Format) -> NDArray[np.uint8]:
+def in_rows(matrix: NDArray[np.float32]) -> Rows:
+    """Return a matrix in rows of codes, each over the largest size in its row.
+
+    Args:
+        matrix: shape (rows, columns).
+    """
+    scales = np.maximum(np.abs(matrix).max(1, keepdims=True) / ROW_LEVELS, LEAST_SCALE).astype(np.float32)
+    return Rows(np.rint(matrix / scales).astype(np.int8), scales)
+
+
+def _packed(codes: NDArray[np.float32]) -> NDArray[np.uint8]:
     whole = codes.astype(np.uint8)
-    if form.bits == 8:
-        return whole
     if whole.shape[-1] % 2:
         whole = np.concatenate((whole, np.zeros_like(whole[..., :1])), axis=-1)
-    return np.asarray(whole[..., 0::2] | (whole[..., 1::2] << 4))
+    return np.asarray(whole[..., 0::2] | (whole[..., 1::2] << BITS))

@@ -19,7 +19,7 @@ from training.calibrate import Row, fit_side, operating_points, rows_of
 from training.fit import Batch, Settings, fit, loss_of
 from training.graph import build
 from training.network import OUTPUTS, Reader, Rounded
-from training.quantise import COARSE, quantise
+from training.quantise import ROW_LEVELS, in_rows
 from training.samples import Sampler, samples, talk
 from training.spread import over_processes, with_reader
 
@@ -41,7 +41,6 @@ SETTINGS = Settings(
     head_rate=1e-2,
     threads=1,
     dropout=0.0,
-    longer=0,
 )
 
 
@@ -60,7 +59,7 @@ def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Speech) -
     reader = network()
     (sample,) = samples(talk(example("one", 3)), speech)
     spans = [Span(text.start, text.stop) for text in sample.texts]
-    logits, _ = Network(build(reader.to_arrays(), SHAPE, frozen=1)).run(sample.tokens, spans)
+    logits, _ = Network(build(reader.to_arrays(), SHAPE)).run(sample.tokens, spans)
     places = torch.tensor([(0, text.start, text.stop, side) for text in sample.texts for side in (0, 1)])
     with torch.no_grad():
         states = reader.lower(torch.tensor([sample.tokens])).float()
@@ -71,11 +70,11 @@ def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Speech) -
 
 def test_rounding_passes_the_gradient_and_gives_just_what_ships() -> None:
     matrix = torch.randn(4, 64 + 128, requires_grad=True)
-    out = Rounded.apply(matrix)
+    out = Rounded.apply(matrix, ROW_LEVELS)
     out.sum().backward()
     assert matrix.grad is not None
     assert (matrix.grad == 1).all()
-    assert np.abs(out.detach().numpy() - quantise(matrix.detach().numpy(), COARSE).values).max() < 1e-6
+    assert np.abs(out.detach().numpy() - in_rows(matrix.detach().numpy()).values).max() < 1e-6
 
 
 def test_the_loss_is_least_where_scores_are_the_readers_and_halves_are_apart(speech: Speech) -> None:
@@ -129,7 +128,7 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
         assert torch.equal(one, other)
     assert figures["loss"] < 0.3
 
-    runtime = Runtime(build(whole.to_arrays(), SHAPE, frozen=1), Tokenizer.from_str(tokenizer_text()))
+    runtime = Runtime(build(whole.to_arrays(), SHAPE), Tokenizer.from_str(tokenizer_text()))
     rows = rows_of(with_reader(runtime), marked, "history")
     calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))
     found = [calibration.strongest(row.reading)["reciprocity"].F for row in rows]
@@ -170,7 +169,7 @@ def test_what_is_fixed_in_indeterminacy_is_taken_into_account() -> None:
 
 
 def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
-    model = build(network().to_arrays(), SHAPE, frozen=1)
+    model = build(network().to_arrays(), SHAPE)
     runtime = Runtime(model, Tokenizer.from_str(tokenizer_text()))
     rows = rows_of(with_reader(runtime), [example("one", 3)], "history")
     calibration = Calibration(*(np.array([part, part]) for part in fit_side(rows)))

@@ -59,7 +59,7 @@ def random_arrays(shape: Shape, tokens: int, seed: int = 1) -> dict[str, np.ndar
 def write_weights(folder: Path, seed: int = 1) -> Path:
     """Write a weights folder."""
     text = tokenizer_text()
-    model = build(random_arrays(SHAPE, Tokenizer.from_str(text).get_vocab_size(), seed), SHAPE, frozen=1)
+    model = build(random_arrays(SHAPE, Tokenizer.from_str(text).get_vocab_size(), seed), SHAPE)
     calibration = {
         "slope": [[[1.0] * 3] * 2] * 2,
         "offset": [[[0.0] * 3] * 2] * 2,
