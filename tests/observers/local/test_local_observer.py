@@ -21,7 +21,7 @@ from turnwise.observers.checks import check_observer
 from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.local.observer import LocalObserver, ReaderState
-from turnwise.observers.local.tokens import PIECE, WHOLE
+from turnwise.observers.local.tokens import PIECE, WHOLE, Text
 from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -151,12 +151,21 @@ def test_a_long_text_is_read_in_pieces_and_the_strongest_counts(weights_folder: 
     reader = LanguageReader(weights.model, weights.tokenizer)
     place = reader.after(reader.start(), "before", Side.PROMPT)
     for text, rows in (("ab, " * 10, 1), ("ab, " * PIECE, 5)):
-        encoded = reader.speech.encode(text)
         assert len(reader.read(place, text, Side.PROMPT, lasts=False).logits) == rows
-        assert len(reader.speech.remembered(encoded, Side.PROMPT)) <= PIECE + 16
-        pieces = reader.speech.pieces(encoded, Side.PROMPT)
-        together = [n for piece in pieces for n in piece[reader.speech.head(Side.PROMPT) : -reader.speech.tail]]
-        assert together == (encoded.ids if rows > 1 else [])
+
+
+@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("length", [1, 40, 60, PIECE, PIECE + 1, PIECE + 40, 5 * PIECE])
+def test_every_token_of_a_text_is_remembered_or_in_a_piece(weights_folder: Path, side: Side, length: int) -> None:
+    weights = load_weights(weights_folder)
+    speech = LanguageReader(weights.model, weights.tokenizer).speech
+    text = Text(list(range(1_000, 1_000 + length)), hidden=False, bytes_per_token=4.0, left_out="")
+    remembered = speech.remembered(text, side)
+    pieces = [piece[speech.head(side) : -speech.tail] for piece in speech.pieces(text, side)]
+    assert {*remembered, *(token for piece in pieces for token in piece)} >= set(text.ids)
+    assert all(0 < len(piece) <= PIECE for piece in pieces)
+    twice = sum(map(len, pieces)) + len(set(remembered) & set(text.ids)) - length
+    assert twice == 0 or side is Side.RESPONSE
 
 
 def test_what_is_not_read_is_said(observer: LocalObserver) -> None:

@@ -120,6 +120,8 @@ class Speech:
     def pieces(self, text: Text, side: Side) -> list[list[int]]:
         """Return the pieces that a text is read in beside what is remembered of it: none of a text that is whole.
 
+        Of a prompt what lies between head and tail; of a reply, of which little is remembered, all.
+
         Args:
             text: the text.
             side: who says it.
@@ -127,9 +129,12 @@ class Speech:
         Returns:
             Ids of each piece with the marks of the speaker.
         """
-        if len(text.ids) <= REMEMBERED[side]:
+        size = REMEMBERED[side]
+        if len(text.ids) <= size:
             return []
-        return [self._marked(ids, side) for ids in self.stretches(text, PIECE) or [text.ids]]
+        head, tail = self._kept(size) if size == PIECE else (0, 0)
+        between = text.ids[head : len(text.ids) - tail]
+        return [self._marked(ids, side) for ids in _stretches(between, PIECE)]
 
     def ends(self, text: Text, size: int) -> list[int]:
         """Return the ids of a text, or of a longer one those of head and tail with a gap between.
@@ -147,18 +152,19 @@ class Speech:
             text: the text.
             size: ids of a part at most.
         """
-        if len(text.ids) <= size:
-            return []
-        count = -(-len(text.ids) // size)
-        cuts = [len(text.ids) * number // count for number in range(count + 1)]
-        return [text.ids[a:b] for a, b in pairwise(cuts)]
+        return _stretches(text.ids, size) if len(text.ids) > size else []
 
     def _marked(self, ids: list[int], side: Side) -> list[int]:
         return [*self._begin[side], *ids, *self._end]
 
     def _ends(self, ids: list[int], size: int) -> list[int]:
+        head, tail = self._kept(size)
+        return [*ids[:head], *self._gap, *ids[len(ids) - tail :]]
+
+    def _kept(self, size: int) -> tuple[int, int]:
+        """Return how many ids of head and of tail are kept where so many are, with the gap between."""
         head = round(size * HEAD_SHARE)
-        return [*ids[:head], *self._gap, *ids[len(ids) - (size - head - len(self._gap)) :]]
+        return head, size - head - len(self._gap)
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -168,3 +174,10 @@ class Speech:
 def _readable(text: str) -> str:
     """Return a text without lone surrogates, which no tokeniser takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _stretches(ids: list[int], size: int) -> list[list[int]]:
+    """Return ids in parts of about the same length, at most so many each."""
+    count = -(-len(ids) // size)
+    cuts = [len(ids) * number // count for number in range(count + 1)]
+    return [ids[a:b] for a, b in pairwise(cuts)]
