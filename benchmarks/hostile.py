@@ -384,7 +384,10 @@ MESSAGES: Sequence[Mapping[str, Any]] = (
 
 
 class Messages(Fuzzer[Any]):
-    """A list of messages is checked, or refused; one that is read is given back word for word."""
+    """A list of messages is checked, or refused; one that is read is given back word for word.
+
+    What of a message can't be read is told as ``unread``.
+    """
 
     name = "messages"
 
@@ -406,7 +409,8 @@ class Messages(Fuzzer[Any]):
             pass
         else:
             json.dumps(result.to_dict(), allow_nan=False)
-            if result.failures:
+            failed = [name for name, detail in result.details.items() if detail.status == "failed"]
+            if failed not in ([], ["unread"]):
                 return f"a guardrail failed: {result.failures[0]}"
         try:
             chat = Conversation.from_messages(case)
@@ -698,7 +702,7 @@ def _answer(rng: random.Random) -> tuple[dict[str, Any], Score]:
 
 
 class Replies(Fuzzer[Said]):
-    """A reply that is well formed gives its score; one that is not gives none, and says why."""
+    """A reply that is one object alone gives its score; one with anything beside it gives none, and says why."""
 
     name = "replies"
     seconds = 1
@@ -708,7 +712,7 @@ class Replies(Fuzzer[Said]):
         text = json.dumps(answer, ensure_ascii=rng.random() < 0.5, indent=rng.choice((None, 2)))
         if rng.random() < 0.4:
             ways = (
-                "{}", "```json\n{}\n```", "```\n{}\n```", "Here it is: {}", "{} I hope that helps.", "\ufeff {}\n",
+                "{}", "```json\n{}\n```", "```\n{}\n```", " \n{}\t\n", "```JSON\n{}```",
                 "<think>It may be 0.5.</think>{}", "<think>{{\"T\": 9}}</think>\n{}", " <think>\n\n</think>\n\n{}",
             )  # fmt: skip
             return Said(rng.choice(ways).format(text), score)
@@ -759,6 +763,14 @@ class Replies(Fuzzer[Said]):
                 '{"T": 0.1, "I": 0.1, "F": 0.' + "5" * 10 + ', "reasoning": "' + "x" * depth,
                 f"<think>{text}",
                 f"<think>{text}</think>",
+                f"Here it is: {text}",
+                f"{text} I hope that helps.",
+                f"\ufeff {text}",
+                f"{text}\n{text}",
+                f"{text} {{}}",
+                f"{{}}\n{text}",
+                f"```json\n{text}\n```\n```json\n{text}\n```",
+                f"{text}<think>No.</think>",
                 "{" * depth,
                 "I'm sorry, but I can't help with that.",
                 "",

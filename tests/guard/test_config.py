@@ -143,6 +143,10 @@ LINE = "guard.yaml, line "
         (("hour: 20", "hour: many"), LINE + "8, rate_limits.per_key.hour: input should be a valid integer"),
         (("hour: 20", "year: 20"), LINE + "6, rate_limits: rate limit per_key: unknown window 'year'"),
         (
+            ("short_circuit: true", "max_characters: 0"),
+            LINE + "4, max_characters: use a whole number of at least 1, not 0",
+        ),
+        (
             ("short_circuit: true", "short_circut: true"),
             LINE + "4, short_circut: unknown key 'short_circut'; did you mean 'short_circuit'",
         ),

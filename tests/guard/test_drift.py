@@ -121,6 +121,28 @@ def test_a_turn_that_drift_was_skipped_at_still_counts_in_the_session():
     assert said[2].stance.interactions == 3
 
 
+@pytest.mark.parametrize(("length", "scored"), [(4_000, True), (4_001, False)])
+def test_a_long_prompt_that_another_guardrail_blocked_is_never_scored(length, scored):
+    scores = []
+
+    class Computes(ScriptedObserver):
+        @property
+        def info(self):
+            return replace(super().info, workers=Workers.PROCESSES)
+
+        def observe(self, state, turn, wanted):
+            scores.extend([len(turn.prompt)] if wanted else [])
+            return super().observe(state, turn, wanted)
+
+    drift = Drift(observer=Computes("0.1,0.9,0.1"), principles=("reciprocity",))
+    guard = GuardrailPipeline({"guardrails": [Contains(), drift]})
+    talk = Conversation.human_ai("u", "m")
+    said = [guard.check_input(text, conversation=talk) for text in ("hi", "bad".ljust(length), "hello")]
+    assert said[1].details["drift"].status == "skipped"
+    assert scores == ([2, length, 5] if scored else [2, 5])
+    assert said[2].stance.interactions == 3
+
+
 def test_stance_may_warn_before_it_blocks():
     guard = scripted(0.9, 0.1, session="default", block_at=2.0, warn_stance="guarded", detector="cusum")
     _, (first, _) = talk_through(guard, 2)

@@ -38,8 +38,10 @@ def test_at_most_one_disguise_in_ten_passes_unseen(kind: str) -> None:
     assert len(unseen) <= len(own) / 10, unseen
 
 
-def test_the_table_counts_every_case() -> None:
-    lines = evasions.table().splitlines()
+def test_the_table_counts_every_case_and_stands_in_the_security_page() -> None:
+    table = evasions.table()
+    assert table in (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
+    lines = table.splitlines()
     assert len(lines) == 2 + len(evasions.KINDS) + 1
     assert f"/{len(CASES)} = " in lines[-1]
 

@@ -5,10 +5,11 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from guard_rails import Contains, Told
+from guard_rails import Asks, Contains, Raises, Told
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import ConversationError, GuardError
+from turnwise.guard import Cost
 
 
 def pipeline(*rails, **config):
@@ -87,6 +88,83 @@ def test_skipped_is_told_and_not_clean(chat):
     guard = pipeline(Contains(), {"use": Told(), "enabled": False}, short_circuit=True)
     detail = guard.check_input("hello", conversation=chat).details["told"]
     assert (detail.status, detail.reason) == ("skipped", "not enabled")
+
+
+def test_what_costs_more_is_spared_a_text_that_a_cheaper_guardrail_blocked(chat):
+    told, asks = Told(), Asks()
+    guard = pipeline(
+        asks, told, {"use": Contains("worse"), "name": "second"}, {"use": Contains(), "name": "first"}
+    )
+    result = guard.check_input("bad and worse", conversation=chat)
+    assert result.reasons == ["second: has worse", "first: has bad"]
+    assert (told.texts, asks.threads) == ([], [])
+    for name in ("told", "asks"):
+        detail = result.details[name]
+        assert (detail.status, detail.reason) == ("skipped", "second blocked already")
+        assert dict(chat.turn(1).metadata["guardrail_results"]["details"])[name]["status"] == "skipped"
+
+
+def test_what_costs_as_much_is_not_spared(chat):
+    told = Told()
+    result = pipeline({"use": Raises(), "name": "raises"}, told).check_input("hello", conversation=chat)
+    assert result.blocked
+    assert told.texts == ["hello"]
+    costly = type("CostlyContains", (Contains,), {"cost": Cost.MODEL})()
+    pipeline(costly, told).check_input("bad", conversation=chat)
+    assert told.texts == ["hello", "bad"]
+
+
+def test_a_cheaper_guardrail_that_failed_closed_spares_the_others_too(chat):
+    class Fails(Contains):
+        def check(self, check):
+            raise ValueError("no")
+
+    told = Told()
+    result = pipeline({"use": Fails(), "name": "fails"}, told).check_input("hello", conversation=chat)
+    assert (result.blocked, told.texts, result.details["told"].reason) == (True, [], "fails blocked already")
+
+
+def test_a_warning_spares_nobody(chat):
+    told = Told()
+    pipeline({"use": Contains(), "action": "warn"}, told).check_input("bad", conversation=chat)
+    assert told.texts == ["bad"]
+
+
+def test_sync_and_async_spare_the_same():
+    def said(check):
+        result = check("bad")
+        result = asyncio.run(result) if asyncio.iscoroutine(result) else result
+        return [(name, detail.status, detail.reason) for name, detail in result.details.items()]
+
+    for settings in ({}, {"max_characters": 2}):
+        guard = pipeline(Told(), Contains(), **settings)
+        assert said(guard.check_input) == said(guard.acheck_input)
+        assert said(guard.check_output) == said(guard.acheck_output)
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_a_text_that_is_too_long_is_blocked_unread(chat, side):
+    told = Told()
+    guard = pipeline(Contains(), told, {"use": Told(), "name": "off", "enabled": False}, max_characters=10)
+    check = getattr(guard, f"check_{side}")
+    assert not check("0123456789", conversation=chat).blocked
+    result = check("0123456789 bad", conversation=chat)
+    assert result.blocked
+    assert result.reasons == ["too_long: 14 characters, at most 10 are checked; what is beyond is not kept"]
+    assert told.texts == ["0123456789"]
+    details = {name: (detail.status, detail.reason) for name, detail in result.details.items()}
+    assert details["contains"] == details["told"] == ("skipped", "the text is too long")
+    assert details["off"] == ("skipped", "not enabled")
+    last = chat.turn(result.turn_number)
+    assert (last.prompt if side == "input" else last.response) == result.text == "0123456789"
+    assert last.metadata["guardrail_results"]["blocked"] is True
+    assert all("bad" not in message["content"] for message in chat.to_messages(blocked=True))
+
+
+def test_a_million_characters_are_the_most_unless_said_otherwise(chat):
+    guard = pipeline(Contains())
+    assert not guard.check_input("x" * 1_000_000, conversation=chat).blocked
+    assert guard.check_input("x" * 1_000_001, conversation=chat).reasons[0].startswith("too_long: 1,000,001 char")
 
 
 @pytest.mark.parametrize("short", [True, False])

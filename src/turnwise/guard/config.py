@@ -17,7 +17,7 @@ from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.guardrail import Guardrail, OnError
 from turnwise.guard.limits import RateLimits
 from turnwise.guard.registry import GUARDRAILS
-from turnwise.guard.step import UNREAD, Step
+from turnwise.guard.step import TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import Lines, Place, read_yaml
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from turnwise.guard.audit.events import AuditSink
 
-PLAIN = ("name", "description", "short_circuit", "session_by", "on_unread")
+PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by", "on_unread")
 """Keys of a configuration that hold one value each."""
 
 
@@ -83,7 +83,10 @@ class Config:
     Args:
         name: how the audit names the pipeline.
         description: what it is for.
-        short_circuit: whether guardrails after one that blocks are skipped.
+        short_circuit: which guardrails are skipped once one has blocked: ``costly`` for those that cost more than
+            that one does, true for all after it, false for none.
+        max_characters: longest text that is checked, in Unicode code points, at least 1; a longer one is blocked
+            and no guardrail runs.
         session_by: what a session is where a check names none: one ``conversation``, or everything that one
             ``initiator`` says; conversations whose initiator has no name are sessions of their own.
         on_unread: what becomes of a message with content that can't be read, such as an image: ``block``,
@@ -96,7 +99,8 @@ class Config:
 
     name: str = "pipeline"
     description: str = ""
-    short_circuit: bool = False
+    short_circuit: bool | Literal["costly"] = "costly"
+    max_characters: int = 1_000_000
     session_by: Literal["conversation", "initiator"] = "conversation"
     on_unread: OnError = OnError.WARN
     rate_limits: RateLimits = field(default_factory=RateLimits)
@@ -150,6 +154,9 @@ class Config:
         _check_keys(data, (*PLAIN, "rate_limits", "audit", "guardrails"), (), lines)
         hints = typing.get_type_hints(cls)
         plain = {key: _checked(data[key], hints[key], (key,), lines) for key in PLAIN if key in data}
+        most = data.get("max_characters", 1)
+        if isinstance(most, bool) or plain.get("max_characters", 1) < 1:
+            raise lines.error(("max_characters",), f"use a whole number of at least 1, not {most!r}")
         items = data.get("guardrails")
         if not isinstance(items, list | tuple) or not items:
             raise lines.error(("guardrails",), "give a list of at least one guardrail")
@@ -176,8 +183,8 @@ class Config:
         steps: list[Step] = []
         for entry in self.entries:
             step = _build(entry, self.lines)
-            if step.name == UNREAD:
-                raise self.lines.error(entry.place, f"no guardrail can be called {UNREAD!r}; rename it")
+            if step.name in (UNREAD, TOO_LONG):
+                raise self.lines.error(entry.place, f"no guardrail can be called {step.name!r}; rename it")
             if any(step.name == other.name for other in steps):
                 raise self.lines.error(
                     entry.place, f"two guardrails are called {step.name!r}; give one of them another name"

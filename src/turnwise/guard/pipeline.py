@@ -19,19 +19,20 @@ from turnwise.guard.audit.events import AuditSink, audited
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config
 from turnwise.guard.course import Course, arun, run
-from turnwise.guard.guardrail import Check
+from turnwise.guard.guardrail import Action, Check
 from turnwise.guard.limits import KeyLimits, Refusal
 from turnwise.guard.rate_limit_events import CONVERSATION, note_refusal
 from turnwise.guard.records import Detail, Pipeline, SideRecord, Status, TurnRecord
 from turnwise.guard.result import PipelineResult
 from turnwise.guard.session_ids import short_id
-from turnwise.guard.step import UNREAD, Step, failure, redacted
+from turnwise.guard.step import TOO_LONG, UNREAD, Step, failure, redacted
 from turnwise.sessions import Stance
 
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
+NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
 
 
 class GuardrailPipeline:
@@ -140,7 +141,9 @@ class GuardrailPipeline:
         """Check a prompt, which becomes a turn of the conversation whatever comes of it.
 
         Only a rate limit keeps it from becoming one: the refused attempt is noted in the conversation's metadata,
-        without its text. `Conversation.to_messages` leaves the turn out until its check has ended.
+        without its text. One that is longer than the configuration's ``max_characters`` is blocked unread, and its
+        turn keeps so many of its characters. `Conversation.to_messages` leaves the turn out until its check has
+        ended.
 
         Args:
             content: the prompt.
@@ -289,27 +292,34 @@ class GuardrailPipeline:
 
     def _checked(self, check: Check, unread: str, start: float) -> Course:
         content, steps = check.text, self._by_side[check.side]
+        most = self.config.max_characters
         details: list[Detail] = []
-        blocker: str | None = None
+        extra = {UNREAD: failure(self.config.on_unread, unread)} if unread else {}
+        if len(content) > most:
+            extra[TOO_LONG] = _refused_length(len(content), most)
+            check.text = content[:most]
+        blocker: Step | None = None
         try:
             for step in steps:
                 if not step.enabled:
                     detail = NOT_ENABLED
-                elif blocker is not None and self.config.short_circuit:
-                    detail = Detail(Status.SKIPPED, reason=f"{blocker} blocked already")
+                elif TOO_LONG in extra:
+                    detail = NOT_READ
+                elif blocker is not None and self._spares(step, blocker):
+                    detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
                 else:
                     detail = yield step, check
                 details.append(detail)
                 if detail.blocked:
-                    blocker = blocker or step.name
+                    blocker = blocker or step
                 if detail.redactions:
                     check.text = redacted(check.text, detail)
         except GeneratorExit:
             # Nobody waits for the result any more, but the turn stays and must not pass for clean.
             details += [step.failed("the check was cancelled") for step in steps[len(details) :]]
-            self._record(check, content, details, unread)
+            self._record(check, content, details, extra)
             raise
-        record = self._record(check, content, details, unread)
+        record = self._record(check, content, details, extra)
         result = PipelineResult(
             blocked=record.blocked,
             warnings=list(record.warnings),
@@ -325,12 +335,20 @@ class GuardrailPipeline:
         self._tell(result, check.session_id, check.conversation)
         return result
 
-    def _record(self, check: Check, content: str, details: list[Detail], unread: str) -> SideRecord:
+    def _spares(self, step: Step, blocker: Step) -> bool:
+        """Tell whether a guardrail is spared a text that one before it has blocked."""
+        if self.config.short_circuit == "costly":
+            return step.cost > blocker.cost
+        return self.config.short_circuit
+
+    def _record(
+        self, check: Check, content: str, details: list[Detail], extra: Mapping[str, Detail]
+    ) -> SideRecord:
         """Keep what the guardrails said, and what none could read, with the turn that it was about."""
         turn, conversation, side = check.turn, check.conversation, check.side
         names = self._names[side]
-        if unread:
-            names, details = (*names, UNREAD), [*details, failure(self.config.on_unread, unread)]
+        if extra:
+            names, details = (*names, *extra), [*details, *extra.values()]
         record = SideRecord(
             pipeline_type=Pipeline.INPUT if side is Side.PROMPT else Pipeline.OUTPUT,
             timestamp=self._clock(),
@@ -392,6 +410,12 @@ class GuardrailPipeline:
     def _tell(self, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
         if self._audit is not None:
             self._audit.write(audited(result, session_id, conversation, self.config.name, self._clock()))
+
+
+def _refused_length(length: int, most: int) -> Detail:
+    """Return what is told of a text that is too long to be checked."""
+    reason = f"{length:,} characters, at most {most:,} are checked; what is beyond is not kept"
+    return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | None:

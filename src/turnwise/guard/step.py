@@ -24,6 +24,9 @@ WAITING_SECONDS = 30.0
 UNREAD = "unread"
 """Name under which results tell of content that no guardrail can read; no guardrail is called so."""
 
+TOO_LONG = "too_long"
+"""Name under which results tell of a text that is too long to be checked; no guardrail is called so."""
+
 _REASON = 500
 """Characters of an error's message that a detail keeps."""
 

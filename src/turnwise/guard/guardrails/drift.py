@@ -28,6 +28,9 @@ _CATCH_UP, _SCORED = 200, 10
 """Earlier turns that are read when a conversation is seen for the first time, and the latest that are scored then;
 they bound the time that takes."""
 
+_LONGEST_REFUSED = 4_000
+"""Characters of a prompt that another guardrail blocked up to which it is scored before the next one."""
+
 _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
 
@@ -194,10 +197,11 @@ class Drift(Guardrail):
         built = self._built
         scores = _kept(turn)
         try:
-            if scores is None and recent and not built.scorer.waits:
+            refused = turn.blocked(Side.PROMPT) and len(turn.prompt) > _LONGEST_REFUSED
+            if scores is None and recent and not (built.scorer.waits or refused):
                 scores = dict(built.scorer.score(following.scores, turn, Side.PROMPT).scores)
             else:
-                # Nobody waits, or pays a language model, for turns that are long past.
+                # Nobody waits, or pays a language model, for turns long past, or long and blocked.
                 built.scorer.skip(following.scores, turn)
         except TurnwiseError:
             scores = None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
-from turnwise.guard.recognisers.folding import LOWER
-from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
+from turnwise.guard.recognisers.hosts import HOST_FORM, Host, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
 from turnwise.guard.recognisers.lookalikes import Lookalikes
+from turnwise.guard.recognisers.readings import Reading, readings
 from turnwise.guard.recognisers.shapes import Shapes
 from turnwise.guard.recognisers.spans import Span, apart
 
@@ -20,6 +21,9 @@ _HOSTS = 300
 
 _NAMED = 5
 """Hosts that a reason names at most."""
+
+_ENCODED = ("&", "%", "<")
+"""What a text has, at least, of which a part may be encoded: entities, percent signs and tags."""
 
 _SHOWN = 80
 """Characters of a host that a reason shows at most."""
@@ -31,8 +35,10 @@ class Urls(Guardrail):
 
     Links are found with any scheme, with ``//`` or without, without a scheme (``evil.com/x``), and defanged
     (``hxxp``, ``evil[.]com``). A host is read as a browser reads it: user names before ``@``, ports, trailing
-    dots, percent signs, other scripts and numbers for IP addresses do not hide it. A domain in a list stands for
-    all its subdomains; ``*.example.com`` for these alone. Denied wins over allowed.
+    dots, percent signs, other scripts and numbers for IP addresses do not hide it, nor do marks and letters of
+    other scripts around it, characters that show nothing, and entities of HTML. Where browsers and programs that
+    make links of text differ, a denied host is found in either reading. A domain in a list stands for all its
+    subdomains; ``*.example.com`` for these alone. Denied wins over allowed.
 
     A host is a lookalike of an allowed domain where letters pass for its letters, where it is one edit away, where
     it has the same name under another ending, or where the domain or its name stands among its parts
@@ -90,40 +96,73 @@ class Urls(Guardrail):
 
     def check(self, check: Check) -> Finding:
         """Return the links of a text that lead where they should not, with a redaction for each."""
-        folded = check.once((LOWER, check.text), lambda: LOWER.fold(check.text))
-        shapes = self._shapes.present(folded.plain)
-        if not shapes:
-            return CLEAN
         verdicts: dict[Host | None, tuple[str, float] | None] = {}
-        found: list[Link] = []
-        for link in self._links.find(folded.plain, shapes):
+        found: list[Span] = []
+        for link, (start, end) in self._found(check):
+            if link.host not in verdicts and len(verdicts) == _HOSTS:
+                verdicts[None] = ("too many hosts", 0.5)
+                found.append(Span(start, len(check.text), "url", 1.0))
+                break
             if link.host not in verdicts:
-                if len(verdicts) == _HOSTS:
-                    verdicts[None] = ("too many hosts", 0.5)
-                    found.append(Link(link.start, len(folded.plain), None))
-                    break
                 verdicts[link.host] = self._judge(link.host)
-            if verdicts[link.host] is not None:
-                found.append(link)
+            if verdicts[link.host] is not None and (link.likely or self._is_denied(link.host)):
+                found.append(Span(start, end, "url", 1.0))
         if not found:
             return CLEAN
         reasons = dict.fromkeys(verdict for verdict in verdicts.values() if verdict is not None)
         named = "; ".join(reason for reason, _ in list(reasons)[:_NAMED])
         more = len(reasons) - _NAMED
+        places = apart(found)
         return Finding(
             found=True,
             reason=f"{named}; and {more} more" if more > 0 else named,
             confidence=max(confidence for _, confidence in reasons),
-            redactions=tuple(Redaction(*folded.span(span.start, span.end), "url") for span in _places(found)),
-            data={"links": len(found)},
+            redactions=tuple(Redaction(span.start, span.end, "url") for span in places),
+            data={"links": len(places)},
         )
+
+    def _found(self, check: Check) -> Iterator[tuple[Link, tuple[int, int]]]:
+        """Yield the links of a text with their places in it: as it stands, and with disguises undone.
+
+        What is encoded in a link, and what only programs would link that break words at characters that show
+        nothing, is yielded as not likely.
+        """
+        own: list[tuple[int, int]] = []
+        for link, place in self._links_of(Reading(check.text)):
+            own.append(place)
+            yield link, place
+        if not check.text.isprintable():
+            unseen = {ord(each): " " for each in set(check.text) if not HOST_FORM.fold(each).plain}
+            spaced = Reading(check.text.translate(unseen)) if unseen else None
+            for link, place in self._links_of(spaced) if spaced else ():
+                yield link._replace(likely=False), place
+        if not any(mark in check.text for mark in _ENCODED):
+            return
+        own.sort()
+        for reading in readings(check)[1:]:
+            if reading.loose:
+                continue
+            for link, place in self._links_of(reading):
+                index = bisect_right(own, place) - 1
+                inside = index >= 0 and own[index][0] < place[0] < own[index][1]
+                yield link._replace(likely=link.likely and not inside), place
+
+    def _links_of(self, reading: Reading) -> Iterator[tuple[Link, tuple[int, int]]]:
+        folded = reading.behind(HOST_FORM.fold(reading.plain))
+        shapes = self._shapes.present(folded.plain)
+        if shapes:
+            for link in self._links.find(folded.plain, shapes):
+                yield link, folded.span(link.start, link.end)
+
+    def _is_denied(self, host: Host | None) -> bool:
+        return host is not None and _is_in(host, self._denied)
 
     def _judge(self, host: Host | None) -> tuple[str, float] | None:
         """Return what is wrong with a host, and how sure that is."""
         if host is None:
             return ("a link that can't be read", 0.5) if self.allow_only else None
         shown = host.shown if len(host.shown) <= _SHOWN else f"…{host.shown[-_SHOWN:]}"
-        if _is_in(host, self._denied):
+        if self._is_denied(host):
             return f"{shown} is denied", 1.0
         if _is_in(host, self._allowed):
             return None
@@ -134,10 +173,6 @@ class Urls(Guardrail):
         if self.ip_addresses and host.is_ip:
             return f"{shown} is an IP address", 1.0
         return (f"{shown} is not allowed", 1.0) if self.allow_only else None
-
-
-def _places(found: Iterable[Link]) -> list[Span]:
-    return apart(Span(link.start, link.end, "url", 1.0) for link in found)
 
 
 def _is_in(host: Host, entries: frozenset[str]) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from turnwise.errors import GuardError
 from turnwise.guard.recognisers.re2_patterns import compile_pattern
 
-_SEPARATORS = re.compile(r"[\s\-._/()]+")
+_SEPARATORS = dict.fromkeys(map(ord, "-._/()"))
 
 
 class Allowed:
@@ -46,4 +45,4 @@ class Allowed:
 
 def _key(value: str) -> str:
     value = value.strip().casefold()
-    return value if "@" in value else _SEPARATORS.sub("", value)
+    return value if "@" in value else "".join(value.split()).translate(_SEPARATORS)

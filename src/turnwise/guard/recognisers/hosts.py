@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import socket
+import string
+import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from turnwise.guard.recognisers.folding import Folding, plain_lower_character
+
 _LONGEST = 253
-_LABEL = re.compile(r"[^\W_](?:[\w-]{0,61}[^\W_])?|_[\w-]{1,62}")
-_NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}")
-_AUTHORITY_ENDS = re.compile(r"[/\\?#]")
-_PORT = re.compile(r":[0-9]{0,5}\Z")
+_LONGEST_LABEL = 63
+_MOST_NUMBERS = 4
+_HEX = frozenset(string.hexdigits)
+_STRUCTURE = frozenset(".:/\\@%?#-_[]")
+"""Marks that mean something in a link; other forms of them are read as them."""
 
 
 class Host(NamedTuple):
@@ -29,6 +33,38 @@ class Host(NamedTuple):
     is_ip: bool
 
 
+@lru_cache(maxsize=1 << 17)
+def host_character(character: str) -> str:
+    """Return a character as browsers read it in a host; marks that mean nothing there stay as they are.
+
+    Source: Unicode Technical Standard 46. An em dash is no hyphen there, and a full-width comma ends a link.
+
+    >>> [host_character(each) for each in "Ａ。－—，\u00ad"]
+    ['a', '.', '-', '—', '，', '']
+    """
+    import idna
+
+    try:
+        form = idna.uts46_remap(character, std3_rules=False)
+    except idna.IDNAError:
+        form = plain_lower_character(character)
+    return form if all(map(_belongs, form)) else character
+
+
+def _belongs(character: str) -> bool:
+    return is_host_character(character) or character in _STRUCTURE or character.isspace()
+
+
+HOST_FORM = Folding(host_character, str.lower)
+"""For links and their hosts."""
+
+
+@lru_cache(maxsize=1 << 17)
+def is_host_character(character: str) -> bool:
+    """Return whether a character can stand in a label of a host: letters, digits and accents of all scripts."""
+    return character.isalnum() or character in "-_" or unicodedata.category(character)[0] == "M"
+
+
 def read_authority(rest: str) -> Host | None:
     """Return the host of what stands behind the scheme and slashes of a link; None where there is none.
 
@@ -41,10 +77,13 @@ def read_authority(rest: str) -> Host | None:
     >>> [read_authority(rest).name for rest in ("good.com@evil.com/x", "evil.com:443\\\\@x", "0x7f.1", "a.B.")]
     ['evil.com', 'evil.com', '127.0.0.1', 'a.b']
     """
-    authority = _AUTHORITY_ENDS.split(rest, maxsplit=1)[0].rpartition("@")[2]
+    for mark in "/\\?#":
+        rest = rest.partition(mark)[0]
+    authority = rest.rpartition("@")[2]
     if authority.startswith("["):
         return _read_ip_6(authority[1:].partition("]")[0])
-    return read_host(_PORT.sub("", authority))
+    host, colon, port = authority.rpartition(":")
+    return read_host(host if colon and (not port or port.isdigit()) else authority)
 
 
 @lru_cache(maxsize=4096)
@@ -60,13 +99,20 @@ def read_host(text: str) -> Host | None:
     name = unquote(text).strip().lower().rstrip(".")
     if not name or len(name) > _LONGEST:
         return None
-    if _NUMERIC.fullmatch(name):
+    labels = name.split(".")
+    if len(labels) <= _MOST_NUMBERS and all(map(_is_number, labels)):
         return _read_ip_4(name)
-    if not all(map(_LABEL.fullmatch, name.split("."))):
+    if not all(0 < len(label) <= _LONGEST_LABEL for label in labels):
+        return None
+    if not all(character == "." or is_host_character(character) for character in set(name)):
         return None
     if name.isascii() and "xn--" not in name:
         return Host(name, name, False)
     return _read_international(name)
+
+
+def _is_number(label: str) -> bool:
+    return label.isascii() and (label.isdigit() or (label.startswith("0x") and _HEX.issuperset(label[2:])))
 
 
 def _read_international(name: str) -> Host:

@@ -2,46 +2,78 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Set
+import string
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Set
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
-
-_DOT = r"(?:\.|\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\))"
-_LABEL = r"[^\W_](?:[\w-]{0,62}+(?<!-))?+"
+from turnwise.guard.recognisers.hosts import Host, is_host_character, read_authority, read_host
 
 SHAPES = {
-    "scheme": (r"[a-z0-9]:[/\\]", r"h(?:tt|xx)ps?:", r"(?:^|[\s\"'(=])[/\\]{2}[\pL\pN\[]"),
+    "scheme": (
+        r":\]?[/\\]",
+        r"h(?:tt|xx)ps?(?:\[:\]|:)",
+        r"(?:ftps?|wss?):",
+        r"(?:^|[^a-z0-9:/\\])[/\\]{2}[\pL\pN\[]",
+    ),
     "bare": (
-        r"[\pL\pN](?:\.|\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\))[\pL]{2}",
-        r"[\pL\pN]\.xn--",
-        r"[0-9]{1,3}\.[0-9]+[:/]",
+        r"[\pL\pN\pM](?:\.|\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)|\{dot\})[\pL]{2}",
+        r"[\pL\pN\pM]\.xn--",
+        r"[0-9]{1,3}\.[0-9]+[:/\\]",
+        r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]",
     ),
 }
 """What a text has, at least, in which there may be one; RE2."""
 
-_SCHEME = re.compile(
-    r"(?:(?<![a-z0-9])(?:(?:h(?:tt|xx)ps?|ftps?|wss?):[/\\]*+|[a-z][a-z0-9+.-]{1,20}:[/\\]{2,}+)"
-    r"|(?:(?<=[\s\"'(=])|^)[/\\]{2}(?=[^\s/\\]{0,300}\.))(?P<rest>[^\s<>\"'`|^{}/\\?#]{1,1000}+)(?P<path>[^\s<>\"'`]{0,2000}+)",
-    re.MULTILINE,
-)
-_BARE = re.compile(
-    rf"(?<![\w.@:/\\-])(?P<user>[\w.%+-]{{1,64}}@)?(?P<host>{_LABEL}(?:{_DOT}{_LABEL})++)(?P<dot>\.(?!\w))?"
-    r"(?P<port>:[0-9]{1,5}(?![0-9]))?(?P<path>[/?#][^\s<>\"'`]{0,2000}+)?(?P<call>\()?"
-)
-_DEFANGED = re.compile(r"\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)")
+_FILL = "\0"
+"""Stands for a character that is not there; a text in plain form has none."""
+
+_DEFANGED = {
+    "[://]": "\0://\0",
+    "[:]": "\0\0:",
+    "[.]": "\0.\0",
+    "(.)": "\0.\0",
+    "{.}": "\0.\0",
+    "[dot]": "\0\0.\0\0",
+    "(dot)": "\0\0.\0\0",
+    "{dot}": "\0\0.\0\0",
+}
+_SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
+"""Schemes behind which a browser needs no two slashes, and as text the first four none."""
+
+_SCHEME_CHARACTERS = string.ascii_lowercase + string.digits + "+.-"
+_NO_LETTERS = string.digits + "+.-"
+_LONGEST_SCHEME = 21
+_PATH = "/\\?#"
+_DOT_BEFORE = tuple(f".{mark}" for mark in f":{_PATH}")
+_QUOTED = frozenset(string.whitespace + "\"'`<>|^{}")
+"""ASCII characters that end a link."""
+
+_AUTHORITY_ENDS = frozenset(string.whitespace + '"<>' + _PATH)
+_INSIDE_LINK = frozenset(string.ascii_letters + string.digits + "=/\\?#&:+-_.~%@")
+"""Characters behind which a scheme is part of the path that it stands in."""
+
+_EDGES = f"._-{_FILL}"
 _TRAILING = ".,;:!?)]}*_"
-_AMBIGUOUS = re.compile(
-    r"(?![a-z]{2}$|xn--|com$|org$|net$|edu$|gov$|mil$|int$|info$|biz$|app$|dev$|xyz$|online$|site$|shop$|top$|icu$).*|"
-    r"ai|am|app|as|at|be|cc|do|id|in|is|it|java|me|md|mov|my|no|pl|pm|ps|py|rs|sh|so|st|to|us|vi|zip"
+_USER = string.ascii_lowercase + string.digits + "._%+-"
+_LONGEST_USER = 64
+_PORT_DIGITS = 5
+_WORDS = frozenset(
+    """
+    ai am app as at be cc do id in is it java me md mov my no pl pm ps py rs sh so st to us vi zip
+    """.split()  # noqa: SIM905 - a list of words reads best as words
 )
-"""Endings that are words, methods or files more often than domains: these need a path or ``www``."""
+_CLEAR = frozenset(
+    "com org net edu gov mil int info biz app dev xyz online site shop top icu".split()  # noqa: SIM905
+)
+"""Long endings that are rarely words, methods or files; others need a path or ``www``, as `_WORDS` do."""
 
 _INITIALS = 4
 """Characters of a host up to which it is rather initials, such as ``a.va``."""
 
 _LONGEST_HOST = 400
+"""Characters of a written host; what is longer can't be reached, but part of it may be."""
 
 
 class Link(NamedTuple):
@@ -51,20 +83,26 @@ class Link(NamedTuple):
         start: offset of its first character.
         end: offset behind its last character.
         host: where it leads; None where no browser would read it.
+        likely: whether it is meant as a link. What only some programs would link counts against a list of hosts
+            that are denied, but not for being none of the allowed ones.
     """
 
     start: int
     end: int
     host: Host | None
+    likely: bool = True
 
 
 class Links:
     """Finds links: with any scheme, without one (``evil.com/x``), and defanged ones (``hxxp``, ``evil[.]com``).
 
-    What has no scheme needs an ending that is on the Public Suffix List, or one of the given domains' own.
+    A host ends where a browser would end it and, where that differs, also where programs end it that make links
+    of text: at quotes, brackets, commas and other marks of all scripts, and where letters of another script begin.
+    What has no scheme needs an ending that is on the Public Suffix List, or one of the given domains' own. Takes
+    time linear in the length of the text.
 
     Args:
-        domains: domains whose endings are taken as known.
+        domains: domains that are looked for, whatever stands around them, and whose endings are taken as known.
     """
 
     def __init__(self, domains: Iterable[str]) -> None:
@@ -73,6 +111,7 @@ class Links:
         self._suffixes = PublicSuffixList(accept_unknown=False, only_icann=True)
         self._domains = frozenset(domains)
         self._endings = frozenset(domain.rpartition(".")[2] for domain in self._domains)
+        self._private: Callable[[str], str | None] = lru_cache(maxsize=4096)(self._suffixes.privatesuffix)
 
     def registrable(self, name: str) -> str | None:
         """Return the part of a host that someone registered, such as ``example.co.uk``; None if it is unknown.
@@ -80,59 +119,293 @@ class Links:
         Args:
             name: a host in ASCII and lower case.
         """
-        found: str | None = self._suffixes.privatesuffix(name)
+        found = self._private(name)
         if found is None and name.rpartition(".")[2] in self._endings:
             return ".".join(name.split(".")[-2:])
         return found
 
     def find(self, lower: str, shapes: Set[str]) -> Iterator[Link]:
-        """Find links.
+        """Find links, those with a scheme first.
 
         Args:
-            lower: the text in plain form and lower case.
+            lower: the text in the form of hosts (`HOST_FORM`).
             shapes: which of `SHAPES` it has.
         """
-        if "\u3002" in lower:
-            lower = lower.replace("\u3002", ".")
+        for written, plain in _DEFANGED.items():
+            if written in lower:
+                lower = lower.replace(written, plain)
+        text = _Text(lower)
         covered: list[tuple[int, int]] = []
-        for match in _SCHEME.finditer(lower) if "scheme" in shapes else ():
-            rest = _DEFANGED.sub(".", match["rest"])
-            end = match.end() if match["path"] else match.end("rest") - _trailing(match["rest"])
-            if not match["path"]:
-                rest = rest[: len(rest) - _trailing(rest)]
-            yield Link(match.start(), end, read_authority(rest + match["path"]))
-            covered.append((match.start(), match.end()))
-        at = 0
-        for match in _BARE.finditer(lower) if "bare" in shapes else ():
-            while at < len(covered) and covered[at][1] <= match.start("host"):
-                at += 1
-            if at < len(covered) and covered[at][0] <= match.start("host"):
+        openings = list(text.openings()) if "scheme" in shapes else []
+        for index, (start, rest) in enumerate(openings):
+            if covered and start < covered[-1][1] and lower[start - 1] in _INSIDE_LINK:
                 continue
-            link = self._bare(match)
-            if link is not None:
+            limit = openings[index + 1][0] if index + 1 < len(openings) else len(lower)
+            for link in self._with_scheme(text, start, rest, min(text.authority_end(rest), limit)):
+                covered.append((start, max(link.end, covered[-1][1] if covered else 0)))
                 yield link
+        if "bare" in shapes or covered:
+            yield from self._without_scheme(text, covered)
 
-    def _bare(self, match: re.Match[str]) -> Link | None:
-        written, path = match["host"], match["path"]
-        if len(written) > _LONGEST_HOST or (match["user"] and not path) or match["call"]:
-            return None
-        host = read_host(_DEFANGED.sub(".", written))
-        if host is None or not (self._is_known(host, path) or (host.is_ip and (path or match["port"]))):
-            return None
-        end = match.end() - _trailing(path) if path else match.end("port") if match["port"] else match.end("host")
-        return Link(match.start(), end, host)
+    def _with_scheme(self, text: _Text, start: int, rest: int, end: int) -> Iterator[Link]:
+        """Yield what a link may lead to.
 
-    def _is_known(self, host: Host, path: str | None) -> bool:
+        Args:
+            text: the text.
+            start: where its scheme starts.
+            rest: where its authority starts: users, host and port.
+            end: where that ends.
+        """
+        region = text.plain[rest:end]
+        if not region.strip(_EDGES):
+            return
+        found: list[Link] = []
+        behind = rest
+        parts = region.split("@")
+        for index, part in enumerate(parts):
+            first, behind = behind, behind + len(part) + 1
+            stop = text.host_end(first, behind - 1)
+            is_user = index < len(parts) - 1 and (stop == behind - 1 or text.plain[stop] == ":")
+            if stop > first and not is_user:
+                found += self._readings(text, start, first, stop, anchored=True)
+        if found and text.port_end(stop) == end:
+            yield from found
+            return
+        host = read_authority(region.replace(_FILL, ""))
+        if host is not None and self._is_public(host):
+            found.append(Link(start, text.link_end(end), host))
+        if not found:
+            first = end - len(parts[-1])
+            stop = text.host_end(first, end)
+            own = read_host(text.plain[first:stop].replace(_FILL, ""))
+            found.append(Link(start, text.link_end(stop if own else end), own or host))
+        yield from found
+
+    def _without_scheme(self, text: _Text, covered: list[tuple[int, int]]) -> Iterator[Link]:
+        index = behind = 0
+        for first, last in text.runs():
+            while index < len(covered) and covered[index][0] < last:
+                behind = max(behind, covered[index][1])
+                index += 1
+            at = max(first, behind)
+            while at < last:
+                stop = text.plain.find("..", at, last)
+                stop = last if stop < 0 else stop
+                for link in self._bare(text, at, stop) if "." in text.plain[at:stop] else ():
+                    behind = max(behind, link.end)
+                    yield link
+                at = stop + 2
+
+    def _bare(self, text: _Text, first: int, stop: int) -> Iterator[Link]:
+        """Yield the link that a run of host characters is, if it is one."""
+        plain = text.plain
+        first += len(plain[first:stop]) - len(plain[first:stop].lstrip(_EDGES))
+        stop -= len(plain[first:stop]) - len(plain[first:stop].rstrip(_EDGES))
+        if first >= stop or plain.startswith("@", stop):
+            return
+        start, has_path = first, text.has_path(stop)
+        if first and plain[first - 1] == "@":
+            if not has_path:
+                return  # an address of e-mail
+            before = plain[max(0, first - 1 - _LONGEST_USER) : first - 1]
+            start -= 1 + len(before) - len(before.rstrip(_USER))
+        likely = _is_free(plain, first, stop) and "._" not in plain[first:stop]
+        for link in self._readings(text, start, first, stop):
+            if link.host is None:
+                continue
+            is_link = link.host.is_ip and (has_path or text.port_end(stop) > stop)
+            if likely and link.likely and (is_link or self._is_known(link.host, has_path)):
+                yield link
+            elif self._is_listed(link.host, plain[first:stop]):
+                yield link._replace(likely=False)
+
+    def _readings(self, text: _Text, start: int, first: int, stop: int, anchored: bool = False) -> list[Link]:
+        """Return what a run of host characters leads to: as a whole, and its part in Latin letters.
+
+        Args:
+            text: the text.
+            start: where the link starts.
+            first: where the run starts.
+            stop: where it ends.
+            anchored: whether a host begins where the run does.
+        """
+        written = text.plain[first:stop]
+        whole = read_host(written.replace(_FILL, "").strip(".")) if len(written) <= _LONGEST_HOST else None
+        known = whole is not None and self._is_public(whole)
+        found = [Link(start, text.link_end(stop), whole)] if known else []
+        if written.isascii():
+            return found
+        for begin, end in _latin(written):
+            if (begin and anchored) or (begin, end) == (0, len(written)):
+                continue
+            host = read_host(written[begin:end].replace(_FILL, "").strip(_EDGES))
+            if host is not None and not host.is_ip and self._is_public(host):
+                behind = text.link_end(stop) if end == len(written) else first + end
+                found.append(Link(first + begin if begin else start, behind, host, likely=not known))
+        return found
+
+    def _is_public(self, host: Host) -> bool:
+        return host.is_ip or self.registrable(host.name) is not None or host.name in self._domains
+
+    def _is_known(self, host: Host, has_path: bool) -> bool:
+        """Return whether a host without a scheme is meant as one."""
         ending = host.name.rpartition(".")[2]
-        if host.name in self._domains or (ending in self._endings and not _AMBIGUOUS.fullmatch(ending)):
+        ambiguous = _is_ambiguous(ending)
+        if host.name in self._domains or (ending in self._endings and not ambiguous):
             return True
-        if host.is_ip or self._suffixes.privatesuffix(host.name) is None:
+        if host.is_ip or self._private(host.name) is None:
             return False
-        if path is not None or host.name.startswith("www."):
+        if has_path or host.name.startswith("www."):
             return True
-        return not _AMBIGUOUS.fullmatch(ending) and (len(host.name) > _INITIALS or ending == "com")
+        return not ambiguous and (len(host.name) > _INITIALS or ending == "com")
+
+    def _is_listed(self, host: Host, written: str) -> bool:
+        if host.is_ip:
+            return host.name in self._domains and written == host.name
+        labels = host.name.split(".")
+        return any(".".join(labels[at:]) in self._domains for at in range(len(labels) - 1))
 
 
-def _trailing(text: str) -> int:
-    """Return how many characters at the end are punctuation of the sentence."""
-    return len(text) - len(text.rstrip(_TRAILING))
+class _Text:
+    """A text with what ends the hosts and links in it.
+
+    Args:
+        plain: the text.
+    """
+
+    def __init__(self, plain: str) -> None:
+        self.plain = plain
+        self._characters = set(plain)
+        self._hosts = self._only(lambda character: is_host_character(character) or character in f".{_FILL}")
+        self._path = (0, 0)
+
+    def _only(self, keep: Callable[[str], bool]) -> str:
+        """Return the text with spaces in the place of all other characters."""
+        return self.plain.translate({ord(each): each if keep(each) else " " for each in self._characters})
+
+    @cached_property
+    def _authorities(self) -> str:
+        return self._only(lambda character: character not in _AUTHORITY_ENDS and not character.isspace())
+
+    @cached_property
+    def _links(self) -> str:
+        return self._only(
+            lambda character: character not in _QUOTED if character.isascii() else is_host_character(character)
+        )
+
+    def openings(self) -> Iterator[tuple[int, int]]:
+        """Yield where links with a scheme, or with two slashes, start and where their scheme and slashes end."""
+        marks = self._only(":/\\".__contains__)
+        at = 0
+        for word in marks.split():
+            first = marks.find(word, at)
+            at = first + len(word)
+            if word[0] != ":":
+                if len(word) > 1 and self._is_bare_opening(first, at):
+                    yield first, at
+                continue
+            slashes = word.find(":", 1) - 1 if ":" in word[1:] else len(word) - 1
+            before = self.plain[max(0, first - _LONGEST_SCHEME) : first].rstrip(_FILL)
+            name = before[len(before.rstrip(_SCHEME_CHARACTERS)) :]
+            schemes = _SCHEMES if slashes else _SCHEMES[:4]
+            usual = next(filter(name.endswith, schemes)) if name.endswith(schemes) else ""
+            if usual and not name.removesuffix(usual)[-1:].isalnum():
+                name = usual
+            elif slashes > 1:
+                name = name.lstrip(_NO_LETTERS)
+            else:
+                continue
+            if len(name) > 1:
+                yield self.plain.rfind(name, 0, first), first + 1 + slashes
+
+    def _is_bare_opening(self, first: int, behind: int) -> bool:
+        """Tell whether two slashes begin a link: nothing like a path stands before them, and a host behind."""
+        if first and (self._hosts[first - 1] != " " or self.plain[first - 1] in _INSIDE_LINK):
+            return False
+        return "." in self.plain[behind : min(self.authority_end(behind), behind + _LONGEST_HOST)]
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Yield the stretches of characters of hosts that hold a full stop."""
+        at = 0
+        for run in self._hosts.split():
+            first = self._hosts.find(run, at)
+            at = first + len(run)
+            if "." in run:
+                yield first, at
+
+    def authority_end(self, at: int) -> int:
+        """Return where what a browser takes for users, host and port ends."""
+        return _found(self._authorities, " ", at, len(self.plain))
+
+    def host_end(self, at: int, limit: int) -> int:
+        """Return where a host ends that begins at an offset, before a limit."""
+        end = _found(self._hosts, " ", at, limit)
+        end = _found(self.plain, "..", at, end)
+        return end - len(self.plain[at:end]) + len(self.plain[at:end].rstrip(_EDGES))
+
+    def port_end(self, at: int) -> int:
+        """Return where a port ends, and a full stop before it, that stand at an offset; the offset without one."""
+        if self.plain.startswith(_DOT_BEFORE, at):
+            at += 1
+        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS] if self.plain.startswith(":", at) else ""
+        length = len(digits) - len(digits.lstrip(string.digits))
+        return at + 1 + length if 0 < length <= _PORT_DIGITS else at
+
+    def has_path(self, at: int, marks: tuple[str, ...] = ("/", "?", "#")) -> bool:
+        """Return whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
+        return self.plain.startswith(marks, self.port_end(at))
+
+    def link_end(self, at: int) -> int:
+        """Return where a link ends whose host ends at an offset."""
+        if not self.has_path(at, tuple(_PATH)):
+            return self.port_end(at)
+        if not self._path[0] <= at < self._path[1]:
+            end = _found(self._links, " ", at, len(self.plain))
+            while self.plain[end - 1] in _TRAILING:
+                end -= 1
+            self._path = (at, end)
+        return self._path[1]
+
+
+def _found(text: str, mark: str, at: int, limit: int) -> int:
+    found = text.find(mark, at, limit)
+    return limit if found < 0 else found
+
+
+def _is_free(plain: str, first: int, stop: int) -> bool:
+    """Tell whether a host stands by itself: not in a path, a longer name or a call."""
+    before, behind = plain[first - 1 : first], plain[stop : stop + 1]
+    if behind == "(":
+        return False
+    if before in (".", ":"):
+        return (plain[first - 2 : first - 1] == before) is (before == ".")
+    if before == "_":
+        return behind == "_"
+    return before not in ("/", "\\", "-", _FILL)
+
+
+def _latin(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of a text in Latin letters, digits and marks that hold a full stop."""
+    plain = "".join(" " if _is_foreign(character) else character for character in text)
+    at = 0
+    for word in plain.split():
+        first = plain.find(word, at)
+        at = first + len(word)
+        if "." in word:
+            yield first, at
+
+
+@lru_cache(maxsize=1 << 17)
+def _is_foreign(character: str) -> bool:
+    """Return whether a letter or digit is of another script than Latin."""
+    return not (
+        character.isascii()
+        or unicodedata.category(character)[0] == "M"
+        or unicodedata.name(character, "").startswith("LATIN ")
+    )
+
+
+def _is_ambiguous(ending: str) -> bool:
+    """Return whether an ending is a word, a method or a kind of file more often than that of a domain."""
+    plain = ending in _CLEAR or ending.startswith("xn--") or (len(ending) == 2 and ending.isalpha())
+    return ending in _WORDS or not plain
