@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from turnwise.linear_regex import SPACE, LinearRegex
 
-TEXTS = st.text(
-    st.sampled_from(["a", "b", "A", "1", " ", "\n", "é", "👩", "\ud800", "\u2003", "-"]), max_size=30
-)
+TEXTS = st.text(st.sampled_from(["a", "b", "A", "1", " ", "\n", "é", "👩", "\ud800", "\u2003", "-"]), max_size=30)
 
 
 def spans(found):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -20,17 +20,18 @@ class Match:
         start: characters before the match.
         end: characters up to its end.
         found: RE2's match, of the text in UTF-8.
+        names: numbers of the groups with a name, which RE2 would look up each time.
     """
 
-    __slots__ = ("_found", "end", "start")
+    __slots__ = ("_found", "_names", "end", "start")
 
-    def __init__(self, start: int, end: int, found: Any) -> None:
+    def __init__(self, start: int, end: int, found: Any, names: Mapping[str, int]) -> None:
         self.start, self.end = start, end
-        self._found = found
+        self._found, self._names = found, names
 
     def __getitem__(self, group: int | str) -> str:
         """Return the text of a group; empty where it has no part in the match. Group 0 is the whole match."""
-        said: bytes | None = self._found[group]
+        said: bytes | None = self._found[self._names[group] if isinstance(group, str) else group]
         return _text(said) if said else ""
 
 
@@ -42,7 +43,7 @@ class LinearRegex:
     like others.
 
     Args:
-        pattern: the expression; it must not match where there is nothing.
+        pattern: the expression; for `finditer`, `sub` and `split` one that matches no empty text.
 
     >>> LinearRegex("(?i)a+").search("baAc")[0]
     'aA'
@@ -60,19 +61,26 @@ class LinearRegex:
         options.max_mem = _MEMORY
         return re2.compile(self.pattern, options)
 
+    @cached_property
+    def _names(self) -> dict[str, int]:
+        return dict(self._compiled.groupindex)
+
     def search(self, text: str) -> Match | None:
         """Return the first match, or None."""
-        return next(self.finditer(text), None)
+        data = _utf8(text)
+        found = self._compiled.search(data)
+        return None if found is None else next(self._matches(data, len(text), [found]))
 
     def match(self, text: str) -> Match | None:
         """Return the match at the beginning of a text, or None."""
         data = _utf8(text)
-        return next(_matches(data, len(text), filter(None, [self._compiled.match(data)])), None)
+        found = self._compiled.match(data)
+        return None if found is None else next(self._matches(data, len(text), [found]))
 
     def finditer(self, text: str) -> Iterator[Match]:
         """Yield the matches from left to right; none overlaps another."""
         data = _utf8(text)
-        return _matches(data, len(text), self._compiled.finditer(data))
+        return self._matches(data, len(text), self._compiled.finditer(data))
 
     def sub(self, replace: Callable[[Match], str], text: str) -> str:
         """Return a text with each match replaced by what a function gives for it.
@@ -100,20 +108,19 @@ class LinearRegex:
             at = found.end
         return [*pieces, text[at:]]
 
-
-def _matches(data: bytes, length: int, found: Iterator[Any]) -> Iterator[Match]:
-    """Yield matches with their places in characters, each counted from the one before."""
-    if len(data) == length:  # ASCII: a byte is a character
+    def _matches(self, data: bytes, length: int, found: Iterable[Any]) -> Iterator[Match]:
+        """Yield matches with their places in characters, each counted from the one before."""
+        if len(data) == length:  # ASCII: a byte is a character
+            for match in found:
+                first, last = match.span()
+                yield Match(first, last, match, self._names)
+            return
+        at = place = 0
         for match in found:
             first, last = match.span()
-            yield Match(first, last, match)
-        return
-    at = place = 0
-    for match in found:
-        first, last = match.span()
-        start = place + len(_text(data[at:first]))
-        at, place = last, start + len(_text(data[first:last]))
-        yield Match(start, place, match)
+            start = place + len(_text(data[at:first]))
+            at, place = last, start + len(_text(data[first:last]))
+            yield Match(start, place, match, self._names)
 
 
 def _utf8(text: str) -> bytes:
