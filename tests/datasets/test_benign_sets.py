@@ -4,6 +4,7 @@ import gzip
 import json
 
 import pytest
+from growth import grows_linearly
 
 from turnwise.conversation import Label
 from turnwise.datasets import LoadOptions
@@ -92,6 +93,28 @@ def test_hhrlhf_reads_red_team_transcripts(array, read):
 def test_hhrlhf_refuses_text_without_speakers(jsonl, read):
     _, bad = read(jsonl({"chosen": "just text", "rejected": "x"}), format="hhrlhf")
     assert bad[0].reason == "the text does not begin with 'Human:' or 'Assistant:'"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Human: a\n\n\n\nAssistant:b\n\nc\nHuman: d", [("a", "b\n\nc\nHuman: d")]),
+        ("  \n\nHuman: a", [("a", None)]),
+        ("\n\nHuman: \ud83d\ude00é\n\nAssistant: Human:\n\nHuman:x", [("😀é", "Human:"), ("x", None)]),
+        ("\n\nHuman: a\n\nAssistant: b\n\nAssistants:", [("a", "b\n\nAssistants:")]),
+    ],
+)
+def test_hhrlhf_tells_speakers_by_an_empty_line(jsonl, read, text, said):
+    good, _ = read(jsonl({"chosen": text, "rejected": "x"}), format="hhrlhf")
+    assert texts(good[0]) == said
+
+
+@pytest.mark.parametrize("unit", ["\n", "\n\nHuman", "\n\nHuman:x", "\n\nHuman:x\n\nAssistant:y"])
+def test_hhrlhf_reads_long_texts_in_linear_time(jsonl, read, unit):
+    def work(text):
+        read(jsonl({"chosen": "\n\nHuman: a" + text, "rejected": "x"}), format="hhrlhf")
+
+    assert grows_linearly(work, unit, most=50_000)
 
 
 WILDCHAT = """
@@ -229,3 +252,39 @@ def test_mutual_names_what_is_wrong(tmp_path, read):
     (tmp_path / "bare").mkdir()
     with pytest.raises(DatasetError, match=r"holds no \.txt file"):
         read(tmp_path / "bare", format="mutual")
+
+
+@pytest.mark.parametrize(
+    ("article", "said"),
+    [
+        ("m : film : a\u2003f :b", [("film : a", "b")]),
+        ("f :\u00a0m :x", [("", "x")]),
+        ("m : a :m : b\nf : é", [("a :m : b", "é")]),
+    ],
+)
+def test_mutual_tells_speakers_by_a_word_of_one_letter(tmp_path, read, article, said):
+    path = tmp_path / "x.txt"
+    path.write_text(json.dumps(dialogue("x", article)))
+    good, bad = read(path, format="mutual")
+    assert [texts(sequence) for sequence in good] == [said], bad
+
+
+@pytest.mark.parametrize("unit", ["m : ", "m ", "\u00a0", " m :x"])
+def test_mutual_reads_long_dialogues_in_linear_time(tmp_path, read, unit):
+    path = tmp_path / "x.txt"
+
+    def work(text):
+        path.write_text(json.dumps(dialogue("x", "m : a" + text)))
+        read(path, format="mutual")
+
+    assert grows_linearly(work, unit, most=50_000)
+
+
+def test_mutual_sorts_files_by_their_numbers_whatever_their_names(tmp_path, read):
+    names = ["10.txt", "9.txt", "a²2.txt", "a10.txt", "a9.txt", "1²2.txt"]
+    for name in names:
+        (tmp_path / name).write_text(json.dumps(dialogue(name, "m : hi")))
+    good, bad = read(tmp_path, format="mutual")
+    assert bad == []
+    ordered = ["1²2.txt", "9.txt", "10.txt", "a9.txt", "a10.txt", "a²2.txt"]
+    assert [sequence.sequence_id for sequence in good] == [f"mutual-{name}" for name in ordered]

@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,3 +49,10 @@ def test_a_long_text_is_read_at_its_ends_only():
     assert is_refusal(f"I can't help with that. {padding}")
     assert is_refusal(f"{padding} I can't help with that.")
     assert not is_refusal(f"{padding} I can't help with that. {padding}")
+
+
+@pytest.mark.parametrize(
+    "unit", ["i really ", " i can't", '"', "`", "\n> ", "don't think it is a", "my my ", "é\ud800 i "]
+)
+def test_a_long_text_takes_no_longer_than_its_ends(unit):
+    assert grows_linearly(is_refusal, unit)

@@ -8,8 +8,7 @@ can't answer without the log").
 
 from __future__ import annotations
 
-import re
-
+from turnwise.linear_regex import LinearRegex
 from turnwise.sessions import refusal_words as words
 
 _HEAD = 300
@@ -24,8 +23,8 @@ _CLIPPED_WITHIN = 120
 _STRAIGHT = str.maketrans(
     {"’": "'", "‘": "'", "ʼ": "'", "＇": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "\xa0": " "}
 )
-_QUOTED = re.compile(r'"[^"]{0,400}"|```.*?(?:```|$)|`[^`\n]*`|^ *>.*?$', re.DOTALL | re.MULTILINE)
-_LETTER = re.compile(r"\n *(?:\*\*)?(?:dear|subject:|hi|hello) ")
+_QUOTED = LinearRegex(r'(?ms)"[^"]{0,400}"|```.*?(?:```|$)|`[^`\n]*`|^ *>.*?$')
+_LETTER = LinearRegex(r"\n *(?:\*\*)?(?:dear|subject:|hi|hello) ")
 
 
 def is_refusal(response: str) -> bool:
@@ -50,10 +49,10 @@ def _plain(text: str) -> str:
         text = text.translate(_STRAIGHT)
     text = text.lower()
     if '"' in text or "`" in text or ">" in text:
-        text = _QUOTED.sub(" ", text)
+        text = _QUOTED.sub(lambda _: " ", text)
     if "\n" in text:
         letter = _LETTER.search(text)
-        text = text if letter is None else text[: letter.start()]
+        text = text if letter is None else text[: letter.start]
     if "\n" in text or "  " in text:
         text = " ".join(text.split())
     text = f" {text}"
@@ -65,11 +64,14 @@ def _plain(text: str) -> str:
 def _says_no(text: str) -> bool:
     """Return whether a sentence in the first person refuses."""
     for found in words.SELF.finditer(text):
-        start, end = found.span()
-        if words.NOT_CLAIMED.search(text, max(0, start - 20), start):
+        start, end = found.start, found.end
+        if words.NOT_CLAIMED.search(text[max(0, start - 20) : start]):
             continue
-        task = found.start("task")
-        if task >= 0 and (words.IDIOM.match(text, task) or words.ASKS.search(_sentence(text, start, end))):
+        if found["wish"] and words.OF_STATE.match(text[end:]):
+            continue
+        if (task := found["task"]) and (
+            words.IDIOM.match(text[end - len(task) :]) or words.ASKS.search(_sentence(text, start, end))
+        ):
             continue
         return True
     return False
@@ -79,7 +81,7 @@ def _clipped(text: str) -> bool:
     """Return whether a sentence without a subject refuses: "Sorry, can't help with that."."""
     for word in words.CLIPPED:
         at = text.find(word, 0, _CLIPPED_WITHIN)
-        if at >= 0 and words.CLIPPED_TASK.match(text, at + len(word)):
+        if at >= 0 and words.CLIPPED_TASK.match(text[at + len(word) :]):
             before = text[max(0, at - 12) : at].rstrip()
             if words.OPENING.search(before) and not words.ASKS.search(_sentence(text, at, at)):
                 return True
@@ -90,8 +92,8 @@ def _for_a_reason(text: str) -> bool:
     """Return whether a rule, what would be wrong, or what is not for the speaker to do, is given as the reason."""
     if " my " in text:
         for found in words.RULES.finditer(text):
-            start, end = found.span()
-            if words.AGAINST.search(text, max(0, start - 20), start) or words.FORBID.match(text, end):
+            before = text[max(0, found.start - 20) : found.start]
+            if words.AGAINST.search(before) or words.FORBID.match(text[found.end :]):
                 return True
     if " me to " in text and words.WRONG.search(text):
         return True
@@ -99,7 +101,7 @@ def _for_a_reason(text: str) -> bool:
         return True
     if "thing" in text or "not a " in text or "n't a " in text:
         for found in words.NOT_MINE.finditer(text):
-            if sum(found[group] is not None for group in ("no", "not", "never")) % 2:
+            if sum(bool(found[group]) for group in ("no", "not", "never", "wont")) % 2:
                 return True
     return False
 

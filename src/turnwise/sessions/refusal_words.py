@@ -1,11 +1,12 @@
 """The words of refusals in English, as expressions over text in lower case with straight apostrophes.
 
-Each begins with a literal, so that a search runs past a text without it at the speed of memory.
+Each begins with a literal, so that a search runs past a text without it at the speed of memory. What must not
+follow, RE2 can't say: a group tells it apart.
 """
 
 from __future__ import annotations
 
-import re
+from turnwise.linear_regex import LinearRegex
 
 _TASKS = (
     "accommodat act_as address advis agree aid answer approve assist be_involved be_part be_the_one "
@@ -39,18 +40,18 @@ _REFUSES = (
 _GENERAL = r"(?:do not|don'?t) (?:assist|creat|discuss|engag|generat|help|participat|provid|shar|support|writ)"
 """What one never does: "I don't provide such instructions"."""
 
-SELF = re.compile(
-    r" i(?=[ ',m])"
-    rf"(?:,? ?{_BETWEEN}{_REFUSES},? {_BETWEEN}(?P<task>{TASK})"
+SELF = LinearRegex(
+    " i"
+    rf"(?:(?:(?:, ?| ){_BETWEEN})?{_REFUSES},? {_BETWEEN}(?P<task>{TASK})"
     rf"| {_BETWEEN}{_GENERAL}"
     r"| (?:[a-z]+ )?(?:can'?t|cannot|won'?t|will not)(?:[.!;]| *$| do is\b| with (?:that|this)\b)"
     r"|(?:'?m| am) not (?:[a-z]+ ){0,2}comfortable"
-    r"|(?:'?m| am| feel|'d be| would be) (?:[a-z]+ )?uncomfortable (?=with|[a-z]+ing)"
+    r"|(?:'?m| am| feel|'d be| would be) (?:[a-z]+ )?uncomfortable (?:with|[a-z]+ing)"
     r"| (?:do not|don'?t|would not|wouldn't) (?:[a-z]+ )?(?:feel|be) (?:[a-z]+ )?comfortable"
     r"|(?:'ll| will| must| have to| need to| am going to|'?m going to)?"
     r"(?: (?:must|respectfully|politely|firmly|have to|need to))*"
     r" (?:decline|refuse)\b"
-    r"|(?:'d| would) (?:really |much )?(?:rather|prefer) not\b(?! (?:have|be)\b)"
+    r"|(?P<wish>(?:'d| would) (?:really |much )?(?:rather|prefer) not)\b"
     r"|(?:'?m| am) going to (?:say no|pass on (?:this|that)|stop (?:here|you))"
     r"| (?:have to|need to|must|'ll have to) (?:say no|pass on (?:this|that)|stop (?:here|you))"
     r"| (?:do not|don'?t) (?:think|believe|feel) (?:that )?"
@@ -58,46 +59,48 @@ SELF = re.compile(
     rf"|(?:it|that|this)(?:'s| is| would be) [a-z ]{{0,20}}for me to) {_BETWEEN}{TASK}"
     r")"
 )
-"""Somebody who says that he will not."""
+"""Somebody who says that he will not. A wish that `OF_STATE` follows is none: "I'd rather not be late"."""
+
+OF_STATE = LinearRegex(r" (?:have|be)\b")
 
 CLIPPED = ("can't ", "cant ", "cannot ", "unable to ", "won't ", "not able to ", "not going to ", "not doing ")
 """How a refusal without a subject begins."""
 
-CLIPPED_TASK = re.compile(
+CLIPPED_TASK = LinearRegex(
     r"(?:help|assist|provide|comply|share|discuss|answer|do (?:that|this|it)|create|write|go there|that|this)\b"
 )
 
-OPENING = re.compile(r"(?:^|[.!?,;:—–-]|\b(?:sorry|but|nope|sorry,? but))$")
+OPENING = LinearRegex(r"(?:^|[.!?,;:—–-]|\b(?:sorry|but|nope|sorry,? but))$")
 """What stands before a refusal without a subject."""
 
-RULES = re.compile(
+RULES = LinearRegex(
     r" my (?:[a-z]+ ){0,2}(?:guidelines|polic(?:y|ies)|principles|values|rules|instructions|programming|boundaries"
     r"|ethics|terms|standards)"
 )
 """Rules of the speaker's own; `AGAINST` before them or `FORBID` after them makes a refusal."""
 
-AGAINST = re.compile(r"(?:against|violat\w*|breach\w*|contrary to|outside(?: of)?|conflicts? with)$")
+AGAINST = LinearRegex(r"(?:against|violat\w*|breach\w*|contrary to|outside(?: of)?|conflicts? with)$")
 
-FORBID = re.compile(r" (?:do not|don'?t|does not|doesn'?t|prevent|prohibit|forbid|stop|rule)")
+FORBID = LinearRegex(r" (?:do not|don'?t|does not|doesn'?t|prevent|prohibit|forbid|stop|rule)")
 
-NOT_MINE = re.compile(
+NOT_MINE = LinearRegex(
     r" (?:(?P<no>isn't|aren't|is not|are not|'s not)|is|are|that's|it's|'s) (?P<not>not )?"
     r"(?:something|anything|a (?:topic|request|task|subject)) (?:that |which )?"
-    r"i(?:'?m| am| can| will| wo(?=n't)|'d| would)(?P<never>n?'?t| not|not)?\b"
+    r"i(?:(?P<wont> won't)|(?:'?m| am| can| will|'d| would)(?P<never>n?'?t| not|not)?)\b"
 )
 """What is, or is not, something for the speaker to do; an odd number of negations makes a refusal."""
 
-WRONG = re.compile(
+WRONG = LinearRegex(
     r"(?:unethical|irresponsible|inappropriate|wrong|appropriate|right|ethical|responsible|harmful|dangerous)"
     r" (?:for|of) me to "
 )
 
-DENIED = re.compile(
+DENIED = LinearRegex(
     r" (?:request|question|prompt|task) (?:can'?t|cannot|can not|could not|won't|will not) be "
     r"(?:fulfil|complet|answer|process|gran)"
 )
 
-IDIOM = re.compile(
+IDIOM = LinearRegex(
     r"help (?:but|noticing|thinking|feeling|wondering|laughing|smiling|myself)"
     r"|[a-z]+ [a-z' ]{0,40}\benough\b"
     r"|(?:mak|giv|provid|shar|offer|tell you|answer|list|recommend|suggest)\w* [a-z' ]{0,20}"
@@ -109,14 +112,14 @@ IDIOM = re.compile(
 )
 """What begins like a refused task and is none."""
 
-ASKS = re.compile(
+ASKS = LinearRegex(
     r"\b(?:without (?:more|knowing|seeing|having|further|additional|(?:the|a|an|your|some|any) (?:[a-z]+ )?"
     r"(?:logs?|files?|code|text|context|details?|information|picture|image|data|message|question|document|examples?))\b"
     r"|(?:until|unless) (?:you|i)\b)"
 )
 """What asks, in the same sentence, for something that is missing."""
 
-NOT_CLAIMED = re.compile(
+NOT_CLAIMED = LinearRegex(
     r"(?:\b(?:if|whether|in case|unless|until|when)|(?:said|says|told [a-z]+|replied|wrote|claims?)(?: that)?),?$"
 )
 """What stands before a clause that somebody else says, or that is only supposed."""

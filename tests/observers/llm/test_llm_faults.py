@@ -10,6 +10,7 @@ from email.utils import format_datetime
 
 import pytest
 from chat_server import FATAL_FAULTS, LOST_FAULTS, REPLY_FAULTS
+from growth import grows_linearly
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
@@ -23,6 +24,7 @@ from turnwise.observers.llm import (
     ScriptedClient,
 )
 from turnwise.observers.llm.backoff import delay, retry_after
+from turnwise.observers.llm.faults import status_fault
 from turnwise.principles import load_principle
 from turnwise.store import Store
 
@@ -152,7 +154,25 @@ class TestRetryAfter:
         assert retry_after(format_datetime(NOW - timedelta(seconds=90)), None, NOW) == 0
         assert retry_after("Thu, 02 Jan 2025 03:05:05 -0000", None, NOW) == 60
 
-    @pytest.mark.parametrize("text", ["soon", "", "-3", "nan", "1e3", "9" * 40, None])
+    @pytest.mark.parametrize(
+        ("text", "seconds"),
+        [(" 3 ", 3), ("3.25", 3.25), ("٣", 3), ("9" * 12, 999_999_999_999), ("\x1c1.0\xa0", 1)],
+    )
+    def test_may_be_any_plain_number(self, text, seconds):
+        assert retry_after(text, None, NOW) == seconds
+
+    @pytest.mark.parametrize("unit", ["9", " ", "1.", ", "])
+    def test_a_long_header_takes_linear_time(self, unit):
+        assert grows_linearly(lambda text: retry_after(text, text, NOW), unit)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            *("soon", "", "-3", "nan", "1e3", "9" * 40, None, "1.", ".5", "1.2.3", "²", "9" * 13, "1 2"),
+            "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+            "1 Jan 2025 00:00:00 +99999999999999",
+        ],
+    )
     def test_nonsense_is_no_wait(self, text):
         assert retry_after(text, None, NOW) is None
 
@@ -363,3 +383,38 @@ def test_one_in_five_calls_fails_at_random_in_every_way_and_nothing_is_lost(serv
         if isinstance(given, Observation):
             assert again.score == given.score
             assert again.calls[0].cached
+
+
+class TestWhatAnErrorSays:
+    @staticmethod
+    def fault(message: str, status: int = 400) -> ChatError:
+        body = {"error": {"message": message}}
+        return status_fault(status, body, None, spec="llm:x/y", base_url="http://x", key_variable="X_KEY")
+
+    @pytest.mark.parametrize(
+        ("message", "mend"),
+        [
+            ("Your credit balance is too low", "no credit left"),
+            ("insufficient_quota", "no credit left"),
+            ("API key is not valid. Please pass a valid one", "refuses the key"),
+            ("Incorrect API key provided", "refuses the key"),
+            ("api_key missing", "refuses the key"),
+            ("The model 'é' does not exist", "does not know the model"),
+            ("Model x is not a valid name", "does not know the model"),
+            ("unknown_model", "does not know the model"),
+            ("max_tokens is too large; this is not supported", "does not take a setting"),
+            ("max_completion_tokens: not here", "does not take a setting"),
+            ("Invalid response_format", "does not take a setting"),
+            ("supermodels not foundational", None),
+            (f"model {'x' * 90} not found", None),
+            ("keys are missing", None),
+        ],
+    )
+    def test_tells_what_to_mend(self, message, mend):
+        error = self.fault(message)
+        assert (error.kind is FaultKind.FATAL) == (mend is not None)
+        assert (mend or "rejects this request") in str(error)
+
+    @pytest.mark.parametrize("unit", ["model ", "api key is ", "max_tokens", " ", "é"])
+    def test_is_read_in_linear_time(self, unit):
+        assert grows_linearly(self.fault, unit)

@@ -7,6 +7,7 @@ import re
 import unicodedata
 
 import pytest
+from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -191,3 +192,25 @@ class TestNonces:
         first, second = (score(make()).calls[0].reply for _ in range(2))
         assert first.nonce != second.nonce
         assert first.request_key == second.request_key
+
+
+TOKENS = re.compile(
+    r"[<＜](?=[|｜][^|｜\n]{1,60}[|｜][>＞])|[<＜](?=/?(?:s|think)[>＞])"
+    r"|[<＜](?=(?:start|end)_of_(?:turn|image)[>＞])|<(?=</?SYS>>)|\[(?=/?INST\])"
+)
+"""First characters of tokens, also of one that begins inside another."""
+
+PIECES = (
+    *("<", ">", "|", "｜", "＜", "＞", "<|", "|>", "/", "s", "<s>", "</think>", "[INST]", "<<SYS>>"),
+    *("<start_of_turn>", "im_start", "\n", "x" * 29, "x" * 31, "é"),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_every_chat_token_is_shown_also_where_two_overlap(text):
+    assert show(text) == TOKENS.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+
+
+@pytest.mark.parametrize("unit", ["<|", "<", "<s>", "[INST]", "|", "<|a<|>b|>", "＜｜é", "[/", "\ud800"])
+def test_a_long_text_is_shown_in_linear_time(unit):
+    assert grows_linearly(show, unit, most=100_000)

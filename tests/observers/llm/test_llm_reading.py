@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,3 +161,11 @@ def test_what_could_not_be_read_is_kept_all_the_same():
     journal = MemoryJournal()
     read("no score at all", journal=journal)
     assert [reply.text for reply in journal.replies] == ["no score at all"]
+
+
+@pytest.mark.parametrize(
+    "unit", ["<think>", "<think></think>", " ", "—", "`", "```json", "[", "{", '"', "I am ", "\ud800"]
+)
+@pytest.mark.parametrize("before", ["", "<think>", "```", "«"])
+def test_a_long_reply_takes_linear_time(unit, before):
+    assert grows_linearly(lambda text: read(before + text), unit)

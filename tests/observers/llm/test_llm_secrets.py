@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 from chat_server import FATAL_FAULTS, FAULTS
+from growth import grows_linearly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -228,6 +229,33 @@ class TestSecret:
     @pytest.mark.parametrize("text", ["\\" * 100_000, "%25" * 5_000, "&amp;" * 5_000, r"\u0073" * 5_000])
     def test_is_not_held_up_by_escapes(self, text):
         assert Secret("sk-12345678", "MY_KEY").hide(text) == text
+
+    @pytest.mark.parametrize(
+        "unit",
+        [
+            "\\",
+            "%",
+            "%25",
+            "&amp;",
+            "&#0000",
+            r"\u0073",
+            "Bearer ",
+            "Bearer" + " " * 50,
+            "%73k-12345678",
+            "\ud800",
+        ],
+    )
+    def test_hides_in_linear_time(self, unit):
+        assert grows_linearly(Secret("sk-12345678", "MY_KEY").hide, unit, most=100_000)
+
+    def test_a_key_of_backslashes_is_looked_for_in_linear_time(self):
+        secret = Secret("\\" * 10 + "sk-1", "MY_KEY")
+        assert grows_linearly(lambda text: secret.hide("sk-1" + text), "\\")
+
+    def test_a_key_of_a_thousand_characters_is_found_escaped(self):
+        key = "".join(f"{number:x}-" for number in range(200))
+        escaped = "".join(rf"\u{ord(mark):04x}" for mark in key)
+        assert Secret(key, "MY_KEY").hide(f"you sent {escaped}!") == "you sent [key]!"
 
     def test_a_placeholder_is_no_secret(self):
         assert Secret("none", "MY_KEY").hide("none of it") == "none of it"

@@ -219,10 +219,10 @@ class TestPrices:
 
     def test_a_dated_name_has_the_price_of_its_model_and_another_model_has_not(self):
         table = prices()
-        for name in ("gpt-4.1-mini-2025-04-14", "gpt-4.1-mini"):
+        for name in ("gpt-4.1-mini-2025-04-14", "gpt-4.1-mini-latest", "gpt-4.1-mini"):
             assert table.find("openai", name) == table.find("openai", "gpt-4.1-mini")
         assert table.find("anthropic", "claude-haiku-4-5-20251001").output == 5.0
-        for name in ("gpt-4.1-mini-turbo", "gpt-4", "*"):
+        for name in ("gpt-4.1-mini-turbo", "gpt-4", "gpt-4.1-mini-2025-04-14x", "gpt-4.1-mini-1234567", "*"):
             assert table.find("openai", name) is None
         assert table.find("ollama", "whatever:7b").input == 0.0
 

@@ -26,6 +26,7 @@ from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, rec
 from turnwise.study.report.canonical_pdf import canonical
 from turnwise.study.report.curves import calibration_points, mean_course, roc_points
 from turnwise.study.report.figures import all_figures
+from turnwise.study.report.table import Table
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 
@@ -348,3 +349,10 @@ def test_a_folder_that_can_not_be_is_told_before_the_work(study, tmp_path):
         write_report(study, file)
     with pytest.raises(UsageError, match="there is no folder"):
         write_report(study, tmp_path / "none" / "out")
+
+
+def test_signed_numbers_stay_in_a_csv_file_and_formulas_do_not():
+    rows = (("-1.5 (−2, 3) %", "+3", "-", "-1+A1", "=1", "−1", "plain"),)
+    table = Table("t", "t", tuple("abcdefg"), rows)
+    (_, row) = csv.reader(io.StringIO(as_csv(table)))
+    assert row == ["-1.5 (−2, 3) %", "+3", "-", "'-1+A1", "'=1", "−1", "plain"]

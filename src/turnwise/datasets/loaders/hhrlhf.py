@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
@@ -11,8 +10,7 @@ from turnwise.datasets.protocol import DatasetInfo, RecordError
 from turnwise.datasets.record_loader import Place, RecordLoader
 from turnwise.datasets.values import as_object, field, pick
 
-_ROLES = {"Human": "user", "Assistant": "assistant"}
-_SPEAKER = re.compile(r"\n\n(Human|Assistant):")
+_HUMAN, _ASSISTANT = _SPEAKERS = ("\n\nHuman:", "\n\nAssistant:")
 
 
 class HHRLHF(RecordLoader):
@@ -35,7 +33,7 @@ class HHRLHF(RecordLoader):
     def sniff(self, head: Head) -> bool:
         """Return whether records are a chosen and a rejected conversation as text."""
         first = head.records[0] if {"chosen", "rejected"} <= head.fields else {}
-        return isinstance(first.get("chosen"), str) and bool(_SPEAKER.match(first["chosen"]))
+        return isinstance(first.get("chosen"), str) and first["chosen"].startswith(_SPEAKERS)
 
     def build(self, record: Any, place: Place) -> Sequence:
         """Return the sequence of one side of the pair."""
@@ -63,8 +61,11 @@ def split_speakers(text: str) -> list[dict[str, Any]]:
     >>> [message["content"] for message in split_speakers("\\n\\nHuman: Hi\\n\\nAssistant: Hello")]
     ['Hi', 'Hello']
     """
-    before, *parts = _SPEAKER.split(text if text.startswith("\n\n") else f"\n\n{text.lstrip()}")
-    if not parts or before.strip():
+    said = []
+    for part in (text if text.startswith("\n\n") else f"\n\n{text.lstrip()}").split(_HUMAN):
+        words, *replies = part.split(_ASSISTANT)
+        said += [("user", words), *(("assistant", reply) for reply in replies)]
+    (_, before), *spoken = said
+    if not spoken or before.strip():
         raise RecordError("the text does not begin with 'Human:' or 'Assistant:'")
-    said = zip(parts[::2], parts[1::2], strict=True)
-    return [{"role": _ROLES[speaker], "content": words.strip()} for speaker, words in said]
+    return [{"role": role, "content": words.strip()} for role, words in spoken]

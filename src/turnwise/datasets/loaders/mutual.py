@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ from turnwise.datasets.reading import Record
 from turnwise.datasets.record_loader import Place, RecordLoader
 from turnwise.datasets.values import as_object, field, parse_json, pick
 from turnwise.errors import DatasetError
+from turnwise.linear_regex import SPACE, LinearRegex
 
-_SPEAKER = re.compile(r"(?:^|\s)([mf]) :")
-_DIGITS = re.compile(r"(\d+)")
+_SPEAKER = LinearRegex(rf"(?:^|[{SPACE}])([mf]) :")
 
 
 class MuTual(RecordLoader):
@@ -71,8 +71,10 @@ def _read(files: list[Path]) -> Iterator[Record | BadRecord]:
             yield BadRecord(number, f"{file.name}: {error}")
 
 
-def _natural(file: Path) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (0, part) for part in _DIGITS.split(file.name)]
+def _natural(file: Path) -> list[tuple[bool, int, str]]:
+    """Return a key by which 9 comes before 10, and digits before everything else."""
+    runs = [(number, "".join(run)) for number, run in groupby(file.name, str.isdecimal)]
+    return [(False, int(run), "") if number else (True, 0, run) for number, run in runs]
 
 
 def _speak(article: str) -> list[dict[str, Any]]:

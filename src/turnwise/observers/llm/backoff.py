@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -15,6 +14,9 @@ LONGEST = 60.0
 
 PATIENCE = 900.0
 """Seconds that a provider may ask to wait; after a longer demand the call is given up."""
+
+_DIGITS = 12
+"""Digits of a number of seconds that is taken as one, before the point and after it."""
 
 
 def delay(retry: int, asked: float | None, jitter: float) -> float:
@@ -48,13 +50,21 @@ def retry_after(seconds: str | None, milliseconds: str | None, now: datetime) ->
     30.0
     """
     for text, unit in ((milliseconds, 1000.0), (seconds, 1.0)):
-        if text is not None and re.fullmatch(r"\s*\d{1,12}(\.\d{1,12})?\s*", text):
-            return float(text) / unit
+        number = (text or "").strip()
+        if _is_number(number):
+            return float(number) / unit
     if seconds is None:
         return None
     try:
         at = parsedate_to_datetime(seconds)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year or an offset beyond what a date can hold
         return None
     wait = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
     return max(0.0, wait) if math.isfinite(wait) else None
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number of at most twelve digits, with or without as many decimals."""
+    whole, point, decimals = text.partition(".")
+    parts = (whole, decimals) if point else (whole,)
+    return all(part.isdecimal() and len(part) <= _DIGITS for part in parts)

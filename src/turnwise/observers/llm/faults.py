@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
+from turnwise.linear_regex import LinearRegex
 from turnwise.observers.llm.chat import ChatError, FaultKind
 
 _SHOWN = 300
 """Characters of a provider's own words that a message quotes at most."""
 
 _PASSING = {408: FaultKind.TIMEOUT, 409: FaultKind.SERVER, 425: FaultKind.SERVER, 429: FaultKind.THROTTLED}
-_NO_CREDIT = r"insufficient_quota|billing_hard_limit_reached|insufficient_credits|credit balance"
-_NO_MODEL = (
+_NO_CREDIT = LinearRegex("insufficient_quota|billing_hard_limit_reached|insufficient_credits|credit balance")
+_NO_MODEL = LinearRegex(
     r"model_not_found|invalid_model|unknown_model"
     r"|model\b.{0,80}\b(not found|not exist|unknown|not a valid|not valid)"
 )
-_NO_FIELD = (
+_NO_FIELD = LinearRegex(
     r"unsupported_parameter|unsupported_value|unknown_parameter|response_format|max_(completion_)?tokens.{0,60}not"
 )
-_NO_KEY = r"invalid_api_key|incorrect api key|api[ _-]key (is )?(not valid|invalid|missing)"
+_NO_KEY = LinearRegex("invalid_api_key|incorrect api key|api[ _-]key (is )?(not valid|invalid|missing)")
 
 
 def status_fault(
@@ -52,17 +52,17 @@ def status_fault(
     said = f" ({status}: {words})" if words else f" ({status})"
     key = f"the key in {key_variable}" if key_variable else "a request without key"
     mends = (
-        (status == 402 or re.search(_NO_CREDIT, clue), f"the account has no credit left{said}: top it up"),
+        (status == 402 or _NO_CREDIT.search(clue), f"the account has no credit left{said}: top it up"),
         (status in _PASSING or status >= 500, ""),
-        (status == 401 or re.search(_NO_KEY, clue), f"{base_url} refuses {key}{said}: check it"),
+        (status == 401 or _NO_KEY.search(clue), f"{base_url} refuses {key}{said}: check it"),
         (status == 403, f"{base_url} forbids this to {key}{said}: check what it may use, and from where"),
         (
-            status == 404 or re.search(_NO_MODEL, clue),
+            status == 404 or _NO_MODEL.search(clue),
             f"{base_url} does not know the model{said}: check its name and the base URL",
         ),
         (status < 400, f"{base_url} is no chat-completions API{said}: check the base URL"),
         (
-            re.search(_NO_FIELD, clue),
+            _NO_FIELD.search(clue),
             f"the model does not take a setting{said}: try --temperature none or --structured none",
         ),
     )

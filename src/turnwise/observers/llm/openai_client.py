@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import weakref
 from collections.abc import Callable
 from importlib import import_module
@@ -140,7 +139,7 @@ class OpenAIClient:
             return ChatError(FaultKind.UNREACHABLE, f"nothing answers at {self._endpoint.base_url} ({why})")
         if isinstance(cause, self._http.DecodingError):
             return ChatError(FaultKind.TRUNCATED, why)
-        if isinstance(cause, self._http.RemoteProtocolError) and re.search("body|incomplete", why):
+        if isinstance(cause, self._http.RemoteProtocolError) and ("body" in why or "incomplete" in why):
             return ChatError(FaultKind.TRUNCATED, f"the answer broke off ({why})")
         return ChatError(FaultKind.CONNECTION, f"the connection broke ({why})")
 

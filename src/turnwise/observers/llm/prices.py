@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from turnwise.errors import ObserverError
+from turnwise.linear_regex import LinearRegex
 from turnwise.observers.llm.tables import entry, read_tables
 
 _KEYS = ("input", "output", "as_of")
-_SNAPSHOT = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
+_SNAPSHOT = LinearRegex(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 """What providers append to the name of a model to fix its date; the price is that of the model."""
 
 
@@ -57,7 +57,7 @@ class PriceTable:
         >>> prices().find("openai", "gpt-4.1-mini-2025-04-14").output
         1.6
         """
-        names = (model, _SNAPSHOT.sub("", model), "*")
+        names = (model, _SNAPSHOT.sub(lambda _: "", model), "*")
         found = (self.entries.get(f"{provider}/{name}") for name in names)
         return next((price for price in found if price is not None), None)
 

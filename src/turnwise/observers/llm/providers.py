@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from turnwise.observers.llm.settings import STRUCTURED, check_url
 from turnwise.observers.llm.tables import entry, read_tables
 
 _KEYS = ("base_url", "key_variable", "key_optional", "structured", "token_limit")
+_NAME = frozenset(string.ascii_letters + string.digits + "_.-")
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
@@ -67,7 +68,7 @@ def split_spec(argument: str | None, known: Mapping[str, Provider]) -> tuple[Pro
     'meta-llama/llama-3.3-70b'
     """
     name, _, model = (argument or "").partition("/")
-    if not name or not model or re.search(r"[\s\x00-\x1f\x7f]", model):
+    if not name or not model or any(mark.isspace() or mark < " " or mark == "\x7f" for mark in model):
         raise ObserverError(
             "the llm observer needs a provider and a model, such as llm:openai/gpt-4.1-mini or llm:ollama/qwen3:8b"
         )
@@ -85,9 +86,10 @@ def _provider(where: str, name: str, value: object) -> Provider:
     for key, choices in (("structured", STRUCTURED), ("token_limit", _LIMITS)):
         if key in given and given[key] not in choices:
             raise ObserverError(f"{place} {key} must be one of {', '.join(choices)}")
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+    if not name or not _NAME.issuperset(name):
         raise ObserverError(f"{place} the name of a provider has letters, digits, '_', '-' and '.' only")
-    if not re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", given.get("key_variable", "")):
+    variable = given.get("key_variable", "")
+    if variable and not (variable.isascii() and variable.isidentifier()):
         # Whoever writes the key itself here should not read it in a log.
         raise ObserverError(f"{place} key_variable must be the name of an environment variable, not a key")
     try:

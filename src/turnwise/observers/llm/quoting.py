@@ -7,12 +7,13 @@ or steer the chat format of a local model is shown as its code point.
 
 from __future__ import annotations
 
-import re
 import secrets
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 from turnwise.errors import ObserverError
+from turnwise.linear_regex import LinearRegex
 
 QUOTE = "> "
 """What every quoted line begins with."""
@@ -24,17 +25,20 @@ _TRIES = 100
 _JOINERS = "\u200c\u200d"
 """Joiners that Persian, Indian scripts and emoji are written with; alone among invisible characters they stay."""
 
-_CHAT_TOKENS = re.compile(
-    r"""
-      [<＜](?=[|｜][^|｜\n]{1,60}[|｜][>＞])        # <|im_start|> and the like
-    | [<＜](?=/?(?:s|bos|eos|pad|unk|mask|think|tool_call|tool_response)[>＞])
-    | [<＜](?=(?:start|end)_of_(?:turn|image)[>＞])
-    | <(?=</?SYS>>)
-    | \[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\])
-    """,
-    re.VERBOSE,
+_NONCE_DIGITS = 16
+_DIGITS = frozenset("0123456789abcdef")
+
+_CHAT_TOKEN = LinearRegex(
+    r"[<＜]/?(?:s|bos|eos|pad|unk|mask|think|tool_call|tool_response)[>＞]"
+    r"|[<＜](?:start|end)_of_(?:turn|image)[>＞]"
+    r"|<</?SYS>>"
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)\]"
 )
-"""First characters of what a tokenizer of a local server could read as a token of its chat format."""
+"""What a tokenizer of a local server could read as a token of its chat format; none begins inside another."""
+
+_BARS, _OPENS, _CLOSES = "|｜", "<＜", (">", "＞")
+_LONGEST_NAME = 60
+"""Characters between the bars of a token such as ``<|im_start|>``, at most."""
 
 
 def hex_nonce() -> str:
@@ -59,7 +63,7 @@ def fresh_nonce(texts: Iterable[str], draw: NonceSource = hex_nonce) -> str:
     folded = [_fold(text) for text in texts]
     for _ in range(_TRIES):
         nonce = draw()
-        if not re.fullmatch(r"[0-9a-f]{16,}", nonce):
+        if len(nonce) < _NONCE_DIGITS or not _DIGITS.issuperset(nonce):
             raise ObserverError("the source of nonces must give at least 16 hexadecimal digits in lower case")
         if not any(nonce in text for text in folded):
             return nonce
@@ -85,7 +89,23 @@ def show(text: str) -> str:
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     if not (lines.isascii() and lines.replace("\n", "").replace("\t", "").isprintable()):
         lines = "".join(_code_point(mark) if _hidden(mark) else mark for mark in lines)
-    return _CHAT_TOKENS.sub(lambda found: _code_point(found[0]), lines)
+    pieces: list[str] = []
+    at = 0
+    for start in sorted(_chat_tokens(lines)):
+        pieces += lines[at:start], _code_point(lines[start])
+        at = start + 1
+    return "".join([*pieces, lines[at:]])
+
+
+def _chat_tokens(text: str) -> Iterator[int]:
+    """Yield where each token of a chat format begins; two of them may overlap, as in ``<|a<|>b|>``."""
+    for found in _CHAT_TOKEN.finditer(text):
+        yield found.start
+    bars = (at for at, mark in enumerate(text) if mark in _BARS)
+    for left, right in pairwise(bars):
+        named = 0 < right - left - 1 <= _LONGEST_NAME and "\n" not in text[left:right]
+        if named and left and text[left - 1] in _OPENS and text.startswith(_CLOSES, right + 1):
+            yield left - 1
 
 
 def _hidden(mark: str) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, NamedTuple
 
+from turnwise.linear_regex import LinearRegex
 from turnwise.scoring import Reply, Score
 
 MALFORMED = "malformed"
@@ -16,15 +16,12 @@ _SHOWN = 160
 
 _CUT_OFF = {"length", "max_tokens"}
 _FILTERED = {"content_filter", "safety", "refusal"}
-_THOUGHTS = re.compile(r"\A\s*<think>.*?(</think>|\Z)", re.DOTALL)
-_FENCE = re.compile(r"\A```(json)?", re.IGNORECASE)
-_REFUSES = re.compile(
-    r"""\W*(?:
-        i['’]?m\ sorry | i\ am\ sorry | sorry\b | i\ apologi[sz]e | unfortunately | as\ an\ ai\b
-      | i\ can['’]?t | i\ can\ ?not | i\ won['’]?t | i\ will\ not | i\ must\ decline | i\ decline
-      | i\ am\ (?:unable|not\ able) | i['’]?m\ (?:unable|not\ able)
-    )""",
-    re.IGNORECASE | re.VERBOSE,
+_FENCE = "```"
+_THINKS, _THOUGHT = "<think>", "</think>"
+_REFUSES = LinearRegex(
+    r"(?i)[^\pL\pN_]*(?:i['’]?m sorry|i am sorry|sorry\b|i apologi[sz]e|unfortunately|as an ai\b"
+    r"|i can['’]?t|i can ?not|i won['’]?t|i will not|i must decline|i decline"
+    r"|i am (?:unable|not able)|i['’]?m (?:unable|not able))"
 )
 """How a model begins that declines in words, where it was asked for JSON."""
 
@@ -56,7 +53,9 @@ def read_reply(reply: Reply) -> Reading:
         return Reading(reason=REFUSED, message=f"the model refused: {_short(reply.refusal)}")
     if (reply.finish_reason or "").lower() in _FILTERED:
         return Reading(reason=REFUSED, message=f"the provider withheld the reply ({reply.finish_reason})")
-    text = _THOUGHTS.sub("", reply.text).strip()
+    text = reply.text.strip()
+    if text.startswith(_THINKS):
+        text = text.partition(_THOUGHT)[2].strip()
     cut_off = reply.finish_reason in _CUT_OFF
     try:
         reading = _read(text)
@@ -86,7 +85,10 @@ def _read(text: str) -> Reading:
 
 def _only_object(text: str) -> dict[str, Any]:
     """Return the JSON object that a text is, or raise a `ValueError` where it is anything more or less."""
-    body = _FENCE.sub("", text).removesuffix("```").strip() if text.startswith("```") else text
+    body = text
+    if text.startswith(_FENCE):
+        body = text.removeprefix(_FENCE)
+        body = (body[4:] if body[:4].lower() == "json" else body).removesuffix(_FENCE).strip()
     if "{" not in body:
         raise ValueError("the reply holds no JSON object")
     if not body.startswith("{"):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import threading
 from collections.abc import Callable
 
+from turnwise.linear_regex import LinearRegex
 from turnwise.observers.llm.chat import ChatError, ChatReply, ChatRequest
+
+_MARK = LinearRegex(r"(?m)^<<([0-9a-f]{16,})>> BEGIN MATERIAL$")
 
 Answer = ChatReply | ChatError | str
 """A reply, a fault, or the text of a reply."""
@@ -17,8 +19,8 @@ Answer = ChatReply | ChatError | str
 def by_text(request: ChatRequest) -> str:
     """Return a score that hangs on every character of the messages but the nonce; the same one each time."""
     text = "\n".join(message.content for message in request.messages)
-    marks = re.findall(r"^<<([0-9a-f]{16,})>> BEGIN MATERIAL$", text, re.MULTILINE)
-    digest = hashlib.sha256(text.replace(marks[0], "").encode("utf-8", "replace") if marks else b"").digest()
+    mark = _MARK.search(text)
+    digest = hashlib.sha256(text.replace(mark[1], "").encode("utf-8", "replace") if mark else b"").digest()
     numbers = {name: round(byte / 255, 3) for name, byte in zip("TIF", digest, strict=False)}
     return json.dumps({"reasoning": "scored by the hash of the text", **numbers})
 

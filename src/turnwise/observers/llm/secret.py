@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import re
 
 from turnwise.errors import ObserverError
+from turnwise.linear_regex import SPACE, LinearRegex, Match
 
 HIDDEN = "[key]"
 _SHORTEST = 6
@@ -14,17 +14,14 @@ _SHORTEST = 6
 _ROUNDS = 8
 """How often an encoding is undone that may be wrapped around another."""
 
-_ESCAPE = re.compile(
-    r"""
-      \\(?:u(?:0000)?00([0-9a-f]{2})|x([0-9a-f]{2}))     # of JSON and programs: \u0073, \x73
-    | %([0-9a-f]{2})                                     # of URLs: %73
-    | &\#(?:x0{0,6}([0-9a-f]{2})|0{0,6}([0-9]{2,3}));    # of pages: &#x73; &#115;
-    | &(amp);                                            # of pages, around another
-    """,
-    re.IGNORECASE | re.VERBOSE,
+_ESCAPE = LinearRegex(
+    r"(?i)\\(?:u(?:0000)?00|x)[0-9a-f]{2}"  # of JSON and programs: \u0073, \x73
+    r"|%[0-9a-f]{2}"  # of URLs: %73
+    r"|&#(?:x0{0,6}[0-9a-f]{2}|0{0,6}[0-9]{2,3});"  # of pages: &#x73; &#115;
+    r"|&amp;"  # of pages, around another
 )
 
-_BEARER = re.compile(r"(?i)\b(bearer|basic)(\s+|%20)[^\s\"',;<>}\]]{6,}")
+_BEARER = LinearRegex(rf"(?i)\b((?:bearer|basic)(?:[{SPACE}]+|%20))[^{SPACE}\"',;<>}}\]]{{6,}}")
 
 
 class Secret:
@@ -48,7 +45,7 @@ class Secret:
     def __init__(self, value: str, source: str) -> None:
         self.__value = value.strip()
         self._source = source
-        if not re.fullmatch(r"[\x21-\x7e]*", self.__value):
+        if not all("!" <= mark <= "~" for mark in self.__value):
             raise ObserverError(f"{source} holds characters that no key has, such as a space or a line end")
         encoded = {
             encode(self.__value.encode()).decode().rstrip("=")
@@ -75,10 +72,10 @@ class Secret:
             text = text.replace(form, HIDDEN)
         if self._shows(text):
             for form in self._forms:
-                text = re.sub("".join(map(_disguises, form)), HIDDEN, text)
+                text = LinearRegex("".join(map(_disguises, form))).sub(lambda _: HIDDEN, text)
             if self._shows(text):
                 return HIDDEN
-        return _BEARER.sub(rf"\1\2{HIDDEN}", text)
+        return _BEARER.sub(lambda found: f"{found[1]}{HIDDEN}", text)
 
     def _shows(self, text: str) -> bool:
         decoded = _decode(text)
@@ -100,13 +97,13 @@ def _decode(text: str) -> str:
     return text.replace("\\", "")
 
 
-def _meant(escape: re.Match[str]) -> str:
-    json, program, url, page, decimal, ampersand = escape.groups()
-    if ampersand:
+def _meant(escape: Match) -> str:
+    text = escape[0].lower()
+    if text == "&amp;":
         return "&"
-    if decimal:
-        return chr(int(decimal))
-    return chr(int(json or program or url or page, 16))
+    if text.startswith("&#x"):
+        return chr(int(text[3:-1], 16))
+    return chr(int(text[2:-1])) if text.startswith("&#") else chr(int(text[-2:], 16))
 
 
 def _disguises(mark: str) -> str:
@@ -114,6 +111,6 @@ def _disguises(mark: str) -> str:
     code = ord(mark)
     digits = f"(?i:{code:02x})"
     return (
-        rf"(?:\\{{0,8}}(?:{re.escape(mark)}|[uU](?:0000)?00{digits}|[xX]{digits})"
-        rf"|%(?:25){{0,8}}{digits}|&(?:amp;){{0,8}}\#(?:[xX]0{{0,6}}{digits}|0{{0,6}}{code});?)"
+        rf"(?:\\{{0,8}}(?:\x{code:02x}|[uU](?:0000)?00{digits}|[xX]{digits})"
+        rf"|%(?:25){{0,8}}{digits}|&(?:amp;){{0,8}}#(?:[xX]0{{0,6}}{digits}|0{{0,6}}{code});?)"
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from turnwise.linear_regex import LinearRegex, Match
 from turnwise.study.report.canonical_pdf import canonical
 
-_IDENTIFIED = re.compile(r'(\bid="|url\(#)(\w+)("|\))')
-_NUMBERED = re.compile(r"^(clip|gradient_)(\d+)$")
+_NUMBERED = LinearRegex(r'(\bid="|url\(#)((clip|gradient_)\d+)("|\))')
 
 
 def to_svg(spec: Mapping[str, Any]) -> str:
@@ -57,10 +56,10 @@ def numbered_anew(svg: str) -> str:
     """
     names: dict[str, str] = {}
 
-    def renamed(found: re.Match[str]) -> str:
-        return names.setdefault(found[0], f"{found[1]}{len(names) + 1}")
+    def renamed(found: Match) -> str:
+        return found[1] + names.setdefault(found[2], f"{found[3]}{len(names) + 1}") + found[4]
 
-    return _IDENTIFIED.sub(lambda found: found[1] + _NUMBERED.sub(renamed, found[2]) + found[3], svg)
+    return _NUMBERED.sub(renamed, svg)
 
 
 def vl_version(spec: Mapping[str, Any]) -> str:

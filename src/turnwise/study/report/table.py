@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnwise.spreadsheets import cell
 
-_NUMBERS = re.compile(r"[-+][\d., %()–−]*")
-"""A number with a sign, with or without its interval."""
+_SIGNS = ("-", "+")
+_NUMBERS = frozenset("0123456789., %()–−")
+"""Characters of a number, with or without its interval."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -124,7 +124,7 @@ def markdown_text(text: str) -> str:
 
 def _no_formula(text: str) -> str:
     """Keep a spreadsheet from taking a text for a formula; numbers with a sign are left alone."""
-    return text if _NUMBERS.fullmatch(text) else str(cell(text))
+    return text if text.startswith(_SIGNS) and _NUMBERS.issuperset(text[1:]) else str(cell(text))
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

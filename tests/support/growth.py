@@ -1,0 +1,30 @@
+"""Whether the time that a text takes grows with its length, and no faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+FACTOR = 30
+"""How many times as long a text of ten times the length may take; quadratic time would be 100."""
+
+FLOOR = 0.002
+"""Seconds below which a time tells nothing."""
+
+
+def grows_linearly(work: Callable[[str], object], unit: str, *, most: int = 1_000_000) -> bool:
+    """Return whether work on a text takes about ten times as long as on a tenth of it.
+
+    Args:
+        work: takes the text.
+        unit: what the text repeats.
+        most: characters of the longer text, about.
+    """
+    tenth = unit * (most // 10 // len(unit))
+    return _seconds(work, tenth * 10) <= FACTOR * max(FLOOR, _seconds(work, tenth))
+
+
+def _seconds(work: Callable[[str], object], text: str) -> float:
+    start = time.process_time()
+    work(text)
+    return time.process_time() - start

@@ -1,0 +1,44 @@
+"""Expressions over text of others: what Python's `re` finds, in linear time."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from growth import grows_linearly
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnwise.linear_regex import SPACE, LinearRegex
+
+TEXTS = st.text(st.sampled_from(["a", "b", "A", "1", " ", "\n", "é", "👩", "\ud800", "\u2003", "-"]), max_size=30)
+
+
+def spans(found):
+    return [(match.start, match.end, match[0], match["b"]) for match in found]
+
+
+@given(TEXTS)
+@pytest.mark.parametrize(
+    "pattern", ["a(?P<b>b)?", "(?i)(?P<b>a+)[^b]", "(?P<b>é|👩)+", "(?s)a.(?P<b>.)", "a(?P<b>[^b])?"]
+)
+def test_finds_what_re_finds(pattern, text):
+    ours, theirs = LinearRegex(pattern), re.compile(pattern)
+    expected = [(*match.span(), match[0], match["b"] or "") for match in theirs.finditer(text)]
+    assert spans(ours.finditer(text)) == expected
+    assert spans(filter(None, [ours.search(text)])) == expected[:1]
+    assert bool(ours.match(text)) == bool(theirs.match(text))
+    assert ours.sub(lambda found: f"<{found[0]}>", text) == theirs.sub(r"<\g<0>>", text)
+    assert ours.split(text) == [part or "" for part in theirs.split(text)]
+
+
+@given(st.characters(codec=None, exclude_categories=()))
+def test_white_space_is_that_of_python(mark):
+    assert bool(LinearRegex(f"[{SPACE}]").match(mark)) == mark.isspace()
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b", "(?:a?){50}a{50}b", "(.*)(.*)(.*)x"])
+@pytest.mark.parametrize("unit", ["a", "aé"])
+def test_takes_linear_time_where_others_hang(pattern, unit):
+    expression = LinearRegex(pattern)
+    assert grows_linearly(lambda text: expression.search(text + "!"), unit)
