@@ -15,9 +15,9 @@ from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Trajector
 from turnwise.store import outcomes as writing
 from turnwise.store import schema
 from turnwise.store.call_records import read_call
-from turnwise.store.database import PAGE
+from turnwise.store.database import PAGE, intact
 from turnwise.store.keys import KeyLookup
-from turnwise.store.records import SequenceHead, read_evaluation, read_failure, read_head
+from turnwise.store.records import SequenceHead, check_turns, read_evaluation, read_failure
 from turnwise.store.runs import StoredRuns
 from turnwise.store.sequences import StoredSequences
 from turnwise.store.tallies import still_failed
@@ -113,16 +113,21 @@ class StoredScores(StoredSequences, StoredRuns):
             rows = self._read(_outcomes(table, run, replies).where(table.c.sequence.in_(keys)))
             calls = self._calls(table, rows) if replies else {}
             for row in rows:
-                about = known, names[row["sequence"]], calls.get(row["id"], ())
-                found[row["sequence"]].append(read_evaluation(row, *about))
+                with intact(self.path, f"evaluation {row['id']} of run {run!r}"):
+                    about = known, names[row["sequence"]], calls.get(row["id"], ())
+                    found[row["sequence"]].append(read_evaluation(row, *about))
             lengths: dict[int, dict[int, tuple[int, int]]] = {key: {} for key in keys}
             columns = texts.c.sequence, texts.c.turn, texts.c.prompt_chars, texts.c.response_chars
             for row in self._read(select(*columns).where(texts.c.sequence.in_(keys))):
-                lengths[row["sequence"]][row["turn"]] = row["prompt_chars"], row["response_chars"]
+                with intact(self.path, f"turn {row['turn']} of a sequence"):
+                    lengths[row["sequence"]][row["turn"]] = row["prompt_chars"], row["response_chars"]
             for row in page:
-                head = read_head(row)
+                head = self._made_head(row)
                 key = row["id"]
-                yield head, Trajectory(run, head.sequence_id, head.turns, found[key], lengths[key])
+                with intact(self.path, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
+                    check_turns(head.turns, lengths[key])
+                    trajectory = Trajectory(run, head.sequence_id, head.turns, found[key], lengths[key])
+                yield head, trajectory
 
     def failures(
         self, run: str, *, ids: Collection[str] | None = None, replies: bool = False
@@ -138,7 +143,8 @@ class StoredScores(StoredSequences, StoredRuns):
         queries = self._narrowed(query, table.c.sequence, ids)
         rows = sorted(itertools.chain.from_iterable(map(self._read, queries)), key=lambda row: int(row["id"]))
         calls = self._calls(table, rows) if replies else {}
-        return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
+        with intact(self.path, f"a failure of run {run!r}"):
+            return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
 
     def _narrowed(
         self, query: Select[Any], sequence: ColumnElement[int], ids: Collection[str] | None
@@ -149,16 +155,18 @@ class StoredScores(StoredSequences, StoredRuns):
         return [query.where(sequence.in_(keys)) for keys in batched(self._keys_of_sequences(ids), PAGE)]
 
     def _read_keys(self, run: str, queries: Iterable[Select[Any]]) -> set[EvaluationKey]:
-        return {
-            EvaluationKey(run, row["sequence_id"], row["turn"], Side(row["side"]), row["principle"])
-            for row in itertools.chain.from_iterable(map(self._read, queries))
-        }
+        with intact(self.path, f"a score of run {run!r}"):
+            return {
+                EvaluationKey(run, row["sequence_id"], row["turn"], Side(row["side"]), row["principle"])
+                for row in itertools.chain.from_iterable(map(self._read, queries))
+            }
 
     def _calls(self, table: Table, rows: Collection[RowMapping]) -> dict[int, tuple[Call, ...]]:
         found: dict[int, tuple[Call, ...]] = {}
         for query in writing.calls_of(table, [row["id"] for row in rows]):
             for row in self._read(query):
-                found[row["outcome"]] = (*found.get(row["outcome"], ()), read_call(row))
+                with intact(self.path, f"call {row['id']}"):
+                    found[row["outcome"]] = (*found.get(row["outcome"], ()), read_call(row))
         return found
 
 

@@ -12,12 +12,13 @@ from turnwise.batches import batched
 from turnwise.conversation import Label, Sequence
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.store import schema
-from turnwise.store.database import PAGE
+from turnwise.store.database import PAGE, intact
 from turnwise.store.file import StoreFile
 from turnwise.store.groups import group_of
 from turnwise.store.keys import inserted
 from turnwise.store.records import (
     SequenceHead,
+    check_turns,
     content_hash,
     read_head,
     read_sequence,
@@ -85,12 +86,20 @@ class StoredSequences(StoreFile):
             )
             turns = {key: list(group) for key, group in itertools.groupby(rows, lambda row: row["sequence"])}
             for row in page:
-                yield read_sequence(row, map(read_turn, turns[row["id"]]))
+                with intact(self.path, f"sequence {row['sequence_id']!r}"):
+                    mine = turns.get(row["id"], [])
+                    check_turns(row["turns"], mine)
+                    sequence = read_sequence(row, map(read_turn, mine))
+                yield sequence
 
     def heads(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
         """Yield what is known of sequences without their texts; arguments and errors as `sequences`."""
         for page in self._head_rows(ids, label):
-            yield from map(read_head, page)
+            yield from map(self._made_head, page)
+
+    def _made_head(self, row: RowMapping) -> SequenceHead:
+        with intact(self.path, f"sequence {row['sequence_id']!r}"):
+            return read_head(row)
 
     def groups(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
         """Return the group of sequences by id, in the order of import: what their metadata say they share.
