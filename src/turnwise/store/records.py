@@ -125,6 +125,19 @@ def check_turns(turns: int, found: Collection[object]) -> None:
         raise ValueError(f"{len(found)} of its {turns} turns are there")
 
 
+def turns_within(turns: range, last: int) -> range:
+    """Return those of some turns that a sequence has.
+
+    Args:
+        turns: numbers of turns, one after the other.
+        last: how many turns the sequence has.
+
+    >>> turns_within(range(3, 9), 5), len(turns_within(range(3, 9), 2))
+    (range(3, 6), 0)
+    """
+    return range(max(turns.start, 1), min(turns.stop, last + 1))
+
+
 def read_sequence(row: RowMapping, turns: Iterable[Turn]) -> Sequence:
     """Return the sequence of a row and its turns."""
     conversation = Conversation.from_dict({**row["conversation"], "turns": [turn.to_dict() for turn in turns]})

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, RowMapping, insert, select
 
 from turnwise.batches import batched
-from turnwise.conversation import Label, Sequence
+from turnwise.conversation import Label, Sequence, Turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.store import schema
 from turnwise.store.database import PAGE, intact
@@ -91,6 +91,22 @@ class StoredSequences(StoreFile):
                     check_turns(row["turns"], mine)
                     sequence = read_sequence(row, map(read_turn, mine))
                 yield sequence
+
+    def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
+        """Return some turns of a sequence; how long the rest is takes no time.
+
+        Args:
+            sequence_id: id of the sequence.
+            turns: their numbers; what the sequence does not have is left out.
+
+        Raises:
+            UnknownNameError: the store has no sequence of that id.
+        """
+        [key] = self._keys_of_sequences([sequence_id])
+        table = schema.turns
+        query = select(table).where(table.c.sequence == key, table.c.turn.between(turns.start, turns.stop - 1))
+        with intact(self.path, f"sequence {sequence_id!r}"):
+            return tuple(map(read_turn, self._read(query.order_by(table.c.turn))))
 
     def heads(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
         """Yield what is known of sequences without their texts; arguments and errors as `sequences`."""
