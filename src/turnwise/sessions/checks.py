@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 from datetime import timedelta
 from numbers import Integral, Real
+from typing import Any
 
 from turnwise.errors import SessionError
 
@@ -47,9 +48,10 @@ def in_range(
         ...
     turnwise.errors.SessionError: alpha must be a number in (0, 1], not 0
     """
-    if isinstance(value, Real) and not isinstance(value, bool) and low <= value <= high:
-        outside = (above and value == low) or (below and value == high)
-        if not outside:
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number: Any = value  # compared as it is: a long whole number is no float
+        outside = (above and number == low) or (below and number == high)
+        if low <= number <= high and not outside:
             return
     start, end = "(" if above else "[", ")" if below else "]"
     raise SessionError(f"{name} must be a number in {start}{low:g}, {high:g}{end}, not {shown(value)}")

@@ -137,8 +137,9 @@ class StoredScores(StoredSequences, StoredRuns):
                 with intact(self.path, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
                     part = range(1, head.turns + 1) if turns is None else turns_within(turns, head.turns)
                     check_turns(len(part), lengths[key])
-                    about = run, head.sequence_id, part.stop - 1
-                    trajectory = Trajectory(*about, found[key], lengths[key], first=part.start)
+                    trajectory = Trajectory(
+                        run, head.sequence_id, part.stop - 1, found[key], lengths[key], first=part.start
+                    )
                 yield head, trajectory
 
     def failures(

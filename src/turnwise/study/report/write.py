@@ -72,8 +72,7 @@ def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | No
     for name, drawing in drawings.svg.items():
         if isinstance(drawing, str):
             files[f"figures/{name}.svg"] = drawing
-    for name, content in drawings.pdf.items():
-        files[f"figures/{name}.pdf"] = content
+    files |= {f"figures/{name}.pdf": drawing for name, drawing in drawings.pdf.items()}
     try:
         for inside in FOLDERS:
             (folder / inside).mkdir(parents=True, exist_ok=True)
