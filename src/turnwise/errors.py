@@ -12,6 +12,7 @@
     ├── ObserverError             an observer that can't be built or can't score
     ├── PrincipleError            a principle folder that can't be read
     ├── PluginError               an installed plug-in that can't be loaded
+    ├── ChartError                a chart that can't be drawn
     ├── SessionError              settings, a state or records of session memory that can't be
     └── StoreError                the record can't be opened, read or written
         ├── StoreLockedError      another process holds it
@@ -134,6 +135,10 @@ class PrincipleError(TurnwiseError):
 
 class PluginError(TurnwiseError):
     """An installed plug-in that can't be loaded."""
+
+
+class ChartError(TurnwiseError):
+    """A chart that can't be drawn; what it would have shown is not touched."""
 
 
 class SessionError(TurnwiseError, ValueError):

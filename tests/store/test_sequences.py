@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn, from_messages
-from turnwise.errors import UnknownNameError, UsageError
+from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.store import SequenceHead, Store
 
 MakeSequence = Callable[..., Sequence]
@@ -180,7 +180,7 @@ def test_groups_are_read_without_any_text(
     store.add_sequences([make_sequence("a", goal="open the lock")])
     raw("UPDATE turns SET metadata = 'no JSON'")
     raw("UPDATE sequences SET conversation = 'no JSON'")
-    with pytest.raises(ValueError, match="Expecting value"):
+    with pytest.raises(StoreCorruptError, match=r"sequences\.conversation where sequence_id is 'a'"):
         store.sequence("a")
     assert store.groups() == {"a": "open the lock"}
 

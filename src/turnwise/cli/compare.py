@@ -67,7 +67,7 @@ def compare(
         study = run_study(opened, settings, rescore=rescorer(), tell=note)
     if report is not None:
         note("writing the report")
-        write_report(study, report)
+        write_report(study, report, tell=note)
     if json:
         print_json(summary(study))
     else:

@@ -155,7 +155,7 @@ def _write_report(store: Store, arms: Sequence[Arm]) -> Path:
     settings = Settings(runs=runs, detectors=("cusum",), thresholds="given")
     study = compare(store, settings, rescore=rescorer())
     place = Path(store.path)
-    return write_report(study, place.with_name(f"{place.stem}-report"))[0]
+    return write_report(study, place.with_name(f"{place.stem}-report"), tell=note)[0]
 
 
 def _as_json(store: str, arms: Sequence[Arm], seconds: float, report: Path | None) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
+
+from turnwise.visible import visible, visible_character, visible_lines
 
 if TYPE_CHECKING:
     from turnwise.evaluate import Progress
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH_OF_A_FILE = 140
 """Columns of a table that goes to a file or pipe."""
-
-
-def visible(text: str) -> str:
-    r"""Return a text as a terminal may show it: control, format and bidirectional characters as escapes.
-
-    >>> print(visible("a\x1b[2Jb\n\u202ec d"))
-    a\x1b[2Jb\n\u202ec d
-    """
-    return "".join(map(_escape, text)) if not text.isprintable() else text
-
-
-def _escape(character: str) -> str:
-    if character.isprintable() or unicodedata.category(character) == "Zs":
-        return character
-    return character.encode("unicode_escape").decode()
 
 
 def say(*lines: str) -> None:
@@ -51,7 +37,7 @@ def say_text(text: str) -> None:
 
 def note(text: str) -> None:
     """Print a remark to standard error; its further lines are indented, so that none passes for another remark."""
-    first, *others = map(visible, text.split("\n"))
+    first, *others = visible_lines(text).split("\n")
     further = (line if line.startswith("  ") else f"  {line}" for line in others)
     typer.echo("\n".join([first, *further]), err=True, color=True)
 
@@ -77,7 +63,7 @@ def _visible_json(text: str) -> str:
 
 
 def _escape_json(character: str) -> str:
-    if _escape(character) == character:
+    if visible_character(character) == character:
         return character
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

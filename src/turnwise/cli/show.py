@@ -9,12 +9,21 @@ import typer
 from turnwise.cli import options
 from turnwise.cli.output import say
 
+SHOWN = 50
+"""Turns that are shown where nobody says how many."""
+
 
 def show(
     sequence_id: Annotated[str, typer.Argument(help="Id of the sequence.", show_default=False)],
     run: options.Run = None,
+    first: Annotated[int, typer.Option("--from", min=1, help="Turn to begin with.")] = 1,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help=f"Turns to show at most. Default: {SHOWN}, with --json all.", show_default=False),
+    ] = None,
     plot: Annotated[
-        str | None, typer.Option(help="Draw it as well: .html (texts on hover), .svg, .png or .pdf.")
+        str | None,
+        typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf."),
     ] = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
@@ -23,6 +32,7 @@ def show(
     from turnwise.cli.arguments import read_run
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.trajectories import print_trajectory, turn_as_json
+    from turnwise.errors import UsageError
     from turnwise.plots import check_target, save, trajectory_chart
     from turnwise.store import Store
 
@@ -30,17 +40,22 @@ def show(
         check_target(plot)
     with Store(store) as opened:
         name = read_run(opened, run)
-        sequence = opened.sequence(sequence_id)
-        trajectory = opened.trajectory(name, sequence_id, replies=True)
-        tried = opened.failures(name, ids=[sequence_id])
+        sequence = next(opened.heads(ids=[sequence_id]))
+        if first > sequence.turns:
+            raise UsageError(f"--from {first}: {sequence_id} has {sequence.turns} turns")
+        most = limit or (sequence.turns if json else SHOWN)
+        part = range(first, min(first + most, sequence.turns + 1))
+        said = opened.turns(sequence_id, part)
+        trajectory = opened.trajectory(name, sequence_id, turns=part, replies=True)
+        tried = opened.failures(name, ids=[sequence_id], turns=part)
     mended = {evaluation.key for evaluation in trajectory.evaluations}
     failures = [failure for failure in tried if failure.key not in mended]
     turns = tuple(trajectory)
     apart = [(evaluation, evaluation.spread) for evaluation in trajectory.evaluations if evaluation.spread]
-    prompts = [turn.prompt for turn in sequence.conversation]
+    prompts = [turn.prompt for turn in said]
     if plot is not None:
         subtitle = f"{sequence.label}, {sequence.source}; run {name}"
-        save(trajectory_chart(turns, list(sequence.conversation), title=sequence_id, subtitle=subtitle), plot)
+        save(trajectory_chart(turns, said, title=sequence_id, subtitle=subtitle), plot)
         note(f"{plot} written")
     if json:
         print_json(
@@ -84,4 +99,7 @@ def show(
         key = failure.key
         note(f"turn {key.turn}, {key.principle}, {key.side}: {failure.reason}: {failure.message}")
     if not trajectory:
-        note(f"run {name!r} has no evaluation of {sequence_id!r}; turnwise evaluate makes them")
+        note(f"run {name!r} has no evaluation of these turns; turnwise evaluate makes them")
+    if len(part) < sequence.turns:
+        more = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= sequence.turns else ""
+        note(f"turns {first} to {part.stop - 1} of {sequence.turns}{more}")

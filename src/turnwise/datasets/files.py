@@ -1,19 +1,33 @@
-"""Opening data files: compression, byte order mark, and errors in words."""
+"""Opening data files and pipes: compression, byte order mark, lines within bounds, and errors in words."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import os
+import select
+import stat
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from pathlib import Path
+from typing import Any
 
 from turnwise.errors import DatasetError
 
 DAMAGED = (EOFError, OSError, zlib.error)
 """What reading raises half-way through a file that was cut off or damaged."""
+
+MAX_LINE = 64 << 20
+"""Bytes that a line may have: it is held in memory, and parsed to several times its size."""
+
+WAIT_SECONDS = 10.0
+"""How long the first byte of a pipe that nobody writes to is waited for."""
+
+_POLL_SECONDS = 0.05
+_PART = 1 << 16
 
 _BOM = b"\xef\xbb\xbf"
 _PACKED = {
@@ -38,9 +52,97 @@ def open_binary(path: str) -> Iterator[BufferedReader]:
         DatasetError: there is no such file, it is a folder, may not be read, is damaged, or packed in another way.
     """
     with _open(path) as raw:
-        stream = _unpacked(raw, path)
-        _skip_bom(stream, path)
-        yield stream
+        yield _content(raw, path)
+
+
+def is_stream(path: str) -> bool:
+    """Return whether a path is something that can be read once only, such as a pipe or ``/dev/fd/63``."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def open_stream(path: str, wait_seconds: float = WAIT_SECONDS) -> BufferedReader:
+    """Open what `is_stream` for reading, as `open_binary` does a file; it is closed with what is returned.
+
+    Args:
+        path: the pipe or device.
+        wait_seconds: how long to wait where nobody has it open for writing.
+
+    Raises:
+        DatasetError: as `open_binary`, or nobody writes to it.
+    """
+    return _content(BufferedReader(_Pipe(path, wait_seconds)), path)
+
+
+def bounded_lines(stream: BufferedReader) -> Iterator[bytes | None]:
+    """Yield the lines of a stream; None for one of more than `MAX_LINE` bytes, which is passed over.
+
+    Args:
+        stream: what `open_binary` gave.
+    """
+    while line := stream.readline(MAX_LINE + 1):
+        if len(line) <= MAX_LINE:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(_PART)
+        yield None
+
+
+class _Pipe(RawIOBase):
+    """The bytes of a pipe or device. Opened without waiting for a writer, whom reading waits for a while.
+
+    Every read but the last fills what it is given, so that the first bytes tell how the content is packed.
+    """
+
+    def __init__(self, path: str, wait_seconds: float) -> None:
+        self._path = path
+        self._wait_seconds = wait_seconds
+        self._written = False
+        try:
+            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        except OSError as error:
+            raise DatasetError(f"can't read {path}: {error.strerror}") from error
+        self._is_pipe = stat.S_ISFIFO(os.fstat(self._file).st_mode)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        view, filled = memoryview(buffer), 0
+        while filled < len(view) and (part := self._part(len(view) - filled)):
+            view[filled : filled + len(part)] = part
+            filled += len(part)
+        return filled
+
+    def _part(self, size: int) -> bytes:
+        deadline = time.monotonic() + self._wait_seconds
+        poll = select.poll()
+        poll.register(self._file, select.POLLIN)
+        while True:
+            try:
+                part = os.read(self._file, size)
+            except BlockingIOError:  # somebody has it open for writing
+                self._written = True
+                poll.poll()
+                continue
+            if part or self._written or not self._is_pipe:
+                self._written = True
+                return part
+            if poll.poll(1e3 * _POLL_SECONDS):
+                self._written = True
+            elif time.monotonic() > deadline:
+                raise DatasetError(
+                    f"{self._path} is a pipe that nobody writes to: waited {self._wait_seconds:g} s for a writer"
+                )
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._file)
+        super().close()
 
 
 def _open(path: str) -> BufferedReader:
@@ -52,6 +154,12 @@ def _open(path: str) -> BufferedReader:
         raise DatasetError(f"{path} is a folder: name a file in it") from None
     except OSError as error:
         raise DatasetError(f"can't read {path}: {error.strerror}") from error
+
+
+def _content(raw: BufferedReader, path: str) -> BufferedReader:
+    stream = _unpacked(raw, path)
+    _skip_bom(stream, path)
+    return stream
 
 
 def _unpacked(raw: BufferedReader, path: str) -> BufferedReader:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from io import BufferedReader, BytesIO, StringIO
+from io import BufferedReader, BytesIO, RawIOBase, StringIO
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
 from turnwise.bounded import is_too_deep
-from turnwise.datasets.files import DAMAGED, open_binary
+from turnwise.datasets.files import DAMAGED, MAX_LINE, is_stream, open_binary, open_stream
 from turnwise.datasets.parquet import MAGIC, read_parquet
 from turnwise.datasets.protocol import RecordError
 from turnwise.datasets.values import json_items, parse_json
 from turnwise.errors import DatasetError
 
 SIZE = 1 << 20
-"""Bytes that are looked at. A first record that is longer is not recognised."""
+"""Bytes that are looked at, and the rest of the first line where that is longer."""
 RECORDS = 3
 _TABLES = {".csv": ",", ".tsv": "\t"}
 
@@ -51,12 +51,14 @@ class Head:
         name: its name in lower case, without ``.gz`` or ``.bz2``.
         layout: how records follow each other.
         records: the first records that could be parsed, three at most; of a folder, the first of its files.
+        stream: all of its content, where it can be read once only; None where the path can be opened again.
     """
 
     path: str
     name: str
     layout: Layout
     records: tuple[Any, ...]
+    stream: BufferedReader | None = field(default=None, compare=False, repr=False)
 
     @property
     def fields(self) -> frozenset[str]:
@@ -77,28 +79,61 @@ def read_head(path: str) -> Head:
     name = data_name(path)
     if Path(path).is_dir():
         return _folder(path, name)
+    if is_stream(path):
+        stream = open_stream(path)
+        data = _start(stream)
+        if data.startswith(MAGIC):
+            raise DatasetError(f"{path} is a pipe, and Parquet is read from a file alone: save it to one first")
+        return _head(path, name, data, BufferedReader(_Replayed(data, stream)))
     with open_binary(path) as stream:
         data = _start(stream)
     if data.startswith(MAGIC):
         return Head(path, name, Layout.PARQUET, tuple(read_parquet(path, limit=RECORDS)))
+    return _head(path, name, data)
+
+
+def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = None) -> Head:
+    """Return the head of a file that begins with these bytes."""
     if not data.strip():
         raise DatasetError(f"{path} is empty: there is nothing to read")
     if b"\x00" in data:
         raise DatasetError(f"{path} is no text file: data sets are read as UTF-8 text or Parquet")
     delimiter = _TABLES.get(PurePath(name).suffix)
     if delimiter:
-        return Head(path, name, Layout.TABLE, _table(data, delimiter))
+        return Head(path, name, Layout.TABLE, _table(data, delimiter), stream)
     layout = _layout(data)
-    return Head(path, name, layout, _records(data, layout))
+    return Head(path, name, layout, _records(data, layout), stream)
+
+
+class _Replayed(RawIOBase):
+    """What was read of a stream, and then the rest of it."""
+
+    def __init__(self, start: bytes, stream: BufferedReader) -> None:
+        self._start = BytesIO(start)
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._start.readinto(buffer) or self._stream.readinto1(buffer)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def _start(stream: BufferedReader) -> bytes:
+    """Return the first `SIZE` bytes; where they are the beginning of one object, the rest of its line as well."""
     parts: list[bytes] = []
     left = SIZE
     try:
         while left and (part := stream.read1(left)):
             parts.append(part)
             left -= len(part)
+        start = b"".join(parts)
+        if not left and start.lstrip().startswith(b"{") and b"\n" not in start.strip():
+            parts.append(stream.readline(MAX_LINE))
     except DAMAGED:
         # What was unpacked before the damage is good; where it breaks off is reported when reading gets there.
         pass

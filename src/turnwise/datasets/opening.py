@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turnwise.conversation import Sequence
+from turnwise.datasets.files import MAX_LINE, is_stream
 from turnwise.datasets.head import Head, Layout, read_head
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
+from turnwise.datasets.reading import read_records
+from turnwise.datasets.record_loader import RecordLoader
 from turnwise.datasets.registry import DATASETS, get_loader
 from turnwise.errors import DatasetError, UsageError
 
@@ -24,16 +27,19 @@ def open_dataset(
 ) -> Iterator[Sequence | BadRecord]:
     """Yield the sequences of a data set in order, and a `BadRecord` for every part that can't be read.
 
-    Files are streamed; gzip and bzip2 are unpacked on the way. Each sequence id is given once.
+    Files are streamed; gzip and bzip2 are unpacked on the way. Each sequence id is given once. A line may have
+    64 MiB at most.
 
     Args:
-        path_or_hf_name: a file; a folder, for a format that is a folder of files; or ``hf:org/name``, with
-            ``?split=...`` and ``&config=...`` where the data set has several.
+        path_or_hf_name: a file; a pipe, such as ``/dev/fd/63`` that a shell makes of ``<(command)``; a folder,
+            for a format that is a folder of files; or ``hf:org/name``, with ``?split=...`` and ``&config=...``
+            where the data set has several.
         format: a name that `list_datasets` shows; None to tell it from the file, where that is safe.
         options: what the user says about the file.
 
     Raises:
-        DatasetError: no such file, an empty or a binary one, or a format that is not certain.
+        DatasetError: no such file, an empty or a binary one, a pipe that nobody writes to, or a format that is
+            not certain.
         UnknownNameError: no format has that name.
         UsageError: columns that the format does not take.
 
@@ -49,14 +55,19 @@ def open_dataset(
         from turnwise.datasets.hub import open_hub
 
         return open_hub(path.removeprefix(HUB_PREFIX), format, settings)
-    if format is not None:
-        loader = get_loader(format)
-        if Path(path).is_dir() and not loader.info.directory:
-            raise DatasetError(f"{path} is a folder, and {format} is read from one file: name a file in it")
-    else:
-        loader = detect(read_head(path))
+    loader = None if format is None else get_loader(format)
+    if loader is not None and Path(path).is_dir() and not loader.info.directory:
+        raise DatasetError(f"{path} is a folder, and {format} is read from one file: name a file in it")
+    head = None
+    if loader is None or is_stream(path):
+        head = read_head(path)
+        loader = loader or detect(head)
     check_columns(loader.info, settings)
-    return loader.load(path, settings)
+    if head is None or head.stream is None:
+        return loader.load(path, settings)
+    if not isinstance(loader, RecordLoader):
+        raise DatasetError(f"{path} is a pipe, and {loader.info.name} is read from a file alone: save it to one")
+    return loader.load_records(read_records(head), path, settings)
 
 
 def detect(head: Head) -> Loader:
@@ -97,7 +108,7 @@ def check_columns(info: DatasetInfo, options: LoadOptions) -> None:
 
 def _seen(head: Head) -> str:
     if not head.records:
-        return "its first lines, none of which is JSON"
+        return f"its first lines, none of which is JSON of at most {MAX_LINE >> 20} MiB"
     if not head.fields:
         return f"its first record, which is {type(head.records[0]).__name__} and no object"
     fields = list(head.records[0])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from io import TextIOWrapper
+from io import BufferedReader, TextIOWrapper
 from typing import Any
 
-from turnwise.datasets.files import DAMAGED, open_binary
+from turnwise.datasets.files import DAMAGED, MAX_LINE, bounded_lines, open_binary
 from turnwise.datasets.head import Head, Layout, delimiter_of
 from turnwise.datasets.parquet import read_parquet
 from turnwise.datasets.protocol import BadRecord, RecordError
@@ -44,70 +45,69 @@ def read_records(head: Head) -> Iterator[Record | BadRecord]:
         for number, row in enumerate(read_parquet(head.path), start=1):
             yield Record(number, row)
     elif head.layout is Layout.TABLE:
-        yield from read_table(head.path)
+        with _opened(head) as stream:
+            yield from read_table(stream, delimiter_of(head.path))
     elif head.layout is Layout.LINES:
-        yield from read_lines(head.path)
+        with _opened(head) as stream:
+            yield from read_lines(stream)
     else:
-        yield from read_items(head.path, "item" if head.layout is Layout.ARRAY else "")
+        with _opened(head) as stream:
+            yield from read_items(stream, "item" if head.layout is Layout.ARRAY else "")
 
 
-def read_lines(path: str) -> Iterator[Record | BadRecord]:
+def _opened(head: Head) -> AbstractContextManager[BufferedReader]:
+    return open_binary(head.path) if head.stream is None else head.stream
+
+
+def read_lines(stream: BufferedReader) -> Iterator[Record | BadRecord]:
     """Yield a JSON value for every line that is not blank.
 
     Args:
-        path: a JSONL file, packed or not.
-
-    Raises:
-        DatasetError: the file can't be opened.
+        stream: the content of a JSONL file. A line has `MAX_LINE` bytes at most; a longer one is a bad record.
     """
     number = 0
-    with open_binary(path) as stream:
-        try:
-            for number, line in enumerate(stream, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    yield Record(number, parse_json(line))
-                except RecordError as error:
-                    yield BadRecord(number, str(error))
-        except DAMAGED as error:
-            yield _broken_off(number + 1, error)
+    try:
+        for number, line in enumerate(bounded_lines(stream), start=1):
+            if line is None:
+                yield BadRecord(number, f"the line has more than {MAX_LINE >> 20} MiB, which is the most")
+                continue
+            if not line.strip():
+                continue
+            try:
+                yield Record(number, parse_json(line))
+            except RecordError as error:
+                yield BadRecord(number, str(error))
+    except DAMAGED as error:
+        yield _broken_off(number + 1, error)
 
 
-def read_items(path: str, prefix: str) -> Iterator[Record | BadRecord]:
+def read_items(stream: BufferedReader, prefix: str) -> Iterator[Record | BadRecord]:
     """Yield the items of a JSON array, or the JSON values that follow each other in a file.
 
     Where the JSON breaks, nothing after it can be read: that item is the last, and bad.
 
     Args:
-        path: a JSON file, packed or not.
+        stream: the content of a JSON file.
         prefix: ``"item"`` for the items of an array, ``""`` for whole values.
-
-    Raises:
-        DatasetError: the file can't be opened.
     """
     number = 0
-    with open_binary(path) as stream:
-        try:
-            for number, value in enumerate(json_items(stream, prefix), start=1):
-                yield Record(number, value)
-        except (RecordError, *DAMAGED) as error:
-            yield _broken_off(number + 1, error)
+    try:
+        for number, value in enumerate(json_items(stream, prefix), start=1):
+            yield Record(number, value)
+    except (RecordError, *DAMAGED) as error:
+        yield _broken_off(number + 1, error)
 
 
-def read_table(path: str) -> Iterator[Record | BadRecord]:
+def read_table(stream: BufferedReader, delimiter: str) -> Iterator[Record | BadRecord]:
     """Yield the rows of a CSV or TSV file as objects by column; the number is the line where a row begins.
 
     Args:
-        path: the file, packed or not; its first line names the columns.
-
-    Raises:
-        DatasetError: the file can't be opened.
+        stream: the content of the file; its first line names the columns.
+        delimiter: what separates them.
     """
-    with open_binary(path) as stream:
-        # Bytes that are no UTF-8 become half surrogates here, so that one bad row does not end the file.
-        text = TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
-        rows = csv.reader(text, delimiter=delimiter_of(path))
+    # Bytes that are no UTF-8 become half surrogates here, so that one bad row does not end the file.
+    with TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="") as text:
+        rows = csv.reader(text, delimiter=delimiter)
         columns: list[str] = []
         while True:
             line = rows.line_num + 1

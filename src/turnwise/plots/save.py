@@ -7,18 +7,12 @@ import json
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from turnwise.errors import UsageError
-
-Spec = Mapping[str, Any]
-"""A chart as Vega-Lite describes it: JSON values."""
+from turnwise.plots.render import Spec, chart, cleaned, drawn, library, vl_version
 
 FORMATS = (".html", ".svg", ".png", ".pdf")
 """Kinds of file that a chart can be written as."""
-
-PNG_SCALE = 2.0
-"""Pixels of a PNG for each unit of the chart."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -62,22 +56,14 @@ def save(spec: Spec, path: str | Path) -> None:
 
     Raises:
         UsageError: as `check_target`, or the file can't be written.
+        ChartError: it can't be drawn.
     """
     target = check_target(path)
-    import vl_convert
-
-    version = "{}.{}".format(*spec["$schema"].rpartition("/v")[2].split(".")[:2])
-    given = dict(spec)
-    kind = target.suffix.lower()
-    if kind == ".html":
-        library = vl_convert.javascript_bundle(vl_version=version)  # type: ignore[call-arg]  # its stub asks for more
-        content = page(spec, library).encode()
-    elif kind == ".svg":
-        content = vl_convert.vegalite_to_svg(given, vl_version=version).encode()
-    elif kind == ".png":
-        content = vl_convert.vegalite_to_png(given, vl_version=version, scale=PNG_SCALE)
+    kind = target.suffix.lower().removeprefix(".")
+    if kind == "html":
+        content = page(spec, drawn(library(vl_version(spec))).decode()).encode()
     else:
-        content = vl_convert.vegalite_to_pdf(given, vl_version=version)
+        content = drawn(chart(spec, kind))
     try:
         target.write_bytes(content)
     except OSError as error:
@@ -98,7 +84,8 @@ def page(spec: Spec, library: str) -> str:
     >>> "</script><b>" in made, made.count("<script>")
     (False, 2)
     """
-    title = spec.get("title", "")
+    shown = cleaned(spec)
+    title = shown.get("title", "")
     text = title.get("text", "") if isinstance(title, Mapping) else title
-    data = json.dumps(spec, allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(shown, allow_nan=False).replace("<", "\\u003c")
     return _PAGE.format(title=html.escape(str(text)), library=library, spec=data)

@@ -37,18 +37,20 @@ def scores_by_turn(
     turns: int,
     scores: Iterable[tuple[int, Side, str, Score]],
     lengths: Mapping[int, tuple[int, int]],
+    first: int = 1,
 ) -> Iterator[TurnScores]:
-    """Yield the scores of every turn, 1 to `turns`; a turn without scores has none in it.
+    """Yield the scores of every turn, `first` to `turns`; a turn without scores has none in it.
 
     Args:
-        turns: number of turns.
+        turns: number of the last turn.
         scores: turn, side, principle and score, in any order.
         lengths: characters of prompt and response by turn; a turn that is absent counts as length 0.
+        first: number of the first turn.
     """
     by_turn: dict[int, dict[Side, dict[str, Score]]] = {}
     for turn, side, principle, score in scores:
         by_turn.setdefault(turn, {Side.PROMPT: {}, Side.RESPONSE: {}})[side][principle] = score
-    for turn in range(1, turns + 1):
+    for turn in range(first, turns + 1):
         sides = by_turn.get(turn, {})
         prompt_length, response_length = lengths.get(turn, (0, 0))
         yield TurnScores(
@@ -68,15 +70,16 @@ class Trajectory:
     Args:
         run: name of the run.
         sequence_id: id of the sequence.
-        turns: number of turns of the sequence, evaluated or not.
+        turns: number of turns of the sequence, evaluated or not; of a part of it, number of the last turn.
         evaluations: in any order; each of this run and sequence, at most one a (turn, side, principle).
         lengths: characters of prompt and response by turn; a turn that is absent counts as length 0.
+        first: number of the first turn; above 1 where it is a part of a sequence.
 
     Raises:
         ScoreError: an evaluation of another run or sequence, two for one key, or a turn outside the sequence.
     """
 
-    __slots__ = ("_evaluations", "_lengths", "run", "sequence_id", "turns")
+    __slots__ = ("_evaluations", "_lengths", "first", "run", "sequence_id", "turns")
 
     def __init__(
         self,
@@ -85,6 +88,7 @@ class Trajectory:
         turns: int,
         evaluations: Iterable[Evaluation],
         lengths: Mapping[int, tuple[int, int]] | None = None,
+        first: int = 1,
     ) -> None:
         ordered = sorted(evaluations, key=lambda e: (e.key.turn, e.key.side, e.key.principle))
         seen = set()
@@ -95,7 +99,7 @@ class Trajectory:
                     f"a trajectory never mixes runs or sequences: {key.run!r}/{key.sequence_id!r} "
                     f"in the trajectory of {run!r}/{sequence_id!r}"
                 )
-            if not 1 <= key.turn <= turns:
+            if not first <= key.turn <= turns:
                 raise ScoreError(f"turn {key.turn} is outside sequence {sequence_id!r} of {turns} turns")
             if key in seen:
                 raise ScoreError(f"two evaluations for {key}")
@@ -103,6 +107,7 @@ class Trajectory:
         self.run = run
         self.sequence_id = sequence_id
         self.turns = turns
+        self.first = first
         self._evaluations = tuple(ordered)
         self._lengths = dict(lengths or {})
 
@@ -140,6 +145,6 @@ class Trajectory:
         return tuple((turn, apart) for turn, apart in found if apart is not None)
 
     def __iter__(self) -> Iterator[TurnScores]:
-        """Yield the scores of every turn, 1 to `turns`; a turn without evaluations has no scores in it."""
+        """Yield the scores of every turn, `first` to `turns`; a turn without evaluations has no scores in it."""
         scores = ((e.key.turn, e.key.side, e.key.principle, e.score) for e in self._evaluations)
-        return scores_by_turn(self.turns, scores, self._lengths)
+        return scores_by_turn(self.turns, scores, self._lengths, self.first)

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-import math
+import reprlib
 from datetime import timedelta
 from numbers import Integral, Real
+from typing import Any
 
 from turnwise.errors import SessionError
+
+_SHOWN_DIGITS = 40
+"""Digits of a whole number that a message shows; Python refuses to print those of thousands."""
+
+
+class _Shortened(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = self.maxdict = 2
+        self.maxstring = self.maxother = 80
+
+    def repr_int(self, x: int, level: int) -> str:
+        return repr(x) if abs(x) < 10**_SHOWN_DIGITS else f"a whole number of more than {_SHOWN_DIGITS} digits"
+
+
+shown = _Shortened().repr
+"""Returns a value as a message shows it: in one line, cut where it is long."""
 
 
 def in_range(
@@ -17,8 +35,8 @@ def in_range(
     Args:
         name: what the setting is called.
         value: what was given.
-        low: least value allowed.
-        high: greatest value allowed.
+        low: least value allowed, finite.
+        high: greatest value allowed, finite.
         above: whether `low` itself is not allowed.
         below: whether `high` itself is not allowed.
 
@@ -31,12 +49,12 @@ def in_range(
     turnwise.errors.SessionError: alpha must be a number in (0, 1], not 0
     """
     if isinstance(value, Real) and not isinstance(value, bool):
-        number = float(value)
+        number: Any = value  # compared as it is: a long whole number is no float
         outside = (above and number == low) or (below and number == high)
-        if math.isfinite(number) and low <= number <= high and not outside:
+        if low <= number <= high and not outside:
             return
     start, end = "(" if above else "[", ")" if below else "]"
-    raise SessionError(f"{name} must be a number in {start}{low:g}, {high:g}{end}, not {value!r}")
+    raise SessionError(f"{name} must be a number in {start}{low:g}, {high:g}{end}, not {shown(value)}")
 
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> None:
@@ -56,7 +74,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> None:
         if low <= number and (high is None or number <= high):
             return
     limits = f"of at least {low}" if high is None else f"from {low} to {high}"
-    raise SessionError(f"{name} must be a whole number {limits}, not {value!r}")
+    raise SessionError(f"{name} must be a whole number {limits}, not {shown(value)}")
 
 
 def duration(name: str, value: object) -> None:
@@ -67,4 +85,4 @@ def duration(name: str, value: object) -> None:
     """
     if value is None or (isinstance(value, timedelta) and value > timedelta(0)):
         return
-    raise SessionError(f"{name} must be a timedelta above zero, or None for never, not {value!r}")
+    raise SessionError(f"{name} must be a timedelta above zero, or None for never, not {shown(value)}")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
+from turnwise.sessions.checks import shown
 
 HISTORY = 10
 """Turns that changes of balance, breakers and refusals are kept of."""
@@ -163,7 +164,7 @@ def checked_id(value: object, name: str) -> str:
         SessionError: no text, empty, or too long.
     """
     if not isinstance(value, str) or not value:
-        raise SessionError(f"{name} must be a text that is not empty, not {value!r}")
+        raise SessionError(f"{name} must be a text that is not empty, not {shown(value)}")
     size = len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if size > ID_BYTES:
         raise SessionError(

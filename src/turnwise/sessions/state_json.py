@@ -8,7 +8,7 @@ from typing import Any
 
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
-from turnwise.sessions.checks import in_range, whole
+from turnwise.sessions.checks import in_range, shown, whole
 from turnwise.sessions.state import (
     CONVERSATIONS,
     EPOCH,
@@ -91,7 +91,7 @@ def _list(data: Mapping[str, Any], key: str, low: int, high: int) -> Sequence[An
     values = data[key]
     if not isinstance(values, list | tuple) or not low <= len(values) <= high:
         size = f"{low}" if low == high else f"at most {high}"
-        raise SessionError(f"{key} must be a list of {size} values, not {values!r}")
+        raise SessionError(f"{key} must be a list of {size} values, not {shown(values)}")
     return values
 
 
@@ -114,13 +114,13 @@ def _time(value: Any) -> datetime:
     try:
         return EPOCH + timedelta(microseconds=value)
     except OverflowError:
-        raise SessionError(f"at must be microseconds since 1970, not {value!r}") from None
+        raise SessionError(f"at must be microseconds since 1970, not {shown(value)}") from None
 
 
 def _breaker(values: Sequence[Any]) -> BreakerState:
     phase, attempts, trust, violations = values
     if phase not in tuple(Phase):
-        raise SessionError(f"breaker must be [phase, attempts, trust, violations], not {values!r}")
+        raise SessionError(f"breaker must be [phase, attempts, trust, violations], not {shown(values)}")
     whole("breaker attempts", attempts, 0)
     in_range("breaker trust", trust, 0.0, 1.0)
     whole("breaker violations", violations, 0)

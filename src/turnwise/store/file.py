@@ -10,7 +10,7 @@ from sqlalchemy import RowMapping, Select
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import StoreError
-from turnwise.store.database import BUSY_SECONDS, connect, path_of, translated
+from turnwise.store.database import BUSY_SECONDS, connect, path_of, read_all, translated
 from turnwise.store.journal import Journal
 from turnwise.store.keys import KnownKeys
 from turnwise.store.migrations import is_current, migrate
@@ -85,4 +85,4 @@ class StoreFile:
         if self._writer.closed:
             raise StoreError("the store is closed")
         with translated(self.path), self._engine.connect() as connection, connection.begin():
-            return list(connection.execute(query).mappings())
+            return read_all(connection, query, self.path)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, Engine, Select, case, func, select
 
-from turnwise.conversation import Side
+from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.sql import Columns
 from turnwise.store import schema
-from turnwise.store.database import translated
+from turnwise.store.database import intact, translated
 from turnwise.store.mirror_tables import LISTS, MAKE_TABLES, trajectories_sql
 
 if TYPE_CHECKING:
@@ -137,8 +137,21 @@ class Mirror:
     # From the record ------------------------------------------------------------------------------------
 
     def _refreshed(self, run: str | None) -> list[int]:
-        """Bring one run, or all, up to date within one read transaction, and return their numbers."""
-        with translated(self._path), self._engine.connect() as record, record.begin():
+        """Bring one run, or all, up to date within one read transaction, and return their numbers.
+
+        Raises:
+            StoreCorruptError: a row holds what it can't.
+        """
+        import duckdb
+
+        with translated(self._path), intact(self._path, "a row of the scores, or of what they are about,"):
+            try:
+                return self._copied_from_record(run)
+            except (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError) as error:
+                raise ValueError(str(error)) from error
+
+    def _copied_from_record(self, run: str | None) -> list[int]:
+        with self._engine.connect() as record, record.begin():
             if not self._is_the_same(record):
                 self.close()
             self._copy_names(record)
@@ -167,6 +180,8 @@ class Mirror:
             wanted = select(table.id, table.sequence_id, table.label, table.source, table.turns)
             columns = list(zip(*_rows(record, wanted.where(table.id > self._sequences.row)), strict=True))
             numbers = {"sequence": columns[0], "turns": columns[4]}
+            for label in set(columns[2]):
+                Label(label)  # what is no label is refused before it is copied
             texts = {"sequence_id": columns[1], "label": columns[2], "source": columns[3]}
             _insert(database, "copied.sequences", _arrays(numbers, texts))
             self._sequences = last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -109,6 +109,33 @@ def read_turn(row: RowMapping) -> Turn:
         response_timestamp=row["response_timestamp"],
         metadata=row["metadata"],
     )
+
+
+def check_turns(turns: int, found: Collection[object]) -> None:
+    """Refuse a sequence of which turns are missing.
+
+    Args:
+        turns: how many it has.
+        found: those that were found.
+
+    Raises:
+        ValueError: they are fewer, or more.
+    """
+    if len(found) != turns:
+        raise ValueError(f"{len(found)} of its {turns} turns are there")
+
+
+def turns_within(turns: range, last: int) -> range:
+    """Return those of some turns that a sequence has.
+
+    Args:
+        turns: numbers of turns, one after the other.
+        last: how many turns the sequence has.
+
+    >>> turns_within(range(3, 9), 5), len(turns_within(range(3, 9), 2))
+    (range(3, 6), 0)
+    """
+    return range(max(turns.start, 1), min(turns.stop, last + 1))
 
 
 def read_sequence(row: RowMapping, turns: Iterable[Turn]) -> Sequence:

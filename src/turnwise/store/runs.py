@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, RowMapping, insert, select
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.store import schema
+from turnwise.store.database import intact
 from turnwise.store.file import StoreFile
 from turnwise.store.records import Run, read_run
 from turnwise.store.tallies import RunTally, tally
@@ -18,7 +19,7 @@ class StoredRuns(StoreFile):
 
     def runs(self) -> tuple[Run, ...]:
         """Return all runs, oldest first."""
-        return tuple(map(read_run, self._read(select(schema.runs).order_by(schema.runs.c.id))))
+        return tuple(map(self._made_run, self._read(select(schema.runs).order_by(schema.runs.c.id))))
 
     def run(self, name: str) -> Run:
         """Return one run.
@@ -26,10 +27,17 @@ class StoredRuns(StoreFile):
         Raises:
             UnknownNameError: the store has no run of that name.
         """
-        runs = {run.name: run for run in self.runs()}
-        if name not in runs:
-            raise UnknownNameError("run", name, runs)
-        return runs[name]
+        rows = self._read(select(schema.runs).where(schema.runs.c.name == name))
+        if not rows:
+            raise UnknownNameError("run", name, self._run_names())
+        return self._made_run(rows[0])
+
+    def _made_run(self, row: RowMapping) -> Run:
+        with intact(self.path, f"run {row['name']!r}"):
+            return read_run(row)
+
+    def _run_names(self) -> list[str]:
+        return [row["name"] for row in self._read(select(schema.runs.c.name).order_by(schema.runs.c.id))]
 
     def start_run(self, run: Run) -> Run:
         """Store a run, or return the one of that name if it has the same configuration.
@@ -64,7 +72,7 @@ class StoredRuns(StoreFile):
         Raises:
             UsageError: the store has none, or several; the message lists them.
         """
-        names = [run.name for run in self.runs()]
+        names = self._run_names()
         if len(names) == 1:
             return names[0]
         if not names:

@@ -9,8 +9,11 @@ audit_events
 
 from __future__ import annotations
 
+import json
+import reprlib
 from collections.abc import Collection
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -34,6 +37,18 @@ from sqlalchemy import (
 metadata = MetaData()
 
 
+class UnreadableValueError(ValueError):
+    """A stored value that can't be what its column holds: the file was changed by something else than turnwise.
+
+    Args:
+        value: the value.
+        kind: what it should be, with its article.
+    """
+
+    def __init__(self, value: object, kind: str) -> None:
+        super().__init__(f"{reprlib.repr(value)} is not {kind}")
+
+
 class UtcTime(TypeDecorator[datetime]):
     """An aware time, kept as ISO 8601 text in UTC; sorts as text as it does as time."""
 
@@ -49,8 +64,32 @@ class UtcTime(TypeDecorator[datetime]):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
-        """Read a time."""
-        return datetime.fromisoformat(value) if value else None
+        """Read a time.
+
+        Raises:
+            UnreadableValueError: it is none, or has no zone.
+        """
+        if value is None:
+            return None
+        try:
+            time = datetime.fromisoformat(value)
+        except (ValueError, TypeError):
+            raise UnreadableValueError(value, "a time") from None
+        if time.tzinfo is None:
+            raise UnreadableValueError(value, "a time with a zone")
+        return time
+
+
+def read_stored_json(text: str) -> Any:
+    """Return the value of a column of JSON.
+
+    Raises:
+        UnreadableValueError: it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise UnreadableValueError(text, "JSON") from None
 
 
 schema_migrations = Table(

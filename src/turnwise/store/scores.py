@@ -15,9 +15,9 @@ from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Trajector
 from turnwise.store import outcomes as writing
 from turnwise.store import schema
 from turnwise.store.call_records import read_call
-from turnwise.store.database import PAGE
+from turnwise.store.database import PAGE, intact
 from turnwise.store.keys import KeyLookup
-from turnwise.store.records import SequenceHead, read_evaluation, read_failure, read_head
+from turnwise.store.records import SequenceHead, check_turns, read_evaluation, read_failure, turns_within
 from turnwise.store.runs import StoredRuns
 from turnwise.store.sequences import StoredSequences
 from turnwise.store.tallies import still_failed
@@ -72,18 +72,22 @@ class StoredScores(StoredSequences, StoredRuns):
         failed = still_failed().subquery()
         return self._read_keys(run, self._narrowed(_keys(failed, run), failed.c.sequence, ids))
 
-    def trajectory(self, run: str, sequence_id: str, *, replies: bool = False) -> Trajectory:
+    def trajectory(
+        self, run: str, sequence_id: str, *, turns: range | None = None, replies: bool = False
+    ) -> Trajectory:
         """Return the trajectory of one sequence in a run; empty where nothing was evaluated.
 
         Args:
             run: name of the run.
             sequence_id: id of the sequence.
+            turns: only these turns, by number; how long the rest is takes no time then.
             replies: load what the scores rest on too: raw replies and calls.
 
         Raises:
             UnknownNameError: the store has no such run or sequence.
         """
-        return next(trajectory for _, trajectory in self.trajectories(run, ids=[sequence_id], replies=replies))
+        found = self.trajectories(run, ids=[sequence_id], turns=turns, replies=replies)
+        return next(trajectory for _, trajectory in found)
 
     def trajectories(
         self,
@@ -91,6 +95,7 @@ class StoredScores(StoredSequences, StoredRuns):
         *,
         ids: Collection[str] | None = None,
         label: Label | None = None,
+        turns: range | None = None,
         replies: bool = False,
     ) -> Iterator[tuple[SequenceHead, Trajectory]]:
         """Yield every sequence with its trajectory in a run, in the order of import.
@@ -99,6 +104,7 @@ class StoredScores(StoredSequences, StoredRuns):
             run: name of the run.
             ids: only these sequences.
             label: only sequences with this ground truth.
+            turns: only these turns of each, by number.
             replies: load what the scores rest on too, raw replies and calls, which detectors have no use for.
 
         Raises:
@@ -106,26 +112,43 @@ class StoredScores(StoredSequences, StoredRuns):
         """
         known = self.run(run)
         table, texts = schema.evaluations, schema.turns
+        wanted = [] if turns is None else [_within(table, turns)]
+        if turns is not None:  # with its principles, a part of a long sequence is found by index
+            wanted.append(table.c.principle.in_(self.principle_versions(run)))
         for page in self._head_rows(ids, label):
             keys = [row["id"] for row in page]
             found: dict[int, list[Evaluation]] = {key: [] for key in keys}
             names = {row["id"]: row["sequence_id"] for row in page}
-            rows = self._read(_outcomes(table, run, replies).where(table.c.sequence.in_(keys)))
+            rows = self._read(_outcomes(table, run, replies).where(table.c.sequence.in_(keys), *wanted))
             calls = self._calls(table, rows) if replies else {}
             for row in rows:
-                about = known, names[row["sequence"]], calls.get(row["id"], ())
-                found[row["sequence"]].append(read_evaluation(row, *about))
+                with intact(self.path, f"evaluation {row['id']} of run {run!r}"):
+                    about = known, names[row["sequence"]], calls.get(row["id"], ())
+                    found[row["sequence"]].append(read_evaluation(row, *about))
             lengths: dict[int, dict[int, tuple[int, int]]] = {key: {} for key in keys}
             columns = texts.c.sequence, texts.c.turn, texts.c.prompt_chars, texts.c.response_chars
-            for row in self._read(select(*columns).where(texts.c.sequence.in_(keys))):
-                lengths[row["sequence"]][row["turn"]] = row["prompt_chars"], row["response_chars"]
+            query = select(*columns).where(texts.c.sequence.in_(keys))
+            for row in self._read(query if turns is None else query.where(_within(texts, turns))):
+                with intact(self.path, f"turn {row['turn']} of a sequence"):
+                    lengths[row["sequence"]][row["turn"]] = row["prompt_chars"], row["response_chars"]
             for row in page:
-                head = read_head(row)
+                head = self._made_head(row)
                 key = row["id"]
-                yield head, Trajectory(run, head.sequence_id, head.turns, found[key], lengths[key])
+                with intact(self.path, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
+                    part = range(1, head.turns + 1) if turns is None else turns_within(turns, head.turns)
+                    check_turns(len(part), lengths[key])
+                    trajectory = Trajectory(
+                        run, head.sequence_id, part.stop - 1, found[key], lengths[key], first=part.start
+                    )
+                yield head, trajectory
 
     def failures(
-        self, run: str, *, ids: Collection[str] | None = None, replies: bool = False
+        self,
+        run: str,
+        *,
+        ids: Collection[str] | None = None,
+        turns: range | None = None,
+        replies: bool = False,
     ) -> tuple[Failure, ...]:
         """Return every failure that a run recorded, oldest first, those that were mended later among them.
 
@@ -135,10 +158,13 @@ class StoredScores(StoredSequences, StoredRuns):
         table, names = schema.failures, schema.sequences
         outcomes = _outcomes(table, run, replies)
         query = outcomes.add_columns(names.c.sequence_id).join(names, names.c.id == table.c.sequence)
+        if turns is not None:
+            query = query.where(_within(table, turns))
         queries = self._narrowed(query, table.c.sequence, ids)
         rows = sorted(itertools.chain.from_iterable(map(self._read, queries)), key=lambda row: int(row["id"]))
         calls = self._calls(table, rows) if replies else {}
-        return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
+        with intact(self.path, f"a failure of run {run!r}"):
+            return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
 
     def _narrowed(
         self, query: Select[Any], sequence: ColumnElement[int], ids: Collection[str] | None
@@ -149,16 +175,18 @@ class StoredScores(StoredSequences, StoredRuns):
         return [query.where(sequence.in_(keys)) for keys in batched(self._keys_of_sequences(ids), PAGE)]
 
     def _read_keys(self, run: str, queries: Iterable[Select[Any]]) -> set[EvaluationKey]:
-        return {
-            EvaluationKey(run, row["sequence_id"], row["turn"], Side(row["side"]), row["principle"])
-            for row in itertools.chain.from_iterable(map(self._read, queries))
-        }
+        with intact(self.path, f"a score of run {run!r}"):
+            return {
+                EvaluationKey(run, row["sequence_id"], row["turn"], Side(row["side"]), row["principle"])
+                for row in itertools.chain.from_iterable(map(self._read, queries))
+            }
 
     def _calls(self, table: Table, rows: Collection[RowMapping]) -> dict[int, tuple[Call, ...]]:
         found: dict[int, tuple[Call, ...]] = {}
         for query in writing.calls_of(table, [row["id"] for row in rows]):
             for row in self._read(query):
-                found[row["outcome"]] = (*found.get(row["outcome"], ()), read_call(row))
+                with intact(self.path, f"call {row['id']}"):
+                    found[row["outcome"]] = (*found.get(row["outcome"], ()), read_call(row))
         return found
 
 
@@ -171,6 +199,10 @@ def _keys(about: FromClause, run: str) -> Select[Any]:
         .join(schema.runs, schema.runs.c.id == about.c.run)
         .where(schema.runs.c.name == run)
     )
+
+
+def _within(table: Table, turns: range) -> ColumnElement[bool]:
+    return table.c.turn.between(turns.start, turns.stop - 1)
 
 
 def _outcomes(table: Table, run: str, replies: bool) -> Select[Any]:

@@ -9,15 +9,16 @@ from typing import Any
 from sqlalchemy import Column, Connection, RowMapping, insert, select
 
 from turnwise.batches import batched
-from turnwise.conversation import Label, Sequence
+from turnwise.conversation import Label, Sequence, Turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.store import schema
-from turnwise.store.database import PAGE
+from turnwise.store.database import PAGE, intact
 from turnwise.store.file import StoreFile
 from turnwise.store.groups import group_of
 from turnwise.store.keys import inserted
 from turnwise.store.records import (
     SequenceHead,
+    check_turns,
     content_hash,
     read_head,
     read_sequence,
@@ -85,12 +86,36 @@ class StoredSequences(StoreFile):
             )
             turns = {key: list(group) for key, group in itertools.groupby(rows, lambda row: row["sequence"])}
             for row in page:
-                yield read_sequence(row, map(read_turn, turns[row["id"]]))
+                with intact(self.path, f"sequence {row['sequence_id']!r}"):
+                    mine = turns.get(row["id"], [])
+                    check_turns(row["turns"], mine)
+                    sequence = read_sequence(row, map(read_turn, mine))
+                yield sequence
+
+    def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
+        """Return some turns of a sequence; how long the rest is takes no time.
+
+        Args:
+            sequence_id: id of the sequence.
+            turns: their numbers; what the sequence does not have is left out.
+
+        Raises:
+            UnknownNameError: the store has no sequence of that id.
+        """
+        [key] = self._keys_of_sequences([sequence_id])
+        table = schema.turns
+        query = select(table).where(table.c.sequence == key, table.c.turn.between(turns.start, turns.stop - 1))
+        with intact(self.path, f"sequence {sequence_id!r}"):
+            return tuple(map(read_turn, self._read(query.order_by(table.c.turn))))
 
     def heads(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
         """Yield what is known of sequences without their texts; arguments and errors as `sequences`."""
         for page in self._head_rows(ids, label):
-            yield from map(read_head, page)
+            yield from map(self._made_head, page)
+
+    def _made_head(self, row: RowMapping) -> SequenceHead:
+        with intact(self.path, f"sequence {row['sequence_id']!r}"):
+            return read_head(row)
 
     def groups(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
         """Return the group of sequences by id, in the order of import: what their metadata say they share.

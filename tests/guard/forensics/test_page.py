@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.support.memory import too_little_to_draw
 
 from turnwise.conversation import Conversation
 from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page
@@ -133,6 +134,17 @@ def test_half_a_surrogate_pair_and_null_do_not_break_the_page() -> None:
     page.encode()
 
 
+def test_charts_that_can_not_be_drawn_leave_the_rest_of_the_page(talk: Talk) -> None:
+    chat = talk([0.1, 0.1, 0.5, 0.6])
+    with too_little_to_draw():
+        page = page_of(chat)
+    assert "<svg" not in page
+    text = read(page).text
+    assert text.count("a chart can't be drawn: ") == 3
+    for said in ("drift began at turn 3", "Trajectory", "Timeline"):
+        assert said in text
+
+
 def test_without_what_draws_charts_there_is_a_table_and_a_note(talk: Talk, tmp_path: Path) -> None:
     import json
 
@@ -142,6 +154,7 @@ def test_without_what_draws_charts_there_is_a_table_and_a_note(talk: Talk, tmp_p
 import importlib.util, json, sys
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name in ("altair", "vl_convert") else found(name, *rest)
+from tests.support.memory import too_little_to_draw
 from turnwise.conversation import Conversation
 from turnwise.guard.forensics import analyze_conversation_forensics, forensics_page
 chat = Conversation.from_dict(json.load(open({str(saved)!r})))

@@ -15,6 +15,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.support.memory import too_little_to_draw
 
 from turnwise.errors import UsageError
 from turnwise.scoring import Score, TurnScores
@@ -356,3 +357,21 @@ def test_signed_numbers_stay_in_a_csv_file_and_formulas_do_not():
     table = Table("t", "t", tuple("abcdefg"), rows)
     (_, row) = csv.reader(io.StringIO(as_csv(table)))
     assert row == ["-1.5 (−2, 3) %", "+3", "-", "'-1+A1", "'=1", "−1", "plain"]
+
+
+def test_figures_that_can_not_be_drawn_leave_the_rest_of_the_report(study, tmp_path):
+    told = []
+    with too_little_to_draw():
+        files = write_report(study, tmp_path / "out", tell=told.append)
+    names = [figure.name for figure in all_figures(study)]
+    assert len(told) == len(names) + 1
+    assert all(
+        line.startswith(f"figure {name}: a chart can't be drawn: ") and "\n" not in line
+        for name, line in zip(names, told, strict=False)
+    )
+    assert {path.parent.name for path in files} == {"out", "tables"}
+    page = Page()
+    page.feed((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert " ".join(page.text).count("a chart can't be drawn: ") == len(names)
+    assert "script" not in page.tags
+    assert "table" in page.tags

@@ -8,7 +8,9 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from turnwise.conversation import Side, Turn
+from turnwise.errors import ChartError
 from turnwise.plots import trajectory_chart
+from turnwise.plots.render import chart, render
 from turnwise.plots.style import CONFIG
 from turnwise.scoring import Score
 from turnwise.scoring.trajectory import scores_by_turn
@@ -18,6 +20,7 @@ MODES: Final = {"normal": "#0072B2", "cautious": "#E69F00", "guarded": "#D55E00"
 
 _WIDTH, _HEIGHT = 640, 190
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
+"""What a drawing needs as a file, and not inside a page."""
 
 
 def can_draw() -> bool:
@@ -25,20 +28,27 @@ def can_draw() -> bool:
     return all(find_spec(package) is not None for package in ("altair", "vl_convert"))
 
 
-def drawings(analysis: Mapping[str, Any]) -> dict[str, str]:
-    """Return the charts that an analysis has data for, as SVG by heading.
+def drawings(analysis: Mapping[str, Any]) -> dict[str, str | ChartError]:
+    """Return the charts that an analysis has data for, as SVG that stands in a page, by heading.
 
     Args:
         analysis: what `analyze_conversation_forensics` gave.
+
+    Returns:
+        The charts; of one that can't be drawn, why.
     """
     found = {}
     if any(point["scores"] for point in analysis["trajectory"]):
-        found["Trajectory"] = _svg(_trajectory(analysis))
+        found["Trajectory"] = _trajectory(analysis)
     for drift in analysis["drift"]:
-        found[f"Score of {drift['guardrail']}"] = _svg(_detector(drift))
+        found[f"Score of {drift['guardrail']}"] = _detector(drift)
     if analysis["stance"]:
-        found["Stance"] = _svg(_stance(analysis["stance"]))
-    return found
+        found["Stance"] = _stance(analysis["stance"])
+    made = render([chart(spec, "svg") for spec in found.values()]) if found else []
+    return {
+        name: one if isinstance(one, ChartError) else _NAMESPACE.sub("", one.decode())
+        for name, one in zip(found, made, strict=True)
+    }
 
 
 def _trajectory(analysis: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,11 +147,3 @@ def _finished(chart: Any) -> dict[str, Any]:
     spec: dict[str, Any] = chart.properties(width=_WIDTH, height=_HEIGHT).to_dict()
     spec["config"] = CONFIG
     return spec
-
-
-def _svg(spec: Mapping[str, Any]) -> str:
-    """Return a chart as SVG that stands in a page, where it needs no namespace."""
-    import vl_convert
-
-    version = "{}.{}".format(*spec["$schema"].rpartition("/v")[2].split(".")[:2])
-    return _NAMESPACE.sub("", vl_convert.vegalite_to_svg(dict(spec), vl_version=version))

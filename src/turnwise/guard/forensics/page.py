@@ -50,9 +50,9 @@ def forensics_page(conversation: Conversation, analysis: Mapping[str, Any]) -> s
     parts += [f"<li>{_text(line)}</li>" for line in findings(analysis)]
     parts.append("</ul>")
     if can_draw():
-        parts += [
-            f"<h2>{_text(name)}</h2><div class='wide'>{svg}</div>" for name, svg in drawings(analysis).items()
-        ]
+        for name, drawing in drawings(analysis).items():
+            shown = drawing if isinstance(drawing, str) else f"<p class='note'>{_text(drawing)}</p>"
+            parts.append(f"<h2>{_text(name)}</h2><div class='wide'>{shown}</div>")
     elif analysis["trajectory"]:
         parts += ["<h2>Trajectory</h2>", _scores(analysis), f"<p class='note'>{_text(NO_CHARTS)}</p>"]
     parts += [_guardrails(analysis), _timeline(analysis), "<h2>What was said</h2>"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from turnwise.errors import ChartError
+from turnwise.plots.render import cleaned
 from turnwise.study.compare import Study
-from turnwise.study.report.drawing import vl_version
+from turnwise.study.report.drawing import Drawings
 from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.record import record
 from turnwise.study.report.table import Table
@@ -56,8 +58,7 @@ def page(
     study: Study,
     figures: Sequence[Figure],
     tables: Sequence[Table],
-    drawings: Mapping[str, str],
-    library: str,
+    drawings: Drawings,
 ) -> str:
     """Return the page. Names and ids come from data sets that anybody may have written: all are escaped.
 
@@ -68,8 +69,7 @@ def page(
         study: the study.
         figures: its figures.
         tables: its tables.
-        drawings: SVG by name of the figure.
-        library: the JavaScript that draws charts.
+        drawings: what was drawn of the figures.
     """
     by_name = {figure.name: figure for figure in figures}
     in_tables = {table.name: table for table in tables}
@@ -82,25 +82,30 @@ def page(
         for name in figure_names:
             if name in by_name:
                 number += 1
-                inside.append(_figure(by_name[name], drawings[name], number))
+                inside.append(_figure(by_name[name], drawings.svg[name], number))
         inside += [_table(in_tables[name]) for name in table_names if name in in_tables]
         if inside:
             parts += [f"<h2>{title}</h2>", *inside]
     parts.append(_provenance(study))
-    specs = json.dumps({figure.name: figure.spec for figure in figures}, allow_nan=False).replace("<", "\\u003c")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         "<title>turnwise: does looking over time help?</title>\n"
-        f"<style>{STYLE}</style>\n</head>\n<body>\n" + "\n".join(parts) + "\n"
-        f'<script type="application/json" id="charts">{specs}</script>\n'
-        f"<script>{library}</script>\n<script>{_DRAW}</script>\n</body>\n</html>\n"
+        f"<style>{STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n"
+        + (_scripts(figures, drawings.library) if drawings.library else "")
+        + "</body>\n</html>\n"
     )
 
 
-def charts_version(figures: Sequence[Figure]) -> str:
-    """Return the version of Vega-Lite that the figures are written for."""
-    return vl_version(figures[0].spec)
+def _scripts(figures: Sequence[Figure], library: str) -> str:
+    specs = {figure.name: cleaned(figure.spec) for figure in figures}
+    data = json.dumps(specs, allow_nan=False).replace("<", "\\u003c")
+    return (
+        f'<script type="application/json" id="charts">{data}</script>\n'
+        f"<script>{library}</script>\n<script>{_DRAW}</script>\n"
+    )
 
 
 def _warnings(study: Study) -> str:
@@ -110,9 +115,10 @@ def _warnings(study: Study) -> str:
     return f'<div class="warnings"><p><strong>Before you read on</strong></p><ul>{items}</ul></div>'
 
 
-def _figure(figure: Figure, drawing: str, number: int) -> str:
+def _figure(figure: Figure, drawing: str | ChartError, number: int) -> str:
+    shown = drawing if isinstance(drawing, str) else f'<p class="note">{_text(str(drawing))}</p>'
     return (
-        f'<figure><div id="figure-{figure.name}">{drawing}</div>'
+        f'<figure><div id="figure-{figure.name}">{shown}</div>'
         f"<figcaption><strong>Figure {number}. {_text(figure.title)}.</strong> {_text(figure.caption)}"
         "</figcaption></figure>"
     )

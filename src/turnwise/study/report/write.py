@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,14 +34,15 @@ def check_folder(folder: Path) -> None:
         raise UsageError('a report needs altair and vl-convert: python -m pip install "turnwise[study]"')
 
 
-def write_report(study: Study, folder: Path) -> tuple[Path, ...]:
+def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[Path, ...]:
     """Write ``report.html``, ``report.md``, ``results.json``, tables (Markdown, CSV, LaTeX), figures (SVG, PDF).
 
-    The same study gives the same bytes.
+    The same study gives the same bytes. A figure that can't be drawn is left out, and the page says so.
 
     Args:
         study: the study.
         folder: where to; made if its parent exists.
+        tell: is told of each figure that is left out.
 
     Returns:
         The files that were written.
@@ -49,14 +51,17 @@ def write_report(study: Study, folder: Path) -> tuple[Path, ...]:
         UsageError: it can't be written.
     """
     check_folder(folder)
-    from turnwise.study.report.drawing import library_of, to_pdf, to_svg
+    from turnwise.study.report.drawing import draw
     from turnwise.study.report.figures import all_figures
-    from turnwise.study.report.page import charts_version, page
+    from turnwise.study.report.page import page
 
     figures, tables = all_figures(study), all_tables(study)
-    drawings = {figure.name: to_svg(figure.spec) for figure in figures}
+    drawings = draw(figures)
+    if tell is not None:
+        for failure in drawings.failures:
+            tell(failure)
     files: dict[str, str | bytes] = {
-        PAGE: page(study, figures, tables, drawings, library_of(charts_version(figures))),
+        PAGE: page(study, figures, tables, drawings),
         TEXT: as_text(study),
         NUMBERS: json.dumps(record(study), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
     }
@@ -64,9 +69,10 @@ def write_report(study: Study, folder: Path) -> tuple[Path, ...]:
         files[f"tables/{table.name}.md"] = as_markdown(table)
         files[f"tables/{table.name}.csv"] = as_csv(table)
         files[f"tables/{table.name}.tex"] = as_latex(table)
-    for name, drawing in drawings.items():
-        files[f"figures/{name}.svg"] = drawing
-        files[f"figures/{name}.pdf"] = to_pdf(drawing)
+    for name, drawing in drawings.svg.items():
+        if isinstance(drawing, str):
+            files[f"figures/{name}.svg"] = drawing
+    files |= {f"figures/{name}.pdf": drawing for name, drawing in drawings.pdf.items()}
     try:
         for inside in FOLDERS:
             (folder / inside).mkdir(parents=True, exist_ok=True)
