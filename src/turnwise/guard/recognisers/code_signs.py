@@ -81,7 +81,7 @@ _SIGNS: Mapping[CodeType, Signs] = {
     ),
     "sql": Signs(
         (
-            r"select[\s\S]{1,200}from",
+            r"select[\s\S]+from",
             r"(?:insert +into|delete +from|drop +|alter +|create +|truncate +)",
             r"update .+ set ",
             r"' *or *'?[0-9a-z]",

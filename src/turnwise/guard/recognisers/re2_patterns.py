@@ -85,7 +85,7 @@ def any_script(pattern: str) -> str:
     return _WORD_CLASS.sub(widened, pattern)
 
 
-def matches(pattern: Any, text: str, behind: int = 0) -> Iterator[Sequence[tuple[int, int]]]:
+def matches(pattern: Any, text: str, *, overlapping: bool = False) -> Iterator[Sequence[tuple[int, int]]]:
     """Yield where a compiled expression matches: the offsets of the whole, then of each group.
 
     Faster than what RE2 has for texts, which are encoded and measured again at each call: the text is encoded once.
@@ -93,13 +93,12 @@ def matches(pattern: Any, text: str, behind: int = 0) -> Iterator[Sequence[tuple
     Args:
         pattern: the expression; it matches no empty text.
         text: the text, which has no halves of characters.
-        behind: the group that the next match has to start behind; by default the whole match. With a group, what
-            a match looks at behind that group can belong to the next one as well.
+        overlapping: whether what a match looks at behind its last group can belong to the next match as well.
 
     Yields:
         Pairs of offsets; (-1, -1) for a group that took no part.
 
-    >>> list(matches(compile_pattern("(?:^|é)(a)(?:é|$)", "doctest"), "aéa", behind=1))
+    >>> list(matches(compile_pattern("(?:^|é)(a)(?:é|$)", "doctest"), "aéa", overlapping=True))
     [((0, 2), (0, 1)), ((1, 3), (2, 3))]
     """
     data = text.encode()
@@ -108,7 +107,7 @@ def matches(pattern: Any, text: str, behind: int = 0) -> Iterator[Sequence[tuple
     groups = range(pattern.groups + 1)
     while (match := pattern.search(data, at)) is not None:
         spans = tuple(map(match.span, groups))
-        at = spans[behind][1]
+        at = max(end for _, end in spans[overlapping:])
         if plain:
             yield spans
             continue
