@@ -121,47 +121,51 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     """
     marks = [(text.count(mark), mark) for mark in set(text) if not mark.isalnum()]
     common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
-    tried = (list(_gaps(text, mark)) for _, mark in common)
-    yield from max(tried, key=lambda gaps: sum(gap.end - gap.start for gap in gaps), default=[])
+    tried = (_gaps(text, mark) for _, mark in common)
+    return iter(max(tried, key=lambda gaps: sum(gap.end - gap.start for gap in gaps), default=()))
 
 
-def _gaps(text: str, separator: str) -> Iterator[Stretch]:
-    """Find the gaps between single characters that stand in a row with one separator between them."""
+def _gaps(text: str, separator: str) -> list[Stretch]:
+    """Return the gaps between single characters that stand in a row with one separator between them."""
+    gaps: list[Stretch] = []
     items: list[int] = []
     at = 0
     tokens = text.split(separator)
-    if [*map(len, map(str.strip, tokens))].count(1) < _APART_LEAST - 2:
-        return
-    for index, token in enumerate(tokens):
-        bare = token.strip()
-        first = at + (token.index(bare) if bare else 0)
-        if len(bare) == 1:
-            items.append(first)
-        elif bare:
-            if items and index and not bare[1].isalnum():
-                items.append(first)
-            yield from _between(text, items, separator)
-            last = first + len(bare) - 1
-            items = [last] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
-        elif items and at - items[-1] > _GAP:
-            yield from _between(text, items, separator)
-            items = []
-        at += len(token) + 1
-    yield from _between(text, items, separator)
-
-
-def _between(text: str, items: Sequence[int], separator: str) -> Iterator[Stretch]:
-    if len(items) < _APART_LEAST:
-        return
-    for before, after in pairwise(items):
-        gap = text[before + 1 : after]
-        if gap.count(separator) < 2:
-            between = ""
-        elif separator.isspace() or gap.strip(separator):
-            between = " "
+    bare_tokens = list(map(str.strip, tokens))
+    if [*map(len, bare_tokens)].count(1) < _APART_LEAST - 2:
+        return gaps
+    for token, bare in zip(tokens, bare_tokens, strict=True):
+        if not bare:
+            if items and at - items[-1] > _GAP:
+                gaps += _between(text, items, separator)
+                items = []
+        elif len(bare) == 1:
+            items.append(at if token == bare else at + token.index(bare))
         else:
-            between = separator  # it stood there itself, as in 1-2---3
-        yield Stretch(before + 1, after, between)
+            first = at + token.index(bare)
+            if items and not bare[1].isalnum():
+                items.append(first)
+            gaps += _between(text, items, separator)
+            items = [first + len(bare) - 1] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
+        at += len(token) + 1
+    gaps += _between(text, items, separator)
+    return gaps
+
+
+def _between(text: str, items: Sequence[int], separator: str) -> list[Stretch]:
+    """Return the gaps between the characters of a word that is pulled apart; none of fewer than make one."""
+    if len(items) < _APART_LEAST:
+        return []
+    gaps = []
+    for before, after in pairwise(items):
+        between = ""
+        if after > before + 2:
+            gap = text[before + 1 : after]
+            if gap.count(separator) > 1:
+                # Else it stood there itself, as in 1-2---3.
+                between = " " if separator.isspace() or gap.strip(separator) else separator
+        gaps.append(Stretch(before + 1, after, between))
+    return gaps
 
 
 def numbers(text: str) -> Iterator[Stretch]:
