@@ -7,8 +7,11 @@ import binascii
 import html
 import string
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate, pairwise
+from typing import Any
 
+from turnwise.guard.recognisers.re2_patterns import compile_pattern
 from turnwise.guard.recognisers.stretches import Stretch
 
 _HEX = frozenset(string.hexdigits)
@@ -59,22 +62,18 @@ def decoders_for(text: str) -> list[Decoder]:
     found = [decoder for mark, decoder in _BY_MARK if mark in text]
     if not text.isascii() and not _TAG_CHARACTERS.isdisjoint(text):
         found.append(tag_characters)
-    words = text.split()
-    if len(words) >= _FEWEST_CODES or max(map(len, words), default=0) >= _SHORTEST:
-        found += [encoded_words] if _may_be_encoded(words) else []
+    if _encoded_hint().search(text.encode("utf-8", "replace")) is not None:
+        found.append(encoded_words)
     return found
 
 
-def _may_be_encoded(words: Sequence[str]) -> bool:
-    """Tell whether a word is long and no plain one, or codes stand in a row."""
-    in_a_row = 0
-    for word in words:
-        if len(word) >= _SHORTEST and not (word.isalpha() and word[1:].islower()):
-            return True
-        in_a_row = in_a_row + 1 if word[0] in _HEX else 0
-        if in_a_row == _FEWEST_CODES:
-            return True
-    return False
+@cache
+def _encoded_hint() -> Any:
+    """Return an expression that matches where a word is long and no plain one, or codes stand in a row."""
+    word, code = "[A-Za-z0-9+/_=-]", "[0-9A-Fa-fx]+"
+    return compile_pattern(
+        f"{word}{{{_SHORTEST}}}|{code}(?:[ ,:;\\n][^A-Za-z0-9+/_=-]*{code}){{{_FEWEST_CODES - 1}}}", "encoded words"
+    )
 
 
 def tag_characters(text: str) -> Iterator[Stretch]:
@@ -241,8 +240,7 @@ def _rows_of_codes(text: str, words: Sequence[tuple[int, int]]) -> dict[int, int
     behind = 0
     for index, (start, end) in enumerate(words):
         is_code = end - start <= _LONGEST_CODE and _HEX.issuperset(text[start:end].removeprefix("0x"))
-        gap = text[behind:start]
-        if first >= 0 and not (is_code and (gap in _CODE_GAP or _CODE_GAP.issuperset(gap[:3]))):
+        if first >= 0 and not (is_code and _CODE_GAP.issuperset(text[behind:start][:3])):
             if index - first >= _FEWEST_CODES:
                 rows[first] = index
             first = -1

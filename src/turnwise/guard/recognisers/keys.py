@@ -215,7 +215,7 @@ _FORMS: Mapping[KeyType, KeyForm] = {
         "connection string with a password",
         (r"[a-z]://[^\s/]*:[^\s/]+@", r"(?:password|pwd)\s?=\s?[^\s;]+;"),
         r"(?:^|[^A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s:/?#@\[\]]{0,100}:([^\s/@<>${}*]{3,200})"
-        r"@[\w\[\x80-\x{10ffff}]"
+        r"@[\w\[\xc0-\x{10ffff}]"
         r"|(?i:server|host|data source|endpoint)=[^;\n]{1,200};[^\n]{0,200}?(?i:password|pwd)\s?=\s?"
         r"([^\s;'\"<>${}*]{3,200})",
         0.95,

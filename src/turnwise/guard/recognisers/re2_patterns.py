@@ -20,7 +20,8 @@ _MISSING = (
 """What other engines have and RE2 does not, because it takes more than linear time, or is only notation."""
 
 _WORD_CLASS = re.compile(r"\\[^w]|\[(?:\\.|[^\]\\])*\]|\\w")
-_BEYOND_ASCII = r"\x80-\x{10ffff}"
+_LETTERS_BEYOND = r"\xc0-\x{1fff}\x{2c00}-\x{2fff}\x{3040}-\x{10ffff}"
+"""What is outside ASCII but the blocks of signs and punctuation."""
 
 _QUOTED = re.compile(r": ([^:]+)$")
 
@@ -69,14 +70,14 @@ def alternatives(patterns: Iterable[str], where: str, *, ignore_case: bool = Fal
 
 
 def any_script(pattern: str) -> str:
-    r"""Return an expression whose ``\w`` takes every character outside ASCII for a letter.
+    r"""Return an expression whose ``\w`` is letters, digits and ``_`` of all scripts, by blocks of characters.
 
-    That keeps expressions small: all letters of Unicode are thousands of steps of an RE2 automaton.
+    Blocks keep expressions small: the letters of Unicode one by one are thousands of steps of an RE2 automaton.
 
-    >>> any_script(r"\w[\w.]")
-    '[\\w\\x80-\\x{10ffff}][\\w\\x80-\\x{10ffff}.]'
+    >>> compile_pattern(any_script(r"\w[\w.]+"), "doctest").search("“größe.x”").group()
+    'größe.x'
     """
-    wide = rf"\w{_BEYOND_ASCII}"
+    wide = rf"\w{_LETTERS_BEYOND}"
 
     def widened(match: re.Match[str]) -> str:
         part = match.group()
@@ -93,7 +94,8 @@ def matches(pattern: Any, text: str, *, overlapping: bool = False) -> Iterator[S
     Args:
         pattern: the expression; it matches no empty text.
         text: the text, which has no halves of characters.
-        overlapping: whether what a match looks at behind its last group can belong to the next match as well.
+        overlapping: whether what a match looks at behind its last group can belong to the next match as well; a
+            match in which no group took part is taken whole.
 
     Yields:
         Pairs of offsets; (-1, -1) for a group that took no part.
@@ -107,7 +109,8 @@ def matches(pattern: Any, text: str, *, overlapping: bool = False) -> Iterator[S
     groups = range(pattern.groups + 1)
     while (match := pattern.search(data, at)) is not None:
         spans = tuple(map(match.span, groups))
-        at = max(end for _, end in spans[overlapping:])
+        taken = max(end for _, end in spans[overlapping:])
+        at = taken if taken > 0 else spans[0][1]
         if plain:
             yield spans
             continue

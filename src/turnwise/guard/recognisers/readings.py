@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from turnwise.guard.guardrail import Check
@@ -66,9 +66,11 @@ class _Replaced:
         self._stretches = tuple(stretches)
         self.plain = text
         if self._stretches:
-            starts, ends, texts = zip(*self._stretches, strict=True)
-            kept = [text[end:start] for end, start in zip((0, *ends), (*starts, len(text)), strict=True)]
-            self.plain = "".join(chain.from_iterable(zip(kept, (*texts, ""), strict=True)))
+            at, parts = 0, []
+            for start, end, instead in self._stretches:
+                parts += (text[at:start], instead)
+                at = end
+            self.plain = "".join((*parts, text[at:]))
 
     @cached_property
     def _begins(self) -> list[int]:
