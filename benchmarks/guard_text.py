@@ -297,7 +297,9 @@ def measure_presets(presets: Sequence[str], lengths: Sequence[int], match: str) 
             over = sum(cost > MS_PER_KB for cost in costs.values())
             slowest = sorted(costs, key=costs.__getitem__, reverse=True)[:5]
             named = ", ".join(f"{name} {costs[name]:.2f}" for name in slowest)
-            print(f"{preset:20} {length:10,} {len(costs):5} {over:6} {costs[slowest[0]]:7.2f}  {named}", flush=True)
+            print(
+                f"{preset:20} {length:10,} {len(costs):5} {over:6} {costs[slowest[0]]:7.2f}  {named}", flush=True
+            )
             missed += over
     print(f"at most {MS_PER_KB} ms for each 1,000 characters; {missed} missed")
     return missed

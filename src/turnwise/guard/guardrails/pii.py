@@ -114,7 +114,9 @@ class Pii(Guardrail):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "numbered"))
         object.__setattr__(self, "_allowed", Allowed(self.allow))
         shapes = {name: shape for kind in self.types for name, shape in _SHAPES[kind].items()}
-        groups = [{name: shapes[name] for name in shapes if (name in _TOLD_BY_WORDS) is told} for told in (True, False)]
+        groups = [
+            {name: shapes[name] for name in shapes if (name in _TOLD_BY_WORDS) is told} for told in (True, False)
+        ]
         object.__setattr__(self, "_shapes", tuple(Shapes(group) for group in groups if group))
         if "phone" in self.types:
             object.__setattr__(self, "_phones", Phones(self.regions))

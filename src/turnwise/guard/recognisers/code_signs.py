@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from turnwise.guard.recognisers.re2_patterns import any_script, compile_pattern, matches
+from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.spans import Span
 
 CodeType = Literal[
@@ -201,7 +201,7 @@ _MATCHES = 200
 
 _FENCE = r"(?m)^[ \t>]{0,9}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]{0,200})$"
 _PROSE = frozenset({"text", "txt", "plain", "plaintext", "quote", "poem"})
-_CODE = any_script(r"(?m)[={}()<>;\[\]$|\\]|^\s*#|--\w")
+_CODE = r"(?m)[={}()<>;\[\]$|\\]|^\s*#|--\w"
 
 
 def find_fenced(plain: str) -> Iterator[Span]:
@@ -244,21 +244,25 @@ def find_code(plain: str, kind: CodeType) -> Iterator[Span]:
         kind: any but ``fenced``.
     """
     end = len(plain)
+    masked = _in_ascii(plain)
     for sign in _SIGNS[kind].sure:
-        for count, spans in enumerate(matches(_compiled(any_script(f"(?m){sign}")), plain[:end])):
+        for count, spans in enumerate(matches(_compiled(f"(?m){sign}"), masked[:end])):
             start, behind = spans[0]
             if count == _MATCHES:
                 yield Span(start, len(plain), kind, 0.85)
                 end = start
                 break
-            if not _is_inside_word(plain, start):
-                yield Span(start, behind, kind, 0.85)
+            yield Span(start, behind, kind, 0.85)
 
 
-def _is_inside_word(plain: str, start: int) -> bool:
-    """Tell whether a letter outside ASCII, which RE2 takes for the border of a word, stands before a word."""
-    before = plain[start - 1 : start]
-    return plain[start].isalnum() and not before.isascii() and before.isalnum()
+def _in_ascii(plain: str) -> str:
+    """Return a text of the same length with what RE2 takes for a letter, a space or a sign as Unicode does."""
+    if plain.isascii():
+        return plain
+    others = (character for character in set(plain) if not character.isascii())
+    return plain.translate(
+        {ord(each): "_" if each.isalnum() else " " if each.isspace() else "~" for each in others}
+    )
 
 
 @cache

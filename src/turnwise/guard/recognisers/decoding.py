@@ -72,7 +72,8 @@ def _encoded_hint() -> Any:
     """Return an expression that matches where a word is long and no plain one, or codes stand in a row."""
     word, code = "[A-Za-z0-9+/_=-]", "[0-9A-Fa-fx]+"
     return compile_pattern(
-        f"{word}{{{_SHORTEST}}}|{code}(?:[ ,:;\\n][^A-Za-z0-9+/_=-]*{code}){{{_FEWEST_CODES - 1}}}", "encoded words"
+        f"{word}{{{_SHORTEST}}}|{code}(?:[ ,:;\\n][^A-Za-z0-9+/_=-]*{code}){{{_FEWEST_CODES - 1}}}",
+        "encoded words",
     )
 
 
@@ -201,7 +202,7 @@ def encoded_words(text: str) -> Iterator[Stretch]:
     words = _words(text)
     rows = _rows_of_codes(text, words)
     room = _JOINED * len(text)
-    index = 0
+    index = last = 0
     for first in sorted({*rows, *(at for at, (start, end) in enumerate(words) if end - start >= _SHORTEST)}):
         if first < index:
             continue
@@ -212,7 +213,7 @@ def encoded_words(text: str) -> Iterator[Stretch]:
             if shown is not None:
                 yield Stretch(words[first][0], words[index - 1][1], shown)
             continue
-        last = _lines_from(text, words, index)
+        last = last if index < last else _lines_from(text, words, index)
         whole = None
         if last > index + 1 and room > 0:
             pieces = "".join(text[start:end] for start, end in words[index:last])

@@ -157,7 +157,9 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     "docker": KeyForm(
         "Docker token", ("dckr_pat_",), r"(?:^|[^A-Za-z0-9])(dckr_pat_[A-Za-z0-9_-]{20,60})(?:[^\w-]|$)", 0.98
     ),
-    "twilio": KeyForm("Twilio key", ("sk[0-9a-f]{32}",), r"(?:^|[^A-Za-z0-9])(SK[0-9a-f]{32})(?:[^A-Za-z0-9]|$)", 0.93),
+    "twilio": KeyForm(
+        "Twilio key", ("sk[0-9a-f]{32}",), r"(?:^|[^A-Za-z0-9])(SK[0-9a-f]{32})(?:[^A-Za-z0-9]|$)", 0.93
+    ),
     "sendgrid": KeyForm(
         "SendGrid key",
         (r"sg\.[a-z0-9_-]{16}",),
