@@ -97,7 +97,8 @@ class Toxicity(Guardrail):
 def _unquoted(text: str) -> str:
     """Return a text with a space in place of each quotation."""
     text = text.encode("utf-8", "replace").decode()
-    parts, behind = [], 0
+    parts: list[str] = []
+    behind = 0
     for whole, single in matches(_quotation(), text, overlapping=True):
         start, end = single if single[1] > 0 else whole
         parts += (text[behind:start], " ")

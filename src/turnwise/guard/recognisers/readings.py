@@ -66,7 +66,8 @@ class _Replaced:
         self._stretches = tuple(stretches)
         self.plain = text
         if self._stretches:
-            at, parts = 0, []
+            parts: list[str] = []
+            at = 0
             for start, end, instead in self._stretches:
                 parts += (text[at:start], instead)
                 at = end
