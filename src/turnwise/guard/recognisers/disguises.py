@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise, repeat
@@ -119,7 +120,7 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    marks = [(text.count(mark), mark) for mark in set(text) if not mark.isalnum()]
+    marks = [(count, mark) for mark, count in Counter(text).items() if not mark.isalnum()]
     common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
     tried = (_gaps(text, mark) for _, mark in common)
     return iter(max(tried, key=lambda gaps: sum(gap.end - gap.start for gap in gaps), default=()))
