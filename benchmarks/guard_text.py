@@ -4,7 +4,7 @@
     python benchmarks/guard_text.py --presets all [--lengths 100000 1000000] [--match WORD]
 
 Without options it prints microseconds for messages of some 40 tokens and milliseconds for texts of 100,000
-characters, each the best of several repeats, in one thread. With ``--presets`` it checks some 200 kinds of hostile
+characters, each the best of several repeats, in one thread. With ``--presets`` it checks some 250 kinds of hostile
 text with whole presets (all of them, or those that are named), observers replaced by fixed scores. It prints the
 worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
 The exit code is 1 where a limit is missed.
