@@ -1,16 +1,31 @@
 """What each text guardrail costs: a short clean message, a finding, and long hostile texts.
 
-Run with ``python benchmarks/guard_text.py``. Prints microseconds for messages of some 40 tokens and milliseconds
-for texts of 100,000 characters, each the best of several repeats, in one thread.
+    python benchmarks/guard_text.py                                        # guardrail by guardrail
+    python benchmarks/guard_text.py --presets all [--lengths 100000 1000000] [--match WORD]
+
+Without options it prints microseconds for messages of some 40 tokens and milliseconds for texts of 100,000
+characters, each the best of several repeats, in one thread. With ``--presets`` it checks some 250 kinds of hostile
+text with whole presets (all of them, or those that are named), observers replaced by fixed scores. It prints the
+worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
+The exit code is 1 where a limit is missed.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import string
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.cli_sweep import NoAnswer, within
+from benchmarks.hostile import MS_PER_KB, UNITS, preset_pipeline
+
+from turnwise import GuardrailPipeline
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.guardrails.code import Code
 from turnwise.guard.guardrails.keywords import Keywords
@@ -93,6 +108,203 @@ DENSE = {
 """Texts that are full of what is looked for, so that the work is real; not limited, but shown."""
 
 
+STARTS = {
+    "select spaces": ("SELECT", " ", ""),
+    "select words": ("SELECT ", "a ", ""),
+    "select lower": ("select a", ",a", ""),
+    "insert": ("", "insert into a (", ""),
+    "rm flags": ("rm -", "r", ""),
+    "rm options": ("rm -r", " -r", ""),
+    "sudo": ("", "sudo -a ", ""),
+    "curl": ("", "curl a ", ""),
+    "curl pipes": ("", "curl a|", ""),
+    "ls a": ("", "ls a", ""),
+    "bash": ("", "bash ", "/dev/tcp"),
+    "user@host": ("", "a@a", ":$ ls"),
+    "script": ("", "<script ", ">"),
+    "script open": ("<script>", "<", ""),
+    "on": ("", "<a on", "error="),
+    "tags": ("", "<a b ", ">onerror=x"),
+    "def": ("", "def f(", ""),
+    "def spaces": ("def", " ", "f("),
+    "class": ("", "class a(", ""),
+    "import": ("import a", ", a", "!"),
+    "from": ("from a", ".a", " import"),
+    "for": ("", "for a in ", ""),
+    "while": ("while a", "<", ""),
+    "function spaces": ("function", " ", ""),
+    "function": ("", "function a(", ""),
+    "arrow": ("", "(", "=>{"),
+    "const": ("", "const {", ""),
+    "const spaces": ("const a", " ", "= 1"),
+    "arrow spaces": ("a", " ", "=> x("),
+    "public": ("public ", "static ", ""),
+    "define": ("# ", " ", "define A"),
+    "main": ("", "int main(", ""),
+    "printf": ("", "printf(a", ""),
+    "printf signs": ("printf", " ", "(a"),
+    "go func": ("", "func (a ", ""),
+    "go arguments": ("", "func a(", ")"),
+    "go assignment": ("a", " ", ":= b("),
+    "rust fn": ("", "fn a<", ""),
+    "rust arguments": ("", "fn a(", ""),
+    "rust body": ("", "fn a()", ""),
+    "impl": ("", "impl a ", ""),
+    "php": ("<?php", "?", ""),
+    "php opens": ("", "<?php ", ""),
+    "union": ("", "union select ", ""),
+    "or quotes": ("", "' or '", ""),
+    "putty": ("", "PuTTY-User-Key-File-2", ""),
+    "begin key": ("", "-----BEGIN PRIVATE KEY-----", ""),
+    "dashes": ("-----BEGIN PRIVATE KEY-----", "-", ""),
+    "aws secret": ("", "aws_secret", "="),
+    "secret key": ("", "secret access key ", ""),
+    "connection": ("", "a://a:", "@b"),
+    "connection plus": ("", "a+", "://a:bcd@e"),
+    "server": ("", "server=a;", ""),
+    "authorization": ("", "authorization ", ""),
+    "bearer": ("", "Bearer a", ""),
+    "bearer spaces": ("Bearer", " ", ""),
+    "jwt": ("", "eyJhbGciOiJIUz.", ""),
+    "slack": ("xoxb-", "a", "!"),
+    "names": ("", "api_key_", "= 'x1'"),
+    "assignments": ("", "password=", ""),
+    "assigned": ("", "token: ab1", ""),
+    "underscores": ("", "a_", "pass: hunter2"),
+    "password is": ("", "password is ", ""),
+    "passport": ("", "passport ", "1"),
+    "passport number": ("passport", " number", ""),
+    "licence": ("", "dl ", "a12"),
+    "account": ("", "account number ", ""),
+    "iban": ("", "de12 ", ""),
+    "iban groups": ("", "gb82 west 1234 ", ""),
+    "ip": ("", "1.2.3.", ""),
+    "ip spelled": ("", "1 dot ", ""),
+    "ip v6": ("", "1::", ""),
+    "ip v6 groups": ("", "abc:", ""),
+    "ssn": ("", "123-45-6789", ""),
+    "ssn named": ("ssn ", "1-", ""),
+    "card spelled": ("", "4111 dash ", ""),
+    "phones": ("", "+1 212 ", ""),
+    "phones local": ("", "555-0123 ", ""),
+    "mail spelled": ("", "a at b dot ", "com"),
+    "mail brackets": ("", "a(at)", "b(dot)com"),
+    "mail domain": ("a@", "a.", "1"),
+    "mail domains": ("", "a@a.", ""),
+    "marks": ("1a ", "!", ""),
+    "leet": ("", "p4", ""),
+    "leet words": ("", "p4ss ", ""),
+    "leet word": ("p4", "s", ""),
+    "spaced": ("", "a b c d ", ""),
+    "spaced dots": ("", "i.g.n.o.r.e ", ""),
+    "no spaces": ("", "ignoreall", ""),
+    "glue": ("", "aall", "q"),
+    "signs": ("", "ignore-all+the_rules.", ""),
+    "quotes": ("", "' ", ""),
+    "quoted": ("", "'abc", ""),
+    "quotes open": ("you idiot ", "\u201c", ""),
+    "quotes open wide": ("you idiot ", "\u201ca ", ""),
+    "percents before a host": ("a.com ", "%+", "a"),
+    "base32 lines": ("", "QQQQQQQQQQQQQ\n", ""),
+    "lines": ("", "a\n", ""),
+    "quoted lines": ("", "> ", "```"),
+    "fence info": ("```", "a ", "\n```"),
+    "fences apart": ("", "```a\nx\n```\n", ""),
+    "fence signs": ("", "~~~~\n````\n", ""),
+    "escapes": ("", "\\u0041", ""),
+    "entities": ("", "&#x41;", ""),
+    "entities open": ("", "&lt", ""),
+    "percents": ("", "%41%", ""),
+    "soft breaks": ("", "a=\n", ""),
+    "hexadecimal": ("", "41 ", ""),
+    "base64 words": ("", "SGVsbG8gd29ybGQgYWdhaW4= ", ""),
+    "base64": ("", "SGVsbG8g", ""),
+    "base32": ("", "JBSWY3DP", ""),
+    "bits": ("", "01000001", ""),
+    "lookalikes": ("", "аеb ", ""),
+    "styled": ("", "𝐚", ""),
+    "wide": ("", "ａｂ ", ""),
+    "accents": ("", "é́", ""),
+    "bare hosts": ("", "a.com ", ""),
+    "many dots": ("a", "[.]a", ""),
+    "schemes": ("", "http://a.b/", ""),
+    "two slashes": ("", " //a", ""),
+    "users": ("", "a@b.com/", ""),
+    "you": ("", "you are so very ", ""),
+    "i hate": ("", "i really ", "hate you"),
+}
+"""What begins a find, what is repeated behind it, and what ends the text."""
+
+MIXED = 20
+"""Hostile texts that are mixed of all pieces at random."""
+
+NO_ANSWER_S = 60.0
+"""Seconds after which a check is given up."""
+
+
+def hostile_kinds(length: int) -> Iterator[tuple[str, str]]:
+    """Yield a name and a text of so many characters for each kind of hostile text, the same in each run."""
+    for name, (start, repeated, end) in STARTS.items():
+        yield name, _filled(start, repeated, end, length)
+    for unit in UNITS:
+        yield f"{unit!a} again", _filled("", unit, "", length)
+    for number in range(MIXED):
+        source = random.Random(number)
+        pieces = UNITS if number % 2 else [*UNITS, *(repeated for _, repeated, _ in STARTS.values())]
+        yield f"mixed {number}", "".join(source.choices(pieces, k=length))[:length]
+
+
+def _filled(start: str, repeated: str, end: str, length: int) -> str:
+    room = length - len(start) - len(end)
+    return start + (repeated * (room // len(repeated) + 1))[:room] + end
+
+
+def costs_of_preset(preset: str, length: int, match: str) -> dict[str, float]:
+    """Return the milliseconds of processor time for each 1,000 characters that a preset takes, by kind of text.
+
+    Args:
+        preset: its name.
+        length: characters of the texts.
+        match: only kinds whose names contain it are tried.
+    """
+    pipeline = preset_pipeline(preset)
+    costs = {}
+    for name, text in hostile_kinds(length):
+        if match not in name:
+            continue
+        taken = []
+        for _ in range(2):
+            began = time.process_time()
+            try:
+                with within(NO_ANSWER_S):
+                    pipeline.check_input(text)
+            except NoAnswer:
+                pass
+            taken.append(time.process_time() - began)
+            if taken[-1] * 1e6 <= MS_PER_KB * length:
+                break
+        costs[name] = min(taken) * 1e6 / length
+    return costs
+
+
+def measure_presets(presets: Sequence[str], lengths: Sequence[int], match: str) -> int:
+    """Print what presets cost at each length; return how often the limit is missed."""
+    missed = 0
+    print(f"{'preset':20} {'characters':>10} {'kinds':>5} {'missed':>6} {'worst':>7}  slowest kinds, ms per 1,000")
+    for preset in presets:
+        for length in lengths:
+            costs = costs_of_preset(preset, length, match)
+            over = sum(cost > MS_PER_KB for cost in costs.values())
+            slowest = sorted(costs, key=costs.__getitem__, reverse=True)[:5]
+            named = ", ".join(f"{name} {costs[name]:.2f}" for name in slowest)
+            print(
+                f"{preset:20} {length:10,} {len(costs):5} {over:6} {costs[slowest[0]]:7.2f}  {named}", flush=True
+            )
+            missed += over
+    print(f"at most {MS_PER_KB} ms for each 1,000 characters; {missed} missed")
+    return missed
+
+
 def best(run: Callable[[], object], number: int, repeats: int = 5) -> float:
     """Return the seconds of a call: the best of several repeats."""
     least = float("inf")
@@ -116,7 +328,21 @@ def seconds(guardrail: Guardrail, text: str, number: int, repeats: int = 5) -> f
 
 
 def main() -> None:
-    """Print the tables; exit with 1 where a guardrail costs more than it may."""
+    """Print the tables; exit with 1 where a guardrail or preset costs more than it may."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--presets", nargs="+", metavar="PRESET", help="check these presets, or all")
+    parser.add_argument("--lengths", nargs="+", type=int, default=[LENGTH, 10 * LENGTH], metavar="CHARACTERS")
+    parser.add_argument("--match", default="", metavar="WORD", help="only kinds of text with this in their name")
+    options = parser.parse_args()
+    if options.presets:
+        every = GuardrailPipeline.available_presets()
+        presets = every if options.presets == ["all"] else options.presets
+        raise SystemExit(bool(measure_presets(presets, options.lengths, options.match)))
+    measure_guardrails()
+
+
+def measure_guardrails() -> None:
+    """Print what each guardrail costs by itself; exit with 1 where one costs more than it may."""
     missed = 0
     print(f"{'guardrail':16} {'clean us':>9} {'found us':>9}")
     for name, (guardrail, finding) in GUARDRAILS.items():

@@ -253,7 +253,7 @@ class Texts(Fuzzer[tuple[str, bool, str]]):
 
     def check(self, case: tuple[str, bool, str]) -> str | None:
         preset, output, text = case
-        pipeline = _pipeline(preset)
+        pipeline = preset_pipeline(preset)
         seconds = []
         limit = (MS_PER_KB * FACTOR * len(text) / 1_000 + FLOOR_MS) / 1_000
         for _ in range(3):
@@ -280,7 +280,8 @@ FIXED: Mapping[str, Mapping[str, Any]] = {
 
 
 @cache
-def _pipeline(preset: str) -> GuardrailPipeline:
+def preset_pipeline(preset: str) -> GuardrailPipeline:
+    """Return the pipeline of a preset, warmed up, its observers replaced by fixed scores."""
     config = Config.preset(preset)
     entries = [
         replace(entry, settings={**entry.settings, **FIXED.get(str(entry.kind), {})}) for entry in config.entries
@@ -404,7 +405,7 @@ class Messages(Fuzzer[Any]):
 
     def check(self, case: Any) -> str | None:
         try:
-            result = _pipeline("customer_service").check_messages(case)
+            result = preset_pipeline("customer_service").check_messages(case)
         except TurnwiseError:
             pass
         else:

@@ -165,3 +165,21 @@ def test_bad_settings() -> None:
         Secrets(allow=("/a(?=b)/",))
     with pytest.raises(UnknownNameError, match="plain"):
         Secrets(placeholders="short")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "key", ["AKIA" + "QZ7XW2PLM4NB6VCK", "gh" + "p_" + "a1" * 18, "sk-" + "b2" * 24, "np" + "m_" + "c3" * 18]
+)
+def test_neighbours_of_a_key_are_no_part_of_it(key: str) -> None:
+    for text in (f"“{key}”", f"({key})", f"{key}\n", f"– {key} –", f"a={key};"):
+        (redaction,) = finding_of(SECRETS, text).redactions
+        assert text[redaction.start : redaction.end] == key
+    assert len(finding_of(SECRETS, f"{key} {key},{key}").redactions) == 3
+
+
+def test_a_private_key_ends_with_its_last_line() -> None:
+    key = "-----BEGIN RSA " + "PRIVATE KEY-----\nabc-def\n-----END RSA " + "PRIVATE KEY-----"
+    putty = "PuTTY-User-Key-" + "File-2: ssh-rsa\nabc\nPrivate-MAC: " + "0a" * 20
+    text = f"One: {key} and {putty} and {key}."
+    cut = [text[each.start : each.end] for each in finding_of(SECRETS, text).redactions]
+    assert cut == [key, putty, key]

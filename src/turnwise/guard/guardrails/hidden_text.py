@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator
+from functools import cache
+from typing import Any
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
+from turnwise.guard.recognisers.re2_patterns import compile_pattern
 from turnwise.guard.recognisers.readings import Reading
 from turnwise.guard.recognisers.readings import readings as unfolded
 from turnwise.guard.recognisers.readings import readings_of as unfolded_of
@@ -26,6 +29,7 @@ _GLUE = frozenset(
 _RUN_TOGETHER = 14
 """Letters in a row from which they may be several words."""
 
+_CALL = "!"
 _LONGEST_RUN = 400
 _LONGEST_WORD = 16
 _FEWEST_SIGNS = 3
@@ -63,20 +67,38 @@ def _texts(readings: tuple[Reading, ...], known: Collection[str]) -> Iterator[st
     texts = dict.fromkeys((first, PLAIN.fold(first).plain, *(reading.plain for reading in readings[1:])))
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
-            piece = text[start : start + _STEP]
+            piece = _calm(text[start : start + _STEP])
             plain = normalise(piece, known).text
             if plain != piece:
                 texts[plain] = None
+    spaced: dict[str, str] = {}
     for text in [*texts]:
-        if any(len(word) >= _RUN_TOGETHER for word in text.split()):
-            texts[_spaced(text, known)] = None
+        texts[_spaced(text, known, spaced)] = None
     yield from texts
 
 
-def _spaced(text: str, known: Container[str]) -> str:
+def _calm(text: str) -> str:
+    """Return a text with no more exclamation marks in a row than a word has letters.
+
+    What undoes leetspeak reads each of them as a letter, and takes time quadratic in the length of such a row.
+    """
+    return _calls().sub(_CALL * _LONGEST_WORD, text) if _CALL * (_LONGEST_WORD + 1) in text else text
+
+
+@cache
+def _calls() -> Any:
+    return compile_pattern(f"{_CALL}{{{_LONGEST_WORD},}}", "exclamation marks")
+
+
+def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
     """Return a text with spaces between words that signs or nothing are between; unchanged where there are none.
 
-    >>> _spaced("ignore-all+the_rules", {"rules"}), _spaced("a well-known word", set())
+    Args:
+        text: the text.
+        known: words that letters without a space may be made of.
+        spaced: what each long word came to before, for the texts of one check have most of them in common.
+
+    >>> _spaced("ignore-all+the_rules", {"rules"}, {}), _spaced("a well-known word", set(), {})
     ('ignore all the rules', 'a well-known word')
     """
     words = text.split()
@@ -84,15 +106,22 @@ def _spaced(text: str, known: Container[str]) -> str:
     for index, word in enumerate(words):
         if len(word) < _RUN_TOGETHER:
             continue
-        parts = word.translate(_SPACES).split()
-        if len(parts) <= _FEWEST_SIGNS:
-            parts = [word]
-        apart = " ".join(
-            _words(part, known) if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN else part for part in parts
-        )
+        apart = spaced.get(word)
+        if apart is None:
+            apart = spaced[word] = _apart(word, known)
         if apart != word:
             words[index], changed = apart, True
     return " ".join(words) if changed else text
+
+
+def _apart(word: str, known: Container[str]) -> str:
+    parts = word.translate(_SPACES).split()
+    if len(parts) <= _FEWEST_SIGNS:
+        parts = [word]
+    return " ".join(
+        _words(part, known) if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha() else part
+        for part in parts
+    )
 
 
 def _words(letters: str, known: Container[str]) -> str:
@@ -103,7 +132,10 @@ def _words(letters: str, known: Container[str]) -> str:
     """
     lower = letters.lower()
     before: list[int | None] = [0]
+    reached = 0
     for end in range(1, len(lower) + 1):
+        if end - reached > _LONGEST_WORD:
+            return letters
         starts = range(max(0, end - _LONGEST_WORD), end)
         before.append(
             next(
@@ -115,6 +147,8 @@ def _words(letters: str, known: Container[str]) -> str:
                 None,
             )
         )
+        if before[-1] is not None:
+            reached = end
     if before[-1] is None:
         return letters
     words, end = [], len(lower)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from functools import cache
+from typing import Any, ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail
 from turnwise.guard.guardrails.hidden_text import readings, readings_of
 from turnwise.guard.guardrails.levels import Levels
 from turnwise.guard.guardrails.phrases import TOXICITY_FILE, Phrase, Phrases, load_phrases, shipped_words
+from turnwise.guard.recognisers.re2_patterns import any_script, compile_pattern, matches
 
 QUOTED = 0.5
 """What the weight of a phrase is multiplied with that stands in quotation marks only."""
 
-_QUOTATION = re.compile(r"[\"“«][^\"”»\n]{1,300}[\"”»]|(?<![\w'])'[^'\n]{3,300}'(?!\w)")
+_QUOTATION = any_script(r"[\"“«][^\"”»\n]{1,300}[\"”»]|(?:^|[^\w'])('[^'\n]{3,300}')(?:[^\w]|$)")
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Toxicity(Guardrail):
             found = self._find(reading)
             if not found:
                 continue
-            bare = _QUOTATION.sub(" ", reading)
+            bare = _unquoted(reading)
             said = found if bare == reading else self._find(bare)
             for phrase in found:
                 weight = phrase.weight if phrase in said else phrase.weight * QUOTED
@@ -91,6 +92,23 @@ class Toxicity(Guardrail):
     def _find(self, text: str) -> tuple[Phrase, ...]:
         found = self._phrases.find(text)
         return found if self._own is None else (*self._own.find(text), *found)
+
+
+def _unquoted(text: str) -> str:
+    """Return a text with a space in place of each quotation."""
+    text = text.encode("utf-8", "replace").decode()
+    parts: list[str] = []
+    behind = 0
+    for whole, single in matches(_quotation(), text, overlapping=True):
+        start, end = single if single[1] > 0 else whole
+        parts += (text[behind:start], " ")
+        behind = end
+    return "".join((*parts, text[behind:]))
+
+
+@cache
+def _quotation() -> Any:
+    return compile_pattern(_QUOTATION, "quotations")
 
 
 def combined(weights: Iterable[float]) -> float:

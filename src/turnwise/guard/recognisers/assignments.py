@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 from turnwise.guard.recognisers.entropy import bits_per_character
+from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.spans import Span
 
 _NAME = (
@@ -16,17 +19,16 @@ _NAME = (
 HINTS = (rf"(?:{_NAME})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",)
 """What a text has, at least, in which there may be one; RE2, ignoring case."""
 
-_ASSIGNED = re.compile(
-    rf"(?i:(?<![a-z0-9_-])(?:[a-z0-9_-]{{0,30}}?[_-])?(?P<name>{_NAME})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?"
-    r"(?P<link>:=|=>|==?|:|is|ist) ?)[\"'`]?(?P<value>[^\s\"'`,;<>(){}\[\]]{6,300}+)"
+_ASSIGNED = (
+    rf"(?i)(?:^|[^a-z0-9_-])(?:[a-z0-9_-]{{0,30}}?[_-])?({_NAME})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?"
+    r"(:=|=>|==?|:|is|ist) ?[\"'`]?([^\s\"'`,;<>(){}\[\]]{6,300})"
 )
-_PASSWORD = re.compile(r"(?i)pass|pwd")
-_NO_SECRET = re.compile(
+_NO_SECRET = (
     r"(?i)example|sample|dummy|placeholder|changeme|your|xxxx|\*\*\*|\.\.\.|todo|redacted|<|\$\{|%\(|\bnull\b|none|true|"
     r"false|undefined|process\.env|os\.environ|getenv|required|https?:"
 )
-_LETTERS = re.compile(r"[A-Za-z]")
-_DIGITS = re.compile(r"[0-9]")
+_LETTERS = frozenset(string.ascii_letters)
+_DIGITS = frozenset(string.digits)
 _KEY_LENGTH = 16
 _SENTENCE_END = ".!?:"
 
@@ -40,14 +42,21 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
         plain: the text in plain form, case kept.
         least_bits: least entropy of a key, in bits a character.
     """
-    for match in _ASSIGNED.finditer(plain):
-        value = match["value"].rstrip(_SENTENCE_END)
-        if _NO_SECRET.search(value) or not _DIGITS.search(value) or not _LETTERS.search(value):
+    for _, *groups in matches(_compiled(_ASSIGNED), plain, overlapping=True):
+        name, link, value = (plain[start:end] for start, end in groups)
+        value = value.rstrip(_SENTENCE_END)
+        if _DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value) or _compiled(_NO_SECRET).search(value):
             continue
-        if _PASSWORD.search(match["name"]):
-            sure = 0.75 if len(value) >= 8 or match["link"] in ("=", ":") else 0.6
+        if name.lower().startswith(("pass", "pwd")):
+            sure = 0.75 if len(value) >= 8 or link in ("=", ":") else 0.6
         elif len(value) >= _KEY_LENGTH and bits_per_character(value) >= least_bits:
             sure = 0.8
         else:
             continue
-        yield Span(match.start("value"), match.start("value") + len(value), "generic", sure)
+        start = groups[-1][0]
+        yield Span(start, start + len(value), "generic", sure)
+
+
+@cache
+def _compiled(pattern: str) -> Any:
+    return compile_pattern(pattern, "assignments")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
+from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.spans import Span
 
 CodeType = Literal[
@@ -30,7 +31,7 @@ class Signs(NamedTuple):
 
     Args:
         hints: what any of the expressions contains, as RE2 expressions that ignore case.
-        sure: expressions for a line (or tag) that is code by itself.
+        sure: RE2 expressions for a line (or tag) that is code by itself.
     """
 
     hints: tuple[str, ...]
@@ -80,7 +81,7 @@ _SIGNS: Mapping[CodeType, Signs] = {
     ),
     "sql": Signs(
         (
-            r"select[\s\S]{1,200}from",
+            r"select[\s\S]+from",
             r"(?:insert +into|delete +from|drop +|alter +|create +|truncate +)",
             r"update .+ set ",
             r"' *or *'?[0-9a-z]",
@@ -104,7 +105,7 @@ _SIGNS: Mapping[CodeType, Signs] = {
     "html_script": Signs(
         ("<script", "javascript:", r"on(?:error|load|click|mouseover|focus)\s*=", "<iframe", "srcdoc"),
         (
-            r"(?i:<script\b[^<>]{0,300}>(?:[^<]|<(?!/script)){0,20000}+(?:</script\s*>)?)",
+            r"(?i:<script\b[^<>]{0,300}>(?:[\s\S]*?</script\s*>|[\s\S]*))",
             r"(?i:\bjavascript:[\w(!%\[][^\s\"'<>]*)",
             r"(?i:<[a-z][^<>\n]{0,300}?\bon(?:error|load|click|mouseover|focus|toggle)\s*=[^<>\n]{1,300}>?)",
             r"(?i:<iframe\b[^<>]{0,300}>)",
@@ -181,13 +182,13 @@ _SIGNS: Mapping[CodeType, Signs] = {
     "php": Signs(
         (r"<\?php", r"<\?=", r"\$_(?:get|post|request|cookie|server)", r"\$[a-z_]+ *="),
         (
-            r"<\?(?:php|=)(?:[^?]|\?(?!>)){0,20000}+(?:\?>)?",
+            r"<\?(?:php|=)(?:[\s\S]*?\?>|[\s\S]*)",
             r"\$_(?:GET|POST|REQUEST|COOKIE|SERVER) *\[[^\n]*",
             r"^[ \t]*\$[a-z_]\w* *= *(?:new |\w+\(|\[|['\"])[^\n]*;",
         ),
     ),
 }
-"""Signs by language. Each expression takes linear time: repeats are bounded, or can't be given back."""
+"""Signs by language."""
 
 HINTS: Mapping[CodeType, tuple[str, ...]] = {
     "fenced": (r"(?:^|\n)[ \t>]{0,9}(?:```|~~~)",),
@@ -195,15 +196,12 @@ HINTS: Mapping[CodeType, tuple[str, ...]] = {
 }
 """What a text has, at least, in which there may be code of a kind; RE2, ignoring case."""
 
-_PATTERNS = {
-    kind: tuple(re.compile(pattern, re.MULTILINE) for pattern in signs.sure) for kind, signs in _SIGNS.items()
-}
 _MATCHES = 200
 """Matches of an expression that are told apart; where there are more, the rest of the text counts as one."""
 
-_FENCE = re.compile(r"^[ \t>]{0,9}(?P<fence>`{3,}+|~{3,}+)(?P<info>[^\n`]{0,200})$", re.MULTILINE)
+_FENCE = r"(?m)^[ \t>]{0,9}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]{0,200})$"
 _PROSE = frozenset({"text", "txt", "plain", "plaintext", "quote", "poem"})
-_CODE = re.compile(r"[={}()<>;\[\]$|\\]|^\s*#|--\w", re.MULTILINE)
+_CODE = r"(?m)[={}()<>;\[\]$|\\]|^\s*#|--\w"
 
 
 def find_fenced(plain: str) -> Iterator[Span]:
@@ -214,29 +212,28 @@ def find_fenced(plain: str) -> Iterator[Span]:
     Args:
         plain: the text in plain form, case kept.
     """
-    opened: re.Match[str] | None = None
-    count = 0
-    for match in _FENCE.finditer(plain):
+    opened: tuple[int, str, str] | None = None  # where the block begins, its fence, and what stands behind that
+    count = end = 0
+    for spans in matches(_compiled(_FENCE), plain):
+        (start, behind), fence, info = spans[0], plain[slice(*spans[1])], plain[slice(*spans[2])].strip()
         if opened is None:
-            opened = match
-            continue
-        closes = not match["info"].strip() and match["fence"][0] == opened["fence"][0]
-        if closes and len(match["fence"]) >= len(opened["fence"]):
+            opened, end = (start, fence, info), behind
+        elif not info and fence[0] == opened[1][0] and len(fence) >= len(opened[1]):
             count += 1
             if count > _MATCHES:
                 break
-            if _is_code(opened["info"], plain[opened.end() : match.start()]):
-                yield Span(opened.start(), match.end(), "fenced", 0.95 if opened["info"].strip() else 0.8)
+            if _is_code(opened[2], plain[end:start]):
+                yield Span(opened[0], behind, "fenced", 0.95 if opened[2] else 0.8)
             opened = None
-    if opened is not None and _is_code(opened["info"], plain[opened.end() :]):
-        yield Span(opened.start(), len(plain), "fenced", 0.7)
+    if opened is not None and _is_code(opened[2], plain[end:]):
+        yield Span(opened[0], len(plain), "fenced", 0.7)
 
 
 def _is_code(info: str, body: str) -> bool:
-    language = info.strip().lower().split(" ")[0]
+    language = info.lower().split(" ")[0]
     if language in _PROSE or not body.strip():
         return False
-    return bool(language) or _CODE.search(body) is not None
+    return bool(language) or _compiled(_CODE).search(body) is not None
 
 
 def find_code(plain: str, kind: CodeType) -> Iterator[Span]:
@@ -247,10 +244,27 @@ def find_code(plain: str, kind: CodeType) -> Iterator[Span]:
         kind: any but ``fenced``.
     """
     end = len(plain)
-    for pattern in _PATTERNS[kind]:
-        for count, match in enumerate(pattern.finditer(plain, 0, end)):
+    masked = _in_ascii(plain)
+    for sign in _SIGNS[kind].sure:
+        for count, spans in enumerate(matches(_compiled(f"(?m){sign}"), masked[:end])):
+            start, behind = spans[0]
             if count == _MATCHES:
-                yield Span(match.start(), len(plain), kind, 0.85)
-                end = match.start()
+                yield Span(start, len(plain), kind, 0.85)
+                end = start
                 break
-            yield Span(match.start(), match.end(), kind, 0.85)
+            yield Span(start, behind, kind, 0.85)
+
+
+def _in_ascii(plain: str) -> str:
+    """Return a text of the same length with what RE2 takes for a letter, a space or a sign as Unicode does."""
+    if plain.isascii():
+        return plain
+    others = (character for character in set(plain) if not character.isascii())
+    return plain.translate(
+        {ord(each): "_" if each.isalnum() else " " if each.isspace() else "~" for each in others}
+    )
+
+
+@cache
+def _compiled(pattern: str) -> Any:
+    return compile_pattern(pattern, "code")

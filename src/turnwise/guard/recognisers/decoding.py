@@ -7,8 +7,11 @@ import binascii
 import html
 import string
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import Any
 
+from turnwise.guard.recognisers.re2_patterns import compile_pattern
 from turnwise.guard.recognisers.stretches import Stretch
 
 _HEX = frozenset(string.hexdigits)
@@ -34,6 +37,10 @@ _SHORTEST = 12
 _FEWEST_CODES = 7
 """Codes in a row, such as 34 31 31, from which they may be text."""
 
+_LONGEST_CODE = 8
+_JOINED = 8
+"""Characters of long words in lines that are tried together, for each character of the text."""
+
 _FEWEST_TAGS = 4
 """Tag characters in a row from which they are a text, not noise between characters."""
 
@@ -55,22 +62,19 @@ def decoders_for(text: str) -> list[Decoder]:
     found = [decoder for mark, decoder in _BY_MARK if mark in text]
     if not text.isascii() and not _TAG_CHARACTERS.isdisjoint(text):
         found.append(tag_characters)
-    words = text.split()
-    if len(words) >= _FEWEST_CODES or max(map(len, words), default=0) >= _SHORTEST:
-        found += [encoded_words] if _may_be_encoded(words) else []
+    if _encoded_hint().search(text.encode("utf-8", "replace")) is not None:
+        found.append(encoded_words)
     return found
 
 
-def _may_be_encoded(words: Sequence[str]) -> bool:
-    """Tell whether a word is long and no plain one, or codes stand in a row."""
-    in_a_row = 0
-    for word in words:
-        if len(word) >= _SHORTEST and not (word.isalpha() and word[1:].islower()):
-            return True
-        in_a_row = in_a_row + 1 if word[0] in _HEX else 0
-        if in_a_row == _FEWEST_CODES:
-            return True
-    return False
+@cache
+def _encoded_hint() -> Any:
+    """Return an expression that matches where a word is long and no plain one, or codes stand in a row."""
+    word, code = "[A-Za-z0-9+/_=-]", "[0-9A-Fa-fx]+"
+    return compile_pattern(
+        f"{word}{{{_SHORTEST}}}|{code}(?:[ ,:;\\n][^A-Za-z0-9+/_=-]*{code}){{{_FEWEST_CODES - 1}}}",
+        "encoded words",
+    )
 
 
 def tag_characters(text: str) -> Iterator[Stretch]:
@@ -195,49 +199,58 @@ def encoded_words(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in encoded_words("MTIzLTQ1LTY3ODk= 34 31 31 31 31 31 31 31 internationally")]
     ['123-45-6789', '41111111']
     """
-    words = list(_words(text))
-    index = 0
-    while index < len(words):
-        run = _codes_from(text, words, index)
-        if run - index >= _FEWEST_CODES:
-            codes = [text[start:end] for start, end in words[index:run]]
-            shown = _of_codes(codes)
-            if shown is not None:
-                yield Stretch(words[index][0], words[run - 1][1], shown)
-            index = run
+    words = _words(text)
+    rows = _rows_of_codes(text, words)
+    room = _JOINED * len(text)
+    index = last = 0
+    for first in sorted({*rows, *(at for at, (start, end) in enumerate(words) if end - start >= _SHORTEST)}):
+        if first < index:
             continue
-        last = _lines_from(text, words, index)
-        pieces = [text[start:end] for start, end in words[index:last]]
-        whole = _of_word("".join(pieces)) if len(pieces) > 1 else None
+        index = first
+        if index in rows:
+            index = rows[index]
+            shown = _of_codes([text[start:end] for start, end in words[first:index]])
+            if shown is not None:
+                yield Stretch(words[first][0], words[index - 1][1], shown)
+            continue
+        last = last if index < last else _lines_from(text, words, index)
+        whole = None
+        if last > index + 1 and room > 0:
+            pieces = "".join(text[start:end] for start, end in words[index:last])
+            room -= len(pieces)
+            whole = _of_word(pieces)
         if whole is not None:
             yield Stretch(words[index][0], words[last - 1][1], whole)
             index = last
             continue
         yield from _in_word(text, *words[index])
-        index += 1
 
 
-def _words(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each run of characters stands that base64 is written in."""
+def _words(text: str) -> list[tuple[int, int]]:
+    """Return where each run of characters stands that base64 is written in."""
     others = dict.fromkeys(map(ord, set(text).difference(_BASE64)), " ")
-    at = 0
-    for word in text.translate(others).split():
-        start = text.find(word, at)
-        at = start + len(word)
-        yield start, at
+    lengths = list(map(len, text.translate(others).split(" ")))
+    starts = accumulate((length + 1 for length in lengths), initial=0)
+    return [(start, start + length) for start, length in zip(starts, lengths, strict=False) if length]
 
 
-def _codes_from(text: str, words: Sequence[tuple[int, int]], index: int) -> int:
-    """Return the end of a row of codes of single characters."""
-    end = index
-    while end < len(words):
-        start, behind = words[end]
-        if behind - start > 8 or not _HEX.issuperset(text[start:behind].removeprefix("0x")):
-            break
-        if end > index and not _CODE_GAP.issuperset(text[words[end - 1][1] : start][:3]):
-            break
-        end += 1
-    return end
+def _rows_of_codes(text: str, words: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Return where rows of codes of single characters end, by where they begin; both number words."""
+    rows: dict[int, int] = {}
+    first = -1
+    behind = 0
+    for index, (start, end) in enumerate(words):
+        is_code = end - start <= _LONGEST_CODE and _HEX.issuperset(text[start:end].removeprefix("0x"))
+        if first >= 0 and not (is_code and _CODE_GAP.issuperset(text[behind:start][:3])):
+            if index - first >= _FEWEST_CODES:
+                rows[first] = index
+            first = -1
+        if is_code and first < 0:
+            first = index
+        behind = end
+    if first >= 0 and len(words) - first >= _FEWEST_CODES:
+        rows[first] = len(words)
+    return rows
 
 
 def _lines_from(text: str, words: Sequence[tuple[int, int]], index: int) -> int:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
+from operator import sub
 from typing import Any
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.iban import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.lookalikes import PASS_FOR
-from turnwise.guard.recognisers.re2_patterns import compile_pattern
+from turnwise.guard.recognisers.re2_patterns import any_script, compile_pattern, matches
 from turnwise.guard.recognisers.stretches import Stretch
 from turnwise.observers.local.normalise import normalise
 
@@ -65,7 +67,6 @@ _LEET = frozenset("0134578@$!")
 _LONGEST_NAME = 12
 
 _WRITES = re.compile(r"mail|contact|reach|write|send|address|inbox|login")
-_LOCAL, _AT_SIGN, _DOMAIN = 1, 2, 3
 _LONGEST_ADDRESS = 256
 _BEFORE = 40
 """Characters before a spelled address in which words that speak of mail are looked for."""
@@ -77,12 +78,12 @@ _DOT = (
     r"|\s(?:dot|punkt|punto|point)\s|\s{0,3}\.\s{0,3}|,)"
 )
 _AT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:at|@|a)\s?{_CLOSE}\s{{0,3}}|\sat\s|\s{{0,3}}@\s{{0,3}})"
-_PART = r"[\pL\pN_+%-]+"
-_ADDRESS = (
+_PART = r"[\w+%-]+"
+_ADDRESS = any_script(
     rf"({_PART}(?:(?:\.|\sdot\s|\s?{_OPEN}dot{_CLOSE}\s?){_PART}){{0,3}})({_AT})"
-    rf"([\pL\pN-]{{1,63}}(?:{_DOT}[\pL\pN-]{{1,63}}){{0,2}}{_DOT}"
+    rf"([\w-]+(?:{_DOT}[\w-]+){{0,2}}{_DOT}"
     r"(?:com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid))"
-    r"(?:[^\pL\pN]|$)"
+    r"(?:[^A-Za-z0-9]|$)"
 )
 _ADDRESS_HINT = r"@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t)?\s?[)\]}>*_|'\"-]"
 _MARKS = r"[\s()\[\]{}<>*|'\"]*+"
@@ -119,49 +120,54 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    marks = [(text.count(mark), mark) for mark in set(text) if not mark.isalnum()]
+    marks = [(count, mark) for mark, count in Counter(text).items() if not mark.isalnum()]
     common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
-    tried = (list(_gaps(text, mark)) for _, mark in common)
-    yield from max(tried, key=lambda gaps: sum(gap.end - gap.start for gap in gaps), default=[])
+    tried = (_gaps(text, mark) for _, mark in common)
+    return iter(max(tried, key=lambda gaps: sum(gap.end - gap.start for gap in gaps), default=()))
 
 
-def _gaps(text: str, separator: str) -> Iterator[Stretch]:
-    """Find the gaps between single characters that stand in a row with one separator between them."""
+def _gaps(text: str, separator: str) -> list[Stretch]:
+    """Return the gaps between single characters that stand in a row with one separator between them."""
+    gaps: list[Stretch] = []
     items: list[int] = []
     at = 0
     tokens = text.split(separator)
-    if [*map(len, map(str.strip, tokens))].count(1) < _APART_LEAST - 2:
-        return
-    for index, token in enumerate(tokens):
-        bare = token.strip()
-        first = at + (token.index(bare) if bare else 0)
-        if len(bare) == 1:
-            items.append(first)
-        elif bare:
-            if items and index and not bare[1].isalnum():
-                items.append(first)
-            yield from _between(text, items, separator)
-            last = first + len(bare) - 1
-            items = [last] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
-        elif items and at - items[-1] > _GAP:
-            yield from _between(text, items, separator)
-            items = []
-        at += len(token) + 1
-    yield from _between(text, items, separator)
-
-
-def _between(text: str, items: Sequence[int], separator: str) -> Iterator[Stretch]:
-    if len(items) < _APART_LEAST:
-        return
-    for before, after in pairwise(items):
-        gap = text[before + 1 : after]
-        if gap.count(separator) < 2:
-            between = ""
-        elif separator.isspace() or gap.strip(separator):
-            between = " "
+    bare_tokens = list(map(str.strip, tokens))
+    if [*map(len, bare_tokens)].count(1) < _APART_LEAST - 2:
+        return gaps
+    for token, bare in zip(tokens, bare_tokens, strict=True):
+        if not bare:
+            if items and at - items[-1] > _GAP:
+                gaps += _between(text, items, separator)
+                items = []
+        elif len(bare) == 1:
+            items.append(at if token == bare else at + token.index(bare))
         else:
-            between = separator  # it stood there itself, as in 1-2---3
-        yield Stretch(before + 1, after, between)
+            first = at + token.index(bare)
+            if items and not bare[1].isalnum():
+                items.append(first)
+            gaps += _between(text, items, separator)
+            items = [first + len(bare) - 1] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
+        at += len(token) + 1
+    gaps += _between(text, items, separator)
+    return gaps
+
+
+def _between(text: str, items: Sequence[int], separator: str) -> list[Stretch]:
+    """Return the gaps between the characters of a word that is pulled apart; none of fewer than make one."""
+    if len(items) < _APART_LEAST:
+        return []
+    starts, ends = [item + 1 for item in items[:-1]], items[1:]
+    if max(map(sub, ends, starts)) == 1:
+        return list(map(Stretch, starts, ends, repeat("")))
+    gaps = []
+    for start, end in zip(starts, ends, strict=True):
+        gap, between = text[start:end], ""
+        if gap.count(separator) > 1:
+            # Else it stood there itself, as in 1-2---3.
+            between = " " if separator.isspace() or gap.strip(separator) else separator
+        gaps.append(Stretch(start, end, between))
+    return gaps
 
 
 def numbers(text: str) -> Iterator[Stretch]:
@@ -266,9 +272,9 @@ def addresses(text: str) -> Iterator[Stretch]:
     """
     if not _address_hint().search(text):
         return
-    for match in _address().finditer(text):
-        local, at, domain = match.group(_LOCAL, _AT_SIGN, _DOMAIN)
-        start, end = match.start(_LOCAL), match.end(_DOMAIN)
+    for _, *parts in matches(_address(), text, overlapping=True):
+        local, at, domain = (text[first:last] for first, last in parts)
+        start, end = parts[0][0], parts[-1][1]
         if end - start > _LONGEST_ADDRESS:
             continue
         spelled = f"{_SPELLED_DOT.sub('.', local)}@{_SPELLED_DOT.sub('.', domain)}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from itertools import accumulate
+from operator import add
 
 _CONTROLS = frozenset(map(chr, (*range(9), *range(14, 32), *range(127, 133), *range(134, 160))))
 """Control characters, but white space."""
@@ -27,19 +28,22 @@ _CHARACTERS = 1 << 17
 """Characters whose form is remembered: all that have one, so that a text of very many costs time only once."""
 
 
+_ALL_ONE: Mapping[str, int] = {}
+"""Widths where each character has one."""
+
+
 class Folded:
     """A text in plain form.
 
     Args:
         original: the text as it was.
         plain: the text to search in.
-        widths: characters of the plain text by character of the original, of those that have not one; None where
-            each has one.
+        widths: characters of the plain text by character of the original, of those that have not one.
         joined: whether runs of spaces became one space, and those at both ends none.
     """
 
     def __init__(
-        self, original: str, plain: str, widths: dict[str, int] | None = None, joined: bool = False
+        self, original: str, plain: str, widths: Mapping[str, int] = _ALL_ONE, joined: bool = False
     ) -> None:
         self.original = original
         self.plain = plain
@@ -48,18 +52,37 @@ class Folded:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the offsets in the original of a stretch of the plain text that is not empty."""
-        if self._widths is None and not self._joined:
+        if self._joined:
+            return bisect_right(self._begins, start) - 1, bisect_right(self._begins, end - 1)
+        if not self._widths:
             return start, end
-        return bisect_right(self._begins, start) - 1, bisect_right(self._begins, end - 1)
+        return self._character(start), self._character(end - 1) + 1
+
+    def _character(self, at: int) -> int:
+        """Return which character of the original one of the plain text came from; no spaces were joined."""
+        places, begins = self._uneven
+        index = bisect_right(begins, at) - 1
+        if index < 0:
+            return at
+        place = places[index]
+        behind = at - begins[index] - self._widths[self.original[place]]
+        return place if behind < 0 else place + 1 + behind
+
+    @cached_property
+    def _uneven(self) -> tuple[list[int], list[int]]:
+        """Where the characters are that have not one in the plain text, and where each of them begins in that."""
+        widths = self._widths
+        places = [at for at, character in enumerate(self.original) if character in widths]
+        grown = accumulate((widths[self.original[at]] - 1 for at in places), initial=0)
+        return places, list(map(add, places, grown))
 
     @cached_property
     def _begins(self) -> list[int]:
-        """Where each character of the original begins in the plain text."""
-        if not self._joined:
-            return [0, *accumulate(self._width(character) for character in self.original)][:-1]
+        """Where each character of the original begins in the plain text, whose spaces were joined."""
         begins, at, pending = [], 0, False
+        widths = self._widths
         for character in self.original:
-            width = self._width(character)
+            width = widths.get(character, 1)
             if width == 1 and character.isspace():
                 begins.append(at)
                 pending = at > 0
@@ -69,9 +92,6 @@ class Folded:
             begins.append(at)
             at += width
         return begins
-
-    def _width(self, character: str) -> int:
-        return 1 if self._widths is None else self._widths.get(character, 1)
 
 
 class Folding:
@@ -100,7 +120,7 @@ class Folding:
     def fold(self, text: str) -> Folded:
         """Return a text in plain form."""
         if text.isascii() and (text.isprintable() or not _CONTROLS.intersection(text)):
-            plain, widths = self._ascii_text(text), None
+            plain, widths = self._ascii_text(text), _ALL_ONE
         else:
             changed = {}
             for character in set(text):
@@ -115,7 +135,7 @@ class Folding:
             else:
                 plain = plain.translate({ord(character): form for character, form in changed.items()})
             plain = self._ascii_text(plain)
-            widths = {character: len(form) for character, form in changed.items() if len(form) != 1} or None
+            widths = {character: len(form) for character, form in changed.items() if len(form) != 1}
         if self._join_spaces:
             joined = " ".join(plain.split())
             return Folded(text, joined, widths, joined=joined != plain)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
+from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.spans import Span
 
 KeyType = Literal[
@@ -46,124 +48,129 @@ class KeyForm(NamedTuple):
     Args:
         singular: what one is called.
         hints: what any of them contains, as RE2 expressions that ignore case.
-        pattern: one of them; where it has a group ``key``, that group is the secret.
+        pattern: one of them, in RE2 syntax; the group that took part is the secret.
         confidence: how sure it is that such a text is a key, in [0, 1].
+        digit_within: characters of a match of the second group among which there is a digit; 0 for no such rule.
     """
 
     singular: str
     hints: tuple[str, ...]
     pattern: str
     confidence: float
+    digit_within: int = 0
 
 
 _FORMS: Mapping[KeyType, KeyForm] = {
     "aws": KeyForm(
         "AWS key",
-        ("a(?:kia|sia|bia|cca)[0-9a-z]{12}", "aws.{0,20}(?:secret|key|token)", "secret.?access.?key"),
-        r"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}(?![A-Za-z0-9])|A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
-        r"|(?i:aws.{0,20}?(?:secret|key)|secret.?access.?key)[^\n]{0,20}?[=:\"' ](?P<key>[A-Za-z0-9/+]{40})"
-        r"(?![A-Za-z0-9/+=])",
+        ("a(?:kia|sia|bia|cca)[0-9a-z]{12}", "aws.*(?:secret|key|token)", "secret.?access.?key"),
+        r"(A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16})(?:[^A-Za-z0-9]|$)"
+        r"|(?i:aws.{0,20}?(?:secret|key)|secret.?access.?key)[^\n]{0,20}?[=:\"' ]([A-Za-z0-9/+]{40})"
+        r"(?:[^A-Za-z0-9/+=]|$)",
         0.97,
     ),
     "azure": KeyForm(
         "Azure key",
         ("accountkey=", "sharedaccesskey=", "[0-9]q~", "[?&]sig="),
-        r"(?:AccountKey|SharedAccessKey)=(?P<key>[A-Za-z0-9+/]{43,86}={1,2})"
-        r"|(?<![\w~.-])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}(?![\w~-])"
-        r"|[?&]sig=(?P<signature>[A-Za-z0-9%+/]{40,100}(?:%3[Dd]|=))",
+        r"(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{43,86}={1,2})"
+        r"|(?:^|[^\w~.-])([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34})(?:[^\w~-]|$)"
+        r"|[?&]sig=([A-Za-z0-9%+/]{40,100}(?:%3[Dd]|=))",
         0.97,
     ),
     "google_cloud": KeyForm(
         "Google Cloud key",
         ("aiza[0-9a-z_-]{20}", r"ya29\.", "gocspx-"),
-        r"(?<![\w-])(?:AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,1000}+|GOCSPX-[0-9A-Za-z_-]{28})(?![\w-])",
+        r"(?:^|[^\w-])(AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{28})(?:[^\w-]|$)",
         0.97,
     ),
     "github": KeyForm(
         "GitHub token",
         ("gh[pousr]_[0-9a-z]{20}", "github_pat_"),
-        r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{36,255}+|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})",
+        r"(?:^|[^A-Za-z0-9])(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})",
         0.99,
     ),
     "gitlab": KeyForm(
         "GitLab token",
         ("gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[0-9a-z_-]{16}", "gr1348941"),
-        r"(?<![A-Za-z0-9])(?:gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[A-Za-z0-9_.-]{20,200}+"
+        r"(?:^|[^A-Za-z0-9])(gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[A-Za-z0-9_.-]{20,}"
         r"|GR1348941[A-Za-z0-9_-]{20})",
         0.98,
     ),
     "slack": KeyForm(
         "Slack token",
         ("xox[abeoprs]-", "xapp-[0-9]", "hooks.slack.com/"),
-        r"(?<![A-Za-z0-9])(?:xox[abeoprs]-(?:[0-9A-Za-z-]{10,250}+)|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,200}+"
-        r"|hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/+]{20,100}+)",
+        r"(?:^|[^A-Za-z0-9])(xox[abeoprs]-[0-9A-Za-z-]{10,}|xapp-[0-9]-[A-Z0-9]+-[0-9]+-[a-z0-9]{20,}"
+        r"|hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/+]{20,})",
         0.98,
     ),
     "discord": KeyForm(
         "Discord token",
         ("discord(?:app)?.com/api/webhooks/", r"[mno][a-z0-9_-]{23,27}\.[a-z0-9_-]{6}\.[a-z0-9_-]{27}"),
-        r"discord(?:app)?\.com/api/webhooks/[0-9]{17,20}/[A-Za-z0-9_-]{60,70}"
-        r"|(?<![\w-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![\w-])",
+        r"(discord(?:app)?\.com/api/webhooks/[0-9]{17,20}/[A-Za-z0-9_-]{60,70})"
+        r"|(?:^|[^\w-])([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})(?:[^\w-]|$)",
         0.95,
     ),
     "telegram": KeyForm(
         "Telegram bot token",
         ("[0-9]{8,10}:aa",),
-        r"(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![\w-])",
+        r"(?:^|[^0-9])([0-9]{8,10}:AA[A-Za-z0-9_-]{33})(?:[^\w-]|$)",
         0.97,
     ),
     "stripe": KeyForm(
         "Stripe key",
         ("[srp]k_(?:live|test)_", "whsec_"),
-        r"(?<![A-Za-z0-9])(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16,250}+|whsec_[A-Za-z0-9+/=]{24,100}+)",
+        r"(?:^|[^A-Za-z0-9])([sr]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,})",
         0.98,
     ),
     "shopify": KeyForm(
         "Shopify token",
         ("shp(?:at|ca|pa|ss)_",),
-        r"(?<![A-Za-z0-9])shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}(?![A-Za-z0-9])",
+        r"(?:^|[^A-Za-z0-9])(shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32})(?:[^A-Za-z0-9]|$)",
         0.98,
     ),
-    "anthropic": KeyForm("Anthropic key", ("sk-ant-",), r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{20,200}+", 0.99),
+    "anthropic": KeyForm("Anthropic key", ("sk-ant-",), r"(?:^|[^A-Za-z0-9])(sk-ant-[A-Za-z0-9_-]{20,})", 0.99),
     "openai": KeyForm(
         "OpenAI key",
         ("sk-[a-z0-9_-]{20}",),
-        r"(?<![A-Za-z0-9])sk-(?!ant-|or-)(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,250}+"
-        r"|(?=[A-Za-z]{0,19}[0-9])[A-Za-z0-9]{20,64}+(?![A-Za-z0-9_-]))",
+        r"(?:^|[^A-Za-z0-9])(?:(sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,})"
+        r"|(sk-[A-Za-z0-9]{20,64})(?:[^A-Za-z0-9_-]|$))",
         0.97,
+        digit_within=23,
     ),
     "hugging_face": KeyForm(
         "Hugging Face token",
         ("hf_[a-z]{20}", "api_org_"),
-        r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{34}|api_org_[A-Za-z0-9]{34})(?![A-Za-z0-9])",
+        r"(?:^|[^A-Za-z0-9])(hf_[A-Za-z0-9]{34}|api_org_[A-Za-z0-9]{34})(?:[^A-Za-z0-9]|$)",
         0.98,
     ),
     "model_provider": KeyForm(
         "model provider's key",
         ("gsk_", "r8_", "pplx-", "xai-", "sk-or-", "nvapi-", "fw_[a-z0-9]{20}", "pcsk_"),
-        r"(?<![A-Za-z0-9])(?:gsk_[A-Za-z0-9]{40,60}|r8_[A-Za-z0-9]{37}|pplx-[A-Za-z0-9]{40,56}|xai-[A-Za-z0-9]{70,90}"
-        r"|sk-or-v1-[a-f0-9]{64}|nvapi-[A-Za-z0-9_-]{50,80}|fw_[A-Za-z0-9]{24}|pcsk_[A-Za-z0-9_]{50,80})(?![A-Za-z0-9])",
+        r"(?:^|[^A-Za-z0-9])(gsk_[A-Za-z0-9]{40,60}|r8_[A-Za-z0-9]{37}|pplx-[A-Za-z0-9]{40,56}|xai-[A-Za-z0-9]{70,90}"
+        r"|sk-or-v1-[a-f0-9]{64}|nvapi-[A-Za-z0-9_-]{50,80}|fw_[A-Za-z0-9]{24}|pcsk_[A-Za-z0-9_]{50,80})(?:[^A-Za-z0-9]|$)",
         0.98,
     ),
     "npm": KeyForm(
-        "npm token", ("npm_[a-z0-9]{20}",), r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{36}(?![A-Za-z0-9])", 0.98
+        "npm token", ("npm_[a-z0-9]{20}",), r"(?:^|[^A-Za-z0-9])(npm_[A-Za-z0-9]{36})(?:[^A-Za-z0-9]|$)", 0.98
     ),
-    "pypi": KeyForm("PyPI token", ("pypi-",), r"(?<![A-Za-z0-9])pypi-A[A-Za-z0-9_-]{50,500}+", 0.98),
+    "pypi": KeyForm("PyPI token", ("pypi-",), r"(?:^|[^A-Za-z0-9])(pypi-A[A-Za-z0-9_-]{50,})", 0.98),
     "docker": KeyForm(
-        "Docker token", ("dckr_pat_",), r"(?<![A-Za-z0-9])dckr_pat_[A-Za-z0-9_-]{20,60}(?![\w-])", 0.98
+        "Docker token", ("dckr_pat_",), r"(?:^|[^A-Za-z0-9])(dckr_pat_[A-Za-z0-9_-]{20,60})(?:[^\w-]|$)", 0.98
     ),
-    "twilio": KeyForm("Twilio key", ("sk[0-9a-f]{32}",), r"(?<![A-Za-z0-9])SK[0-9a-f]{32}(?![A-Za-z0-9])", 0.93),
+    "twilio": KeyForm(
+        "Twilio key", ("sk[0-9a-f]{32}",), r"(?:^|[^A-Za-z0-9])(SK[0-9a-f]{32})(?:[^A-Za-z0-9]|$)", 0.93
+    ),
     "sendgrid": KeyForm(
         "SendGrid key",
         (r"sg\.[a-z0-9_-]{16}",),
-        r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,64}(?![\w-])",
+        r"(?:^|[^A-Za-z0-9])(SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,64})(?:[^\w-]|$)",
         0.99,
     ),
     "mail_provider": KeyForm(
         "mail provider's key",
         ("key-[0-9a-f]{32}", "[0-9a-f]{32}-us[0-9]", "xkeysib-"),
-        r"(?<![A-Za-z0-9])(?:key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2}|xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16})"
-        r"(?![A-Za-z0-9])",
+        r"(?:^|[^A-Za-z0-9])(key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2}|xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16})"
+        r"(?:[^A-Za-z0-9]|$)",
         0.95,
     ),
     "hosting": KeyForm(
@@ -181,48 +188,47 @@ _FORMS: Mapping[KeyType, KeyForm] = {
             "ntn_",
             "ghu_",
         ),
-        r"(?<![A-Za-z0-9])(?:do[opr]_v1_[a-f0-9]{64}|dapi[0-9a-f]{32}(?:-[0-9])?|HRKU-[A-Za-z0-9_-]{36,65}"
+        r"(?:^|[^A-Za-z0-9])(do[opr]_v1_[a-f0-9]{64}|dapi[0-9a-f]{32}(?:-[0-9])?|HRKU-[A-Za-z0-9_-]{36,65}"
         r"|hvs\.[A-Za-z0-9_-]{24,200}|sbp_[a-f0-9]{40}|dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9_.-]{40,60}"
         r"|AGE-SECRET-KEY-1[A-Z0-9]{58}|ATATT3[A-Za-z0-9_=-]{100,250}|lin_api_[A-Za-z0-9]{40}|ntn_[A-Za-z0-9]{40,50})"
-        r"(?![A-Za-z0-9])",
+        r"(?:[^A-Za-z0-9]|$)",
         0.97,
     ),
     "monitoring": KeyForm(
         "monitoring provider's key",
         ("gl(?:c|sa)_", "nrak-", "sntrys_", "sntryu_", "phx_", "dd_api"),
-        r"(?<![A-Za-z0-9])(?:glc_[A-Za-z0-9+/=]{32,400}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|NRAK-[A-Z0-9]{27}"
-        r"|sntrys_[A-Za-z0-9+/=_-]{60,500}|sntryu_[a-f0-9]{64}|phx_[A-Za-z0-9]{43})(?![A-Za-z0-9])",
+        r"(?:^|[^A-Za-z0-9])(glc_[A-Za-z0-9+/=]{32,400}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|NRAK-[A-Z0-9]{27}"
+        r"|sntrys_[A-Za-z0-9+/=_-]{60,500}|sntryu_[a-f0-9]{64}|phx_[A-Za-z0-9]{43})(?:[^A-Za-z0-9]|$)",
         0.97,
     ),
     "jwt": KeyForm(
         "JSON web token",
         (r"eyj[a-z0-9_-]{8,}\.eyj[a-z0-9_-]*\.",),
-        r"(?<![\w-])eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{16,}+",
+        r"(?:^|[^\w-])(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,})",
         0.97,
     ),
     "private_key": KeyForm(
         "private key",
         ("-----begin [a-z0-9 ]*private key", "putty-user-key-file"),
-        r"-----BEGIN (?P<label>[A-Z0-9 ]{0,20}PRIVATE KEY(?: BLOCK)?)-----"
-        r"(?:[^-]|-(?!----END )){0,20000}+(?:-----END (?P=label)-----)?"
-        r"|PuTTY-User-Key-File-[0-9][^\0]{0,20000}?Private-MAC: [0-9a-f]{40,64}",
+        r"-----BEGIN ([A-Z0-9 ]{0,20}PRIVATE KEY(?: BLOCK)?)-----|PuTTY-User-Key-File-[0-9]",
         0.99,
     ),
     "connection_string": KeyForm(
         "connection string with a password",
         (r"[a-z]://[^\s/]*:[^\s/]+@", r"(?:password|pwd)\s?=\s?[^\s;]+;"),
-        r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}+://[^\s:/?#@\[\]]{0,100}+:(?P<key>[^\s/@<>${}*]{3,200})@"
-        r"(?=[\w\[])"
+        r"(?:^|[^A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s:/?#@\[\]]{0,100}:([^\s/@<>${}*]{3,200})"
+        r"@[\w\[\xc0-\x{10ffff}]"
         r"|(?i:server|host|data source|endpoint)=[^;\n]{1,200};[^\n]{0,200}?(?i:password|pwd)\s?=\s?"
-        r"(?P<password>[^\s;'\"<>${}*]{3,200})",
+        r"([^\s;'\"<>${}*]{3,200})",
         0.95,
     ),
     "bearer": KeyForm(
         "bearer token",
         ("bearer +[a-z0-9._~+/-]{20}", "basic +[a-z0-9+/]{16}"),
-        r"(?i:authorization|auth|header|-H)\b[^\n]{0,20}?(?i:bearer|basic) +(?P<key>[A-Za-z0-9._~+/-]{16,2000}+=*)"
-        r"|\bBearer +(?P<token>(?=[A-Za-z._~+/-]{0,40}[0-9])[A-Za-z0-9._~+/-]{20,2000}+=*)",
+        r"(?i:authorization|auth|header|-H)\b[^\n]{0,20}?(?i:bearer|basic) +([A-Za-z0-9._~+/-]{16,}=*)"
+        r"|\bBearer +([A-Za-z0-9._~+/-]{20,}=*)",
         0.9,
+        digit_within=41,
     ),
 }
 """Forms by type. Source: the providers' documentation of their key formats; RFC 7519 and RFC 7468."""
@@ -237,7 +243,9 @@ NAMES: Mapping[str, tuple[str, str]] = {
 """Singular and plural by kind."""
 
 HINTS: Mapping[KeyType, tuple[str, ...]] = {kind: form.hints for kind, form in _FORMS.items()}
-_PATTERNS = {kind: re.compile(form.pattern) for kind, form in _FORMS.items()}
+
+_LONGEST_PRIVATE_KEY = 20_000
+_PUTTY_END = r"Private-MAC: [0-9a-f]{40,64}"
 
 
 def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
@@ -248,6 +256,38 @@ def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
         kind: what to look for.
     """
     form = _FORMS[kind]
-    for match in _PATTERNS[kind].finditer(plain):
-        group = match.lastgroup if match.lastgroup not in (None, "label") else 0
-        yield Span(match.start(group or 0), match.end(group or 0), kind, form.confidence)
+    if kind == "private_key":
+        yield from _private_keys(plain, form)
+        return
+    for _, *groups in matches(_compiled(form.pattern), plain, overlapping=True):
+        start, end = max(groups)
+        loose = form.digit_within and groups[1] == (start, end)
+        if not loose or any(map(str.isdigit, plain[start : min(end, start + form.digit_within)])):
+            yield Span(start, end, kind, form.confidence)
+
+
+def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
+    """Find private keys from their first line to their last, or as far as one goes where that is missing."""
+    ends: list[tuple[int, int]] | None = None
+    behind = 0
+    for (start, end), label in matches(_compiled(form.pattern), plain):
+        if start < behind:
+            continue
+        limit = end + _LONGEST_PRIVATE_KEY
+        if label[0] < 0:
+            if ends is None:
+                ends = [spans[0] for spans in matches(_compiled(_PUTTY_END), plain)]
+            at = bisect_left(ends, (end, 0))
+            if at == len(ends) or ends[at][0] > limit:
+                continue
+            behind = ends[at][1]
+        else:
+            last = f"-----END {plain[slice(*label)]}-----"
+            at = plain.find("-----END ", end, limit + len(last))
+            behind = min(limit, len(plain)) if at < 0 else at + len(last) * plain.startswith(last, at)
+        yield Span(start, behind, "private_key", form.confidence)
+
+
+@cache
+def _compiled(pattern: str) -> Any:
+    return compile_pattern(pattern, "secrets")

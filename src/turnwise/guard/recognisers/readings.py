@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from turnwise.guard.guardrail import Check
@@ -61,18 +63,21 @@ class _Replaced:
     """
 
     def __init__(self, text: str, stretches: Iterable[Stretch]) -> None:
-        parts: list[str] = []
-        self._begins: list[int] = []
-        self._stretches: list[Stretch] = []
-        at = length = 0
-        for stretch in stretches:
-            parts += (text[at : stretch.start], stretch.text)
-            length += stretch.start - at
-            self._begins.append(length)
-            self._stretches.append(stretch)
-            length += len(stretch.text)
-            at = stretch.end
-        self.plain = "".join((*parts, text[at:]))
+        self._stretches = tuple(stretches)
+        self.plain = text
+        if self._stretches:
+            parts: list[str] = []
+            at = 0
+            for start, end, instead in self._stretches:
+                parts += (text[at:start], instead)
+                at = end
+            self.plain = "".join((*parts, text[at:]))
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        """Where each stretch begins in the plain text."""
+        gained = accumulate((len(each.text) - each.end + each.start for each in self._stretches), initial=0)
+        return [each.start + gain for each, gain in zip(self._stretches, gained, strict=False)]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         return self._character(start)[0], self._character(end - 1)[1]
