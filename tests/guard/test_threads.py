@@ -24,7 +24,9 @@ def together(work):
 
 
 def test_every_verdict_is_on_its_own_turn():
-    guard = GuardrailPipeline({"guardrails": [Contains(), {"drift": {"observer": "scripted:0.1"}}]})
+    guard = GuardrailPipeline(
+        {"short_circuit": False, "guardrails": [Contains(), {"drift": {"observer": "scripted:0.1"}}]}
+    )
     talk = Conversation.human_ai("u", "m")
 
     def work(number):
