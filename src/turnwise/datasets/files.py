@@ -8,9 +8,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from pathlib import Path
 
 from turnwise.errors import DatasetError
+from turnwise.paths import to_path
 
 DAMAGED = (EOFError, OSError, zlib.error)
 """What reading raises half-way through a file that was cut off or damaged."""
@@ -45,7 +45,7 @@ def open_binary(path: str) -> Iterator[BufferedReader]:
 
 def _open(path: str) -> BufferedReader:
     try:
-        return Path(path).open("rb")
+        return to_path(path).open("rb")
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}: check the path") from None
     except IsADirectoryError:

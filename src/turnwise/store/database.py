@@ -31,8 +31,10 @@ def path_of(location: str) -> Path:
     """Return the file of a store given as a path or as ``sqlite:///path``.
 
     Raises:
-        UsageError: a URL of another kind of database, or one without a file.
+        UsageError: a URL of another kind of database, or one without a file; a name that no file can have.
     """
+    if "\0" in location:
+        raise UsageError(f"{location!r} is no store: a file name can't have a NUL character")
     if location == _MEMORY:
         raise UsageError(f"{location!r} is no store: it has to be a file, so that it outlives the command")
     if "://" not in location:
