@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Exit codes: 0 all is well, 1 an error, 2 wrong use, 3 ran fine and found something (only where asked for
     with ``--fail-on-findings``), 130 interrupted.
     """
+    _give_streams()
     from turnwise.cli.app import app
     from turnwise.cli.output import note
     from turnwise.errors import TurnwiseError, UsageError
@@ -34,6 +35,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _let_go_of_output()
         about = "" if error.filename is None else f": {str(error.filename)[:_NAME_SHOWN]!r}"
         note(f"error: {error.strerror or error}{about}")
+        sys.exit(1)
+
+
+def _give_streams() -> None:
+    """Put something in the place of standard streams that are closed, as those of a service may be.
+
+    Results that nobody can read are an error: a command that says 0 has told what it found.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+    if closed:
+        sys.stderr.write("error: standard output is closed: there is nowhere to print results to\n")
         sys.exit(1)
 
 

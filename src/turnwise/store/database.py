@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -55,8 +56,16 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
     Transactions begin as ``BEGIN IMMEDIATE`` where the execution option ``writes`` is set, so that two writers
     queue instead of failing half-way; all others are read transactions. With the option ``single`` there is none:
     every statement stands alone.
+
+    In a folder that may not be written there can be no log beside the file, so it is read as one that nobody
+    changes; each write is refused.
     """
-    url = URL.create("sqlite", database=str(path))  # never as text: a file name may hold a question mark
+    sealed = path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    url = (  # never as text: a file name may hold a question mark
+        URL.create("sqlite", database=path.absolute().as_uri(), query={"immutable": "1", "uri": "true"})
+        if sealed
+        else URL.create("sqlite", database=str(path))
+    )
     engine = create_engine(url, connect_args={"timeout": busy_seconds})
 
     @event.listens_for(engine, "connect")
@@ -64,7 +73,9 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
         connection.isolation_level = None  # SQLAlchemy's BEGIN below, not the driver's own
         try:
             rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if schema.may_be_store({name for (name,) in rows}):  # the journal mode stays in somebody else's file
+            if not sealed and schema.may_be_store(
+                {name for (name,) in rows}
+            ):  # the journal mode stays in somebody else's file
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
