@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO, cast
 
 _NAME_SHOWN = 80
 """Characters of a file name that an error shows."""
@@ -43,16 +45,16 @@ def _give_streams() -> None:
 
     Results that nobody can read are an error: a command that says 0 has told what it found.
     """
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")
-    closed = sys.stdout is None
-    if closed:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")
-    if closed:
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stderr = sys.stderr or _nowhere("w")
+    if sys.stdout is None:
+        sys.stdout = _nowhere("w")
         sys.stderr.write("error: standard output is closed: there is nowhere to print results to\n")
         sys.exit(1)
+
+
+def _nowhere(mode: str) -> TextIO:
+    return cast("TextIO", Path(os.devnull).open(mode, encoding="utf-8"))
 
 
 def _let_go_of_output() -> None:
