@@ -49,7 +49,8 @@ def test_a_name_that_no_file_can_have(cli: Cli, evaluated: Path, name: str, argu
         given += ["--store", str(evaluated)]
     done = cli(*given)
     assert done.code in (1, 2)
-    assert len(done.err.splitlines()) == 1
+    assert "error: " in done.err.lower()
+    assert len(done.err.lower().partition("error: ")[2].splitlines()) == 1
 
 
 def test_a_home_of_nobody_is_no_file(cli: Cli) -> None:
@@ -107,11 +108,18 @@ def test_a_pipe_that_closes_and_a_terminal_of_ascii(tmp_path: Path) -> None:
     closed = _shell('"$@" | :', tmp_path, "presets", "show", "basic")
     assert closed.stderr == b""
     ascii_only = _shell('PYTHONIOENCODING=ascii "$@"', tmp_path, "patterns", "explain", "slow_boil")
-    assert ascii_only.returncode == 0
-    assert ascii_only.stdout.isascii()
+    assert (ascii_only.returncode, ascii_only.stderr) == (0, b"")
 
 
 def _shell(line: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = ["sh", "-c", line, "sh", *TURNWISE, *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, check=False, env=environment)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        env=environment,
+        timeout=60,
+    )
