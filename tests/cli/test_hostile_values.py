@@ -64,6 +64,8 @@ def test_a_home_of_nobody_is_no_file(cli: Cli) -> None:
     [
         (["compare", "--seed", "-1"], "seed"),
         (["compare", "--seed", HUGE], "seed"),
+        (["compare", "--folds", HUGE], "folds"),
+        (["query", "--sql", "\udcff"], "surrogate"),
         (["compare", "--replicates", "2147483648"], "replicates"),
         (["compare", "--target-fpr", "1e-300"], "target fpr"),
         (["tune", "--detector", "cusum", "--budget", "2", "--seed", "-1"], "seed"),

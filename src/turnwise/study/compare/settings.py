@@ -10,7 +10,7 @@ from turnwise.study.calibrate import check_rate
 
 THRESHOLDS = ("calibrated", "given")
 GUARANTEES = ("expectation", "confidence")
-MIN_FOLDS = 2
+MIN_FOLDS, MOST_FOLDS = 2, 1_000
 
 MOST_REPLICATES = 100_000
 """Resamples that a bootstrap may take: all of them are held at once, a number for each group."""
@@ -35,7 +35,7 @@ class Settings:
         guarantee: with ``"expectation"`` the rate holds on average over calibration sets, with ``"confidence"`` in
             all but 1 - `confidence` of them.
         confidence: of the intervals and of that guarantee, in (0, 1).
-        folds: 0 for one split into train, calibrate and test; from 2 on every conversation is tested once, with
+        folds: 0 for one split into train, calibrate and test; from 2 to 1,000 every conversation is tested once, with
             what was fitted and calibrated on the other folds.
         shares: of the groups that go to train, calibrate and test, where there are no folds.
         seed: of the splits and of the bootstrap, a whole number from 0 to 2³² - 1.
@@ -67,8 +67,10 @@ class Settings:
             raise UnknownNameError("kind of thresholds", self.thresholds, THRESHOLDS)
         if self.guarantee not in GUARANTEES:
             raise UnknownNameError("guarantee", self.guarantee, GUARANTEES)
-        if self.folds != 0 and self.folds < MIN_FOLDS:
-            raise UsageError(f"folds must be 0 for one split, or at least {MIN_FOLDS}, not {self.folds}")
+        if self.folds != 0 and not MIN_FOLDS <= self.folds <= MOST_FOLDS:
+            raise UsageError(
+                f"folds must be 0 for one split, or from {MIN_FOLDS} to {MOST_FOLDS}, not {self.folds}"
+            )
         if not 1 <= self.replicates <= MOST_REPLICATES:
             raise UsageError(f"replicates must be from 1 to {MOST_REPLICATES}, not {self.replicates}")
         if self.small_cell < 1:
