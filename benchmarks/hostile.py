@@ -1102,7 +1102,7 @@ def main() -> int:
     options = parser.parse_args()
     if (options.only is None) != (options.case is None):
         parser.error("--only and --case go together")
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     if options.only:
         return _alone(options.only, options.case, options.seed)
     print(f"seed {options.seed}\n{'kind':14} {'tries':>7} {'failures':>8} {'seconds':>8}", flush=True)

@@ -6,7 +6,15 @@ import sys
 
 import pytest
 
-from turnwise.errors import PluginError, UnknownNameError
+from turnwise.cli import main
+from turnwise.datasets.registry import DATASETS, get_loader
+from turnwise.detectors import build_detector
+from turnwise.detectors.registry import DETECTORS
+from turnwise.errors import PluginError, TurnwiseError, UnknownNameError
+from turnwise.guard import GuardrailPipeline
+from turnwise.guard.registry import GUARDRAILS
+from turnwise.observers.registry import OBSERVERS, build_observer
+from turnwise.patterns.named import default_library
 from turnwise.plugins import Registry
 
 MODULE = "turnwise_test_plugin"
@@ -43,6 +51,61 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     yield MODULE
     sys.modules.pop(MODULE, None)
+
+
+KINDS = {
+    "observers": build_observer,
+    "detectors": build_detector,
+    "datasets": get_loader,
+    "guardrails": lambda name: GuardrailPipeline({"guardrails": [name]}),
+    "patterns": lambda name: default_library().get(name),
+}
+WRONG = """
+number = 3
+def fails(*_, **__): raise RuntimeError("boom")
+def nothing(*_): return None
+class Empty:
+    @classmethod
+    def describe(cls): return 3
+"""
+
+
+@pytest.fixture
+def wrong(tmp_path, monkeypatch):
+    """Put a package on the path that offers the wrong things as parts of every kind."""
+    (tmp_path / f"{MODULE}_wrong.py").write_text(WRONG, encoding="utf-8")
+    info = tmp_path / f"{MODULE}_wrong-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {MODULE}-wrong\nVersion: 1.0\n", "utf-8")
+    parts = "".join(f"wrong_{name} = {MODULE}_wrong:{name}\n" for name in ("number", "fails", "nothing", "Empty"))
+    (info / "entry_points.txt").write_text("".join(f"[turnwise.{kind}]\n{parts}" for kind in KINDS), "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop(f"{MODULE}_wrong", None)
+    for registry in (OBSERVERS, DETECTORS, DATASETS, GUARDRAILS):
+        for name in [name for name in registry._parts if name.startswith("wrong_")]:
+            del registry._parts[name]
+
+
+@pytest.mark.usefixtures("wrong")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", ["number", "fails", "nothing", "Empty"])
+def test_a_plug_in_that_is_no_such_part_is_refused(kind, part):
+    default_library.cache_clear()
+    with pytest.raises(TurnwiseError, match=f"wrong_{part}"):
+        KINDS[kind](f"wrong_{part}")
+    default_library.cache_clear()
+
+
+@pytest.mark.usefixtures("wrong")
+@pytest.mark.parametrize("kind", ["observers", "detectors", "datasets", "guardrails", "patterns"])
+def test_a_list_with_such_a_plug_in_says_so(kind, capsys):
+    default_library.cache_clear()
+    with pytest.raises(SystemExit) as left:
+        main([kind])
+    default_library.cache_clear()
+    assert left.value.code == 1
+    assert "error: " in capsys.readouterr().err
 
 
 class TestRegistered:

@@ -7,9 +7,10 @@ asked for by name.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from turnwise.errors import PluginError, UnknownNameError
 
@@ -25,6 +26,7 @@ class Registry(Generic[Part]):
     Args:
         kind: the kind in the singular, for messages, such as ``"detector"``.
         group: the entry-point group that is searched beside what was registered.
+        fits: whether what an installed package has under a name can be such a part.
 
     >>> numbers: Registry[int] = Registry("number", "turnwise.doctest")
     >>> numbers.add("one", 1)
@@ -33,9 +35,10 @@ class Registry(Generic[Part]):
     1
     """
 
-    def __init__(self, kind: str, group: str) -> None:
+    def __init__(self, kind: str, group: str, fits: Callable[[Any], bool] = lambda _: True) -> None:
         self._kind = kind
         self._group = group
+        self._fits = fits
         self._parts: dict[str, Part] = {}
         self._targets: dict[str, str] = {}
 
@@ -65,7 +68,7 @@ class Registry(Generic[Part]):
 
         Raises:
             UnknownNameError: nothing has that name; the message lists what does.
-            PluginError: the plug-in that has it failed to import.
+            PluginError: the plug-in that has it failed to import, or holds something else under that name.
         """
         if name in self._parts:
             return self._parts[name]
@@ -80,9 +83,49 @@ class Registry(Generic[Part]):
             part: Part = points[name].load()
         except Exception as error:
             raise PluginError(f"{self._kind} {name!r} ({points[name].value}) failed to load: {error}") from error
+        if not self._fits(part):
+            raise PluginError(
+                f"{self._kind} {name!r} ({points[name].value}) is {_shown(part)}: no such thing can be one"
+            )
         return self._parts.setdefault(name, part)
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         from importlib import metadata
 
         return {point.name: point for point in metadata.entry_points(group=self._group)}
+
+
+def is_factory(part: object) -> bool:
+    """Return whether something can be called, and says with what: as a class or a function does.
+
+    >>> is_factory(dict), is_factory(Registry), is_factory("Registry")
+    (False, True, False)
+    """
+    try:
+        inspect.signature(part)  # type: ignore[arg-type]  # what can't be called is what is asked about
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def check_made(kind: str, name: str, made: object, *attributes: str) -> None:
+    """Check that what a factory made has what such a part needs.
+
+    Args:
+        kind: the kind in the singular, for messages.
+        name: name of the part.
+        made: what was made.
+        attributes: names of what it has to have.
+
+    Raises:
+        PluginError: it lacks one.
+    """
+    lacking = [attribute for attribute in attributes if not hasattr(made, attribute)]
+    if lacking:
+        raise PluginError(f"{kind} {name!r} made {_shown(made)}, which has no {', '.join(lacking)}")
+
+
+def _shown(thing: object) -> str:
+    if isinstance(thing, type):
+        return f"the class {thing.__name__}"
+    return f"an object of type {type(thing).__name__}"

@@ -123,6 +123,15 @@ class Elsewhere:
             raise ValueError("flavour is too strong")
         self.level = level
 
+    def with_threshold(self, value):
+        return Elsewhere(self.level)
+
+    def start(self):
+        return AnyTurn().start()
+
+    def update(self, state, scores):
+        return AnyTurn(self.threshold).update(state, scores)
+
 
 def careful(threshold=0.25):
     """Looks at single turns, carefully."""

@@ -244,6 +244,25 @@ def test_a_read_only_store_can_be_read_and_no_more(path: Path, make_sequence: Ma
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write in read-only folders")
+def test_a_store_in_a_read_only_folder_can_be_read_and_no_more(path: Path, make_sequence: MakeSequence) -> None:
+    with Store(path, create=True) as store:
+        store.add_sequences([make_sequence("a")])
+    path.parent.chmod(0o555)
+    with Store(path) as store:
+        assert store.sequence("a").sequence_id == "a"
+        with pytest.raises(StoreError, match="can't be written: the file or its folder is read-only"):
+            store.add_sequences([make_sequence("b")])
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    path.parent.chmod(0o755)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TurnwiseError, match="store"):
+        Store(tmp_path / name, create=True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write in read-only folders")
 def test_a_store_can_not_be_made_in_a_read_only_folder(path: Path) -> None:
     path.parent.chmod(0o555)
     with pytest.raises(StoreError, match=r"work\.db: unable to open database file"):

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO, cast
 
 _NAME_SHOWN = 80
 """Characters of a file name that an error shows."""
@@ -18,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Exit codes: 0 all is well, 1 an error, 2 wrong use, 3 ran fine and found something (only where asked for
     with ``--fail-on-findings``), 130 interrupted.
     """
+    _give_streams()
     from turnwise.cli.app import app
     from turnwise.cli.output import note
     from turnwise.errors import TurnwiseError, UsageError
@@ -35,6 +38,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         about = "" if error.filename is None else f": {str(error.filename)[:_NAME_SHOWN]!r}"
         note(f"error: {error.strerror or error}{about}")
         sys.exit(1)
+
+
+def _give_streams() -> None:
+    """Put something in the place of standard streams that are closed, as those of a service may be.
+
+    Results that nobody can read are an error: a command that says 0 has told what it found.
+    """
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stderr = sys.stderr or _nowhere("w")
+    if sys.stdout is None:
+        sys.stdout = _nowhere("w")
+        sys.stderr.write("error: standard output is closed: there is nowhere to print results to\n")
+        sys.exit(1)
+
+
+def _nowhere(mode: str) -> TextIO:
+    return cast("TextIO", Path(os.devnull).open(mode, encoding="utf-8"))
 
 
 def _let_go_of_output() -> None:

@@ -28,6 +28,7 @@ def calibrate(
 ) -> None:
     """Set a threshold whose false-positive rate is kept with confidence, or say how many chats that needs."""
     from turnwise.cli.arguments import read_run
+    from turnwise.cli.files import write_text
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import check_file, require_study
     from turnwise.detectors import to_mapping
@@ -42,7 +43,7 @@ def calibrate(
         loaded = load_examples(opened, known.name)
     found = guaranteed(detector, loaded.examples, alpha, confidence, seed)
     if out is not None:
-        out.write_text(_as_yaml(found, known, seed), encoding="utf-8")
+        write_text(out, _as_yaml(found, known, seed))
     if json:
         print_json(
             {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turnwise.errors import ConversationError
@@ -20,10 +19,11 @@ def read_conversation(file: str) -> Conversation:
     """
     from turnwise.bounded import read_json
     from turnwise.conversation import from_any
+    from turnwise.paths import to_path
 
     where = "standard input" if file == "-" else file
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+        text = sys.stdin.read() if file == "-" else to_path(file).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConversationError(f"can't read {where}: {error.strerror}") from error
     except UnicodeDecodeError as error:

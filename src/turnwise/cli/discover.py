@@ -35,13 +35,12 @@ def discover(
 
     from turnwise.cli.arguments import read_run
     from turnwise.cli.output import note, print_json
-    from turnwise.errors import UsageError
+    from turnwise.cli.study import check_file
     from turnwise.store import Store
     from turnwise.study import load_examples
     from turnwise.study.discovery import discover as search
 
-    if out is not None and not out.parent.is_dir():
-        raise UsageError(f"can't write {out}: there is no folder {out.parent}")
+    check_file(out)
     begun = time.perf_counter()
     with Store(store) as opened:
         used = opened.run(read_run(opened, run))
@@ -121,17 +120,14 @@ def _counts(counts: Counts) -> dict[str, Any]:
 
 def _write(found: Discovery, out: Path, run: str, observer: str) -> Path | None:
     """Write what was confirmed and return the path; None where there is nothing to write."""
+    from turnwise.cli.files import write_text
     from turnwise.cli.output import note
-    from turnwise.errors import UsageError
     from turnwise.study.discovery import to_yaml
 
     if not found.found:
         note(f"{out} was not written: no pattern was confirmed")
         return None
-    try:
-        out.write_text(to_yaml(found, run, observer), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"can't write {out}: {error.strerror}; name another file with --out") from error
+    write_text(out, to_yaml(found, run, observer))
     return out
 
 

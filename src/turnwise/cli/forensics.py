@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,9 +36,9 @@ def forensics(
 ) -> None:
     """Say what the guard saw in a conversation: what was blocked by whom, and where it began to drift."""
     from turnwise.cli.conversation_file import read_conversation
+    from turnwise.cli.files import write_text
     from turnwise.cli.guard_options import read_config
     from turnwise.cli.output import note, print_json
-    from turnwise.errors import UsageError
     from turnwise.guard.forensics import (
         analyze_conversation_forensics,
         forensics_page,
@@ -56,10 +55,7 @@ def forensics(
             conversation, _ = replay(replay_pipeline(read_config(preset, config)), conversation)
             analysis = analyze_conversation_forensics(conversation)
     if html is not None:
-        try:
-            Path(html).write_text(forensics_page(conversation, analysis), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"can't write {html}: {error.strerror}") from error
+        write_text(html, forensics_page(conversation, analysis))
         note(f"{html} written{_without_charts()}")
     if json:
         print_json(analysis)

@@ -44,7 +44,8 @@ def query(
     since: Since = None,
     until: Until = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help=f"The latest so many. Default: {SHOWN}, with --json all.")
+        int | None,
+        typer.Option(min=1, max=options.MOST, help=f"The latest so many. Default: {SHOWN}, with --json all."),
     ] = None,
     json: options.Json = False,
 ) -> None:
@@ -84,7 +85,9 @@ def export(
     blocked: Blocked = False,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The latest so many; all by default.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=options.MOST, help="The latest so many; all by default.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Write checks to a CSV file; a cell that a spreadsheet would take for a formula begins with an apostrophe."""

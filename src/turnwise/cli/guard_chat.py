@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as json_
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -112,18 +111,14 @@ class _Loop:
             print_analysis(analysis)
 
     def _save(self, name: str) -> None:
+        from turnwise.cli.files import writing
         from turnwise.cli.output import note
         from turnwise.errors import UsageError
 
         if not name:
             raise UsageError("/save needs the name of a file")
-        try:
-            with Path(name).expanduser().open("x", encoding="utf-8") as file:
-                json_.dump(self._conversation.to_dict(), file, indent=1)
-        except FileExistsError:
-            raise UsageError(f"{name} is there already; give another name") from None
-        except OSError as error:
-            raise UsageError(f"can't write {name}: {error.strerror}") from error
+        with writing(name, taken="give another name", home=True) as file:
+            json_.dump(self._conversation.to_dict(), file, indent=1)
         note(f"{name} written; turnwise forensics {name} reads it")
 
     def _help(self, _: str) -> None:

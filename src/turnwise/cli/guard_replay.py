@@ -27,7 +27,9 @@ def replay(
     format: options.Format = None,
     columns: options.Columns = None,
     label: options.DefaultLabel = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="The first so many conversations.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=options.MOST, help="The first so many conversations.")
+    ] = None,
     fail_on_findings: Findings = False,
     json: options.Json = False,
 ) -> None:

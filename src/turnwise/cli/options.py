@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, TypeAlias
 
 import typer
 
 DEFAULT_STORE = "turnwise.db"
+
+MOST = sys.maxsize
+"""The largest number of rows that a ``--limit`` may be: more can't be counted."""
 
 Store: TypeAlias = Annotated[
     str, typer.Option(envvar="TURNWISE_STORE", help="File or sqlite:/// URL of the store.", show_envvar=True)

@@ -22,14 +22,13 @@ def power(
     """Say how many attacks and benign conversations a comparison needs, by the exact power of its tests."""
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.study import require_study
-    from turnwise.errors import UsageError
     from turnwise.study import needed_benign
+    from turnwise.study.calibrate import check_rate
     from turnwise.study.power import study_size
 
     require_study()
-    for name, value in (("target fpr", target_fpr), ("confidence", confidence)):
-        if not 0 < value < 1:
-            raise UsageError(f"{name} must lie in (0, 1), not {value:g}")
+    check_rate("target fpr", target_fpr)
+    check_rate("confidence", confidence)
     size = study_size(stateless, temporal, power, alpha)
     benign = needed_benign(target_fpr, confidence)
     if json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -51,18 +50,13 @@ def copy(
     json: options.Json = False,
 ) -> None:
     """Copy a preset to a file of your own, to be changed and given as --config."""
+    from turnwise.cli.files import writing
     from turnwise.cli.output import print_json
-    from turnwise.errors import UsageError
     from turnwise.guard.presets import preset_text
 
     text = preset_text(name)
-    try:
-        with Path(file).open("w" if force else "x", encoding="utf-8", newline="\n") as target:
-            target.write(text)
-    except FileExistsError:
-        raise UsageError(f"{file} is there already; give another name, or --force to write over it") from None
-    except OSError as error:
-        raise UsageError(f"can't write {file}: {error.strerror}") from error
+    with writing(file, taken=None if force else "give another name, or --force to write over it") as target:
+        target.write(text)
     if json:
         print_json({"preset": name, "file": file})
     else:

@@ -36,7 +36,8 @@ def query(
     label: options.Label = None,
     source: Annotated[str | None, typer.Option(help="Only sequences of this data set.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=0, help=f"Matches to show at most. Default: {SHOWN}, with --json all.")
+        int | None,
+        typer.Option(min=0, max=options.MOST, help=f"Matches to show at most. Default: {SHOWN}, with --json all."),
     ] = None,
     csv: Annotated[str | None, typer.Option(help="Write all matches to this CSV file.")] = None,
     plot: Annotated[str | None, typer.Option(help="Draw the matches: .html, .svg, .png or .pdf.")] = None,

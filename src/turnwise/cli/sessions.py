@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -107,11 +106,12 @@ def presets(json: options.Json = False) -> None:
 def _read(file: str) -> tuple[SessionRecord, ...]:
     from turnwise.bounded import read_json
     from turnwise.errors import SessionError, TurnwiseError
+    from turnwise.paths import to_path
     from turnwise.sessions.records import read_records
 
     where = "standard input" if file == "-" else file
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        text = sys.stdin.read() if file == "-" else to_path(file).read_text(encoding="utf-8-sig")
         return read_records(read_json(text))
     except (OSError, UnicodeDecodeError) as error:
         raise SessionError(f"{where}: the records can't be read: {error}") from error

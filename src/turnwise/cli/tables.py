@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-from turnwise.errors import UsageError
+from turnwise.cli.files import writing
 from turnwise.spreadsheets import cell
 
 
@@ -20,13 +19,10 @@ def write_csv(path: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) 
         UsageError: the file can't be written.
     """
     count = 0
-    try:
-        with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(map(cell, columns))
-            for row in rows:
-                writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
-                count += 1
-    except OSError as error:
-        raise UsageError(f"can't write {path}: {error.strerror}") from error
+    with writing(path) as file:
+        writer = csv.writer(file)
+        writer.writerow(map(cell, columns))
+        for row in rows:
+            writer.writerow([cell(value) if isinstance(value, str) else value for value in row])
+            count += 1
     return count

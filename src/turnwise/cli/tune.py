@@ -35,6 +35,7 @@ def tune(
 ) -> None:
     """Fit a detector, or search its parameters, on a run's labelled conversations, and set its threshold."""
     from turnwise.cli.arguments import read_run
+    from turnwise.cli.files import write_text
     from turnwise.cli.output import note
     from turnwise.cli.study import check_file
     from turnwise.store import Store
@@ -47,7 +48,7 @@ def tune(
         else:
             written = _search(opened, known, detector, target_fpr, budget, seed, json)
     if out is not None:
-        out.write_text(written, encoding="utf-8")
+        write_text(out, written)
         note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.errors import DatasetError
+from turnwise.paths import to_path
 
 DAMAGED = (EOFError, OSError, zlib.error)
 """What reading raises half-way through a file that was cut off or damaged."""
@@ -147,7 +148,7 @@ class _Pipe(RawIOBase):
 
 def _open(path: str) -> BufferedReader:
     try:
-        return Path(path).open("rb")
+        return to_path(path).open("rb")
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}: check the path") from None
     except IsADirectoryError:

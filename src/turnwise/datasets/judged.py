@@ -12,6 +12,7 @@ from typing import Any
 from turnwise.bounded import read_json
 from turnwise.conversation import Conversation, Seen, SeenDigest, Sequence, Side
 from turnwise.errors import DatasetError, ScoreError
+from turnwise.paths import to_path
 from turnwise.scoring import Score
 
 MODES: Mapping[str, tuple[Side, Seen]] = {
@@ -97,7 +98,7 @@ def read_judgements(path: str | Path) -> Iterator[Judgement]:
         DatasetError: no such file, or a line that is no judgement; the message names file and line.
     """
     try:
-        lines = Path(path).read_bytes().splitlines()
+        lines = to_path(path).read_bytes().splitlines()
     except OSError as error:
         raise DatasetError(f"can't read judgements from {path}: {error.strerror}") from error
     for number, line in enumerate(lines, start=1):

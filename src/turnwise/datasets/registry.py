@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TypeVar
 
 from turnwise.datasets.protocol import DatasetInfo, Loader
-from turnwise.plugins import Registry
+from turnwise.errors import PluginError, TurnwiseError
+from turnwise.plugins import Registry, check_made
 
 LoaderFactory = Callable[[], Loader]
 """Builds a loader; a loader class is one."""
@@ -36,7 +38,7 @@ SHIPPED = {
 }
 """Shipped loaders: format name (also the module in `turnwise.datasets.loaders`) and class."""
 
-DATASETS: Registry[LoaderFactory] = Registry("data set format", "turnwise.datasets")
+DATASETS: Registry[LoaderFactory] = Registry("data set format", "turnwise.datasets", callable)
 for _name, _class in SHIPPED.items():
     DATASETS.add_lazy(_name, f"turnwise.datasets.loaders.{_name}:{_class}")
 
@@ -68,9 +70,18 @@ def get_loader(name: str) -> Loader:
 
     Raises:
         UnknownNameError: no format has that name.
-        PluginError: the plug-in that has it failed to import.
+        PluginError: the plug-in that has it failed to import, or makes no loader.
     """
-    return DATASETS.get(name)()
+    factory = DATASETS.get(name)
+    try:
+        loader = factory()
+    except TurnwiseError:
+        raise
+    except Exception as error:  # a loader may be foreign code
+        raise PluginError(f"data set format {name!r} can't be built: {type(error).__name__}: {error}") from error
+    check_made("data set format", name, loader, "info", "sniff", "load")
+    check_made("data set format", name, loader.info, *(field.name for field in fields(DatasetInfo)))
+    return loader
 
 
 def list_datasets() -> tuple[DatasetInfo, ...]:

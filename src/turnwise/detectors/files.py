@@ -6,12 +6,12 @@ Only this module of the package reads files.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from turnwise.bounded import read_yaml
 from turnwise.detectors.protocol import Detector
 from turnwise.detectors.registry import build_detector
 from turnwise.errors import DetectorError, TurnwiseError
+from turnwise.paths import to_path
 
 
 def read_detector(spec: str) -> Detector:
@@ -28,7 +28,7 @@ def read_detector(spec: str) -> Detector:
     if not spec.endswith((".yaml", ".yml")):
         return build_detector(spec)
     try:
-        content = read_yaml(Path(spec).read_text(encoding="utf-8"))
+        content = read_yaml(to_path(spec).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DetectorError(f"{spec}: the detector can't be read: {error}") from error
     try:

@@ -10,12 +10,14 @@ from typing import Any
 from turnwise.detectors.protocol import Detector
 from turnwise.detectors.specs import read_parameters, write_value
 from turnwise.errors import DetectorError, TurnwiseError, UnknownNameError
-from turnwise.plugins import Registry
+from turnwise.plugins import Registry, check_made, is_factory
 
 DetectorFactory = Callable[..., Detector]
 """Builds a detector from its parameters, given by name: its class, or a function."""
 
-DETECTORS: Registry[DetectorFactory] = Registry("detector", "turnwise.detectors")
+_NEEDED = ("name", "threshold", "with_threshold", "start", "update")
+
+DETECTORS: Registry[DetectorFactory] = Registry("detector", "turnwise.detectors", is_factory)
 DETECTORS.add_lazy("all_of", "turnwise.detectors.all_of:AllOf")
 DETECTORS.add_lazy("always", "turnwise.detectors.always:Always")
 DETECTORS.add_lazy("any_of", "turnwise.detectors.any_of:AnyOf")
@@ -122,11 +124,13 @@ def build_detector(spec: str | Mapping[str, Any]) -> Detector:
     except TypeError as error:
         raise DetectorError(f"detector {spec!r}: {error}") from error
     try:
-        return factory(**values)
+        detector = factory(**values)
     except TurnwiseError:
         raise
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # a detector may be foreign code
         raise DetectorError(f"detector {spec!r} can't be built: {error}") from error
+    check_made("detector", name, detector, *_NEEDED)
+    return detector
 
 
 def _read_mapping(spec: Any) -> tuple[str, dict[str, Any]]:

@@ -19,6 +19,7 @@ from turnwise.guard.limits import RateLimits
 from turnwise.guard.registry import GUARDRAILS
 from turnwise.guard.step import TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import Lines, Place, read_yaml
+from turnwise.paths import to_path
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -119,11 +120,11 @@ class Config:
             return config
         if isinstance(config, Mapping):
             return cls.of(config, Lines(""))
-        path = Path(fspath(config))
+        path = fspath(config)
         try:
-            text = path.read_text(encoding="utf-8-sig")
+            text = to_path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            known = "; for a preset use GuardrailPipeline.from_preset" if not path.suffix else ""
+            known = "; for a preset use GuardrailPipeline.from_preset" if not Path(path).suffix else ""
             raise GuardError(f"{path}: the configuration can't be read: {error}{known}") from error
         return cls.of(*read_yaml(text, str(path)))
 

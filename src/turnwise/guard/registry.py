@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnwise.guard.guardrail import Guardrail
-from turnwise.plugins import Registry
+from turnwise.plugins import Registry, is_factory
 
 GuardrailFactory = Callable[..., Guardrail]
 """Builds a guardrail from its settings, given by name: its class."""
 
-GUARDRAILS: Registry[GuardrailFactory] = Registry("guardrail", "turnwise.guardrails")
+GUARDRAILS: Registry[GuardrailFactory] = Registry("guardrail", "turnwise.guardrails", is_factory)
 for _name, _class in {
     "code": "Code",
     "drift": "Drift",

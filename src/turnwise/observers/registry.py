@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Protocol
 
 from turnwise.errors import ObserverError, TurnwiseError
 from turnwise.observers.protocol import Observer, ObserverInfo
-from turnwise.plugins import Registry
+from turnwise.plugins import Registry, check_made
 
 
 class ObserverFactory(Protocol):
@@ -19,7 +20,11 @@ class ObserverFactory(Protocol):
         """Return what is known of the observer before it is built."""
 
 
-OBSERVERS: Registry[ObserverFactory] = Registry("observer", "turnwise.observers")
+def _is_factory(part: object) -> bool:
+    return callable(part) and callable(getattr(part, "describe", None))
+
+
+OBSERVERS: Registry[ObserverFactory] = Registry("observer", "turnwise.observers", _is_factory)
 OBSERVERS.add_lazy("llm", "turnwise.observers.llm:LlmObserver")
 OBSERVERS.add_lazy("local", "turnwise.observers.local:LocalObserver")
 OBSERVERS.add_lazy("local-small", "turnwise.observers.local:LocalSmallObserver")
@@ -40,13 +45,20 @@ def build_observer(spec: str) -> Observer:
     name, colon, argument = spec.partition(":")
     factory = OBSERVERS.get(name)
     try:
-        return factory(argument if colon else None)
+        observer = factory(argument if colon else None)
     except TurnwiseError:
         raise
     except Exception as error:  # an observer may be foreign code
         raise ObserverError(f"observer {spec!r} can't be built: {type(error).__name__}: {error}") from error
+    check_made("observer", name, observer, "info", "parameters", "start", "observe")
+    return observer
 
 
 def list_observers() -> tuple[ObserverInfo, ...]:
     """Return what is known of every observer, sorted by name."""
-    return tuple(OBSERVERS.get(name).describe() for name in OBSERVERS.names())
+    rows = []
+    for name in OBSERVERS.names():
+        row = OBSERVERS.get(name).describe()
+        check_made("observer", name, row, *(field.name for field in fields(ObserverInfo)))
+        rows.append(row)
+    return tuple(rows)

@@ -15,6 +15,7 @@ from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.protocol import Observation, ObservationFailure, ObserverInfo, Request, Scene
+from turnwise.paths import to_path
 from turnwise.scoring import Score
 
 OPERATING_POINTS = "operating_points.json"
@@ -65,11 +66,11 @@ class ReplayObserver:
     def __init__(self, argument: str | None = None) -> None:
         if not argument:
             raise ObserverError(f"the replay observer needs {_NEEDS}: write replay:scores.jsonl")
-        path = Path(argument)
         try:
+            path = to_path(argument)
             content = path.read_bytes()
         except OSError as error:
-            raise ObserverError(f"can't read recorded scores from {path}: {error.strerror}") from error
+            raise ObserverError(f"can't read recorded scores from {argument}: {error.strerror}") from error
         self._scores = _read(path, content)
         self._sha256 = hashlib.sha256(content).hexdigest()
         self._points = _read_points(path.with_name(OPERATING_POINTS))

@@ -24,6 +24,7 @@ from typing import Any
 
 from turnwise.bounded import YamlError, read_yaml
 from turnwise.errors import PatternError, ScoreError
+from turnwise.paths import to_path
 from turnwise.patterns.named import Library, NamedPattern, Triple, default_library
 from turnwise.patterns.reader import unknown
 from turnwise.scoring import Score
@@ -52,7 +53,7 @@ def load_patterns(path: str | Path, behind: Library | None = None) -> Library:
         PatternError: the file can't be read, or a pattern in it; the message names file and pattern.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = to_path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PatternError(f"{path}: the file of patterns can't be read: {error}") from error
     library = Library(read_patterns(text, str(path)), default_library() if behind is None else behind)

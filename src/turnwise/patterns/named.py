@@ -130,7 +130,9 @@ class _Installed(Library):
 
     def __init__(self) -> None:
         super().__init__()
-        self._registry: Registry[NamedPattern] = Registry("pattern", "turnwise.patterns")
+        self._registry: Registry[NamedPattern] = Registry(
+            "pattern", "turnwise.patterns", lambda part: isinstance(part, NamedPattern)
+        )
         self._names: tuple[str, ...] | None = None
 
     def names(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,8 +43,10 @@ def path_of(location: str) -> Path:
     """Return the file of a store given as a path or as ``sqlite:///path``.
 
     Raises:
-        UsageError: a URL of another kind of database, or one without a file.
+        UsageError: a URL of another kind of database, or one without a file; a name that no file can have.
     """
+    if "\0" in location:
+        raise UsageError(f"{location!r} is no store: a file name can't have a NUL character")
     if location == _MEMORY:
         raise UsageError(f"{location!r} is no store: it has to be a file, so that it outlives the command")
     if "://" not in location:
@@ -64,8 +67,16 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
     Transactions begin as ``BEGIN IMMEDIATE`` where the execution option ``writes`` is set, so that two writers
     queue instead of failing half-way; all others are read transactions. With the option ``single`` there is none:
     every statement stands alone.
+
+    In a folder that may not be written there can be no log beside the file, so it is read as one that nobody
+    changes; each write is refused.
     """
-    url = URL.create("sqlite", database=str(path))  # never as text: a file name may hold a question mark
+    sealed = path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    url = (  # never as text: a file name may hold a question mark
+        URL.create("sqlite", database=path.absolute().as_uri(), query={"immutable": "1", "uri": "true"})
+        if sealed
+        else URL.create("sqlite", database=str(path))
+    )
     engine = create_engine(url, connect_args={"timeout": busy_seconds}, json_deserializer=schema.read_stored_json)
 
     @event.listens_for(engine, "connect")
@@ -73,7 +84,9 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
         connection.isolation_level = None  # SQLAlchemy's BEGIN below, not the driver's own
         try:
             rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if schema.may_be_store({name for (name,) in rows}):  # the journal mode stays in somebody else's file
+            if not sealed and schema.may_be_store(
+                {name for (name,) in rows}
+            ):  # the journal mode stays in somebody else's file
                 connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")

@@ -55,10 +55,13 @@ class StoreFile:
                 migrate(connection, str(self.path), self._clock)
 
     def _refuse_what_is_no_file(self, create: bool) -> None:
-        if self.path.is_dir():
-            raise StoreError(f"{self.path} is a folder; a store is a file")
-        if self.path.exists():
-            return
+        try:
+            if self.path.is_dir():
+                raise StoreError(f"{self.path} is a folder; a store is a file")
+            if self.path.exists():
+                return
+        except OSError as error:
+            raise StoreError(f"{self.path} can't be a store: {error.strerror}") from error
         if not create:
             raise StoreError(
                 f"there is no store at {self.path}: make one with turnwise import FILE --store {self.path}, "

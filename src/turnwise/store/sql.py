@@ -41,6 +41,10 @@ def ask(mirror: Mirror, statement: str) -> SqlAnswer:
     """
     import duckdb
 
+    try:
+        statement.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError("--sql holds half of a surrogate pair, which is no Unicode text") from error
     with mirror.tables() as connection:
         try:
             statements = connection.extract_statements(statement)

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from turnwise.errors import UsageError
 
+LEAST_RATE = 1e-9
+"""A rate below this is refused: no study has the conversations to tell it from 0."""
+
 
 def threshold_for(scores: Sequence[float], alpha: float) -> float:
     """Return a threshold that flags a further benign conversation with probability at most alpha.
@@ -29,7 +32,7 @@ def threshold_for(scores: Sequence[float], alpha: float) -> float:
     >>> threshold_for([0.1, 0.2, 0.3, 0.4], alpha=0.4)
     0.35
     """
-    _check_rate("alpha", alpha)
+    check_rate("alpha", alpha)
     allowed = math.floor(alpha * (len(scores) + 1) + 1e-9) - 1
     if allowed < 0:
         raise UsageError(
@@ -60,8 +63,6 @@ def threshold_with_confidence(scores: Sequence[float], alpha: float, confidence:
     turnwise.errors.UsageError: 298 benign conversations are too few for a false-positive rate of 0.01 with 95 % \
 confidence: at least 299 are needed
     """
-    _check_rate("alpha", alpha)
-    _check_rate("confidence", confidence)
     from scipy.stats import binom
 
     needed = needed_benign(alpha, confidence)
@@ -83,10 +84,15 @@ def needed_benign(alpha: float, confidence: float = 0.95) -> int:
         alpha: false-positive rate, in (0, 1).
         confidence: probability with which the rate is kept, in (0, 1).
 
+    Raises:
+        UsageError: an argument out of range.
+
     >>> needed_benign(0.01)
     299
     """
-    return math.ceil(math.log(1 - confidence) / math.log(1 - alpha))
+    check_rate("alpha", alpha)
+    check_rate("confidence", confidence)
+    return math.ceil(math.log1p(-confidence) / math.log1p(-alpha))
 
 
 def strictest_threshold(scores: Sequence[float]) -> float:
@@ -102,9 +108,18 @@ def strictest_threshold(scores: Sequence[float]) -> float:
     return highest + max(abs(highest), 1.0) * 1e-6
 
 
-def _check_rate(name: str, value: float) -> None:
-    if not 0 < value < 1:
-        raise UsageError(f"{name} must lie in (0, 1), not {value:g}")
+def check_rate(name: str, value: float) -> None:
+    """Check that a rate or confidence lies in (0, 1), and is not so small that it could never be measured.
+
+    Args:
+        name: what it is called, for the message.
+        value: the rate.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if not LEAST_RATE <= value < 1:
+        raise UsageError(f"{name} must lie in (0, 1), at least {LEAST_RATE:g}, not {value:g}")
 
 
 def _above_all_but(scores: Sequence[float], count: int) -> float:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _DIGITS = 4
 """Decimals of a searched number; significant digits on a logarithmic scale."""
 
+MOST_TRIALS = 10_000
+"""Trials that a search may take; the sampler looks at all that went before, so each takes longer than the last."""
+
 Parameters = dict[str, Any]
 Result = Callable[[Parameters], CrossFitted]
 
@@ -96,11 +99,11 @@ def check_search(spec: str, budget: int) -> Detector:
 
     Raises:
         UnknownNameError: no such detector, or none whose parameters are searched.
-        UsageError: a budget below 1.
+        UsageError: a budget out of range.
         DetectorError: the specification does not fit.
     """
-    if budget < 1:
-        raise UsageError(f"a search needs a budget of at least 1 trial, not {budget}")
+    if not 1 <= budget <= MOST_TRIALS:
+        raise UsageError(f"a search needs a budget of at least 1 trial, at most {MOST_TRIALS}, not {budget}")
     name = spec.partition(":")[0].strip()
     if name in detector_names():  # what is only fitted, such as learned, can't even be built without its weights
         space_of(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnwise.errors import GuardError
+from turnwise.paths import to_path
 from turnwise.spreadsheets import cell
 
 COLUMNS: Final = (
@@ -47,7 +48,7 @@ def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
     """
     count = 0
     try:
-        with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        with to_path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
             for event in events:

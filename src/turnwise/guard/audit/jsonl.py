@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnwise.errors import GuardError
+from turnwise.paths import to_path
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -28,15 +29,15 @@ class JsonLinesSink:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
-        self._path = Path(path).expanduser()
         self._fsync = fsync
         self._file: int | None = None
         self._torn = False
         try:
+            self._path = to_path(path, home=True)
             self._open()
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            raise GuardError(f"the audit can't be written to {self._path}: {why}") from error
+            raise GuardError(f"the audit can't be written to {path}: {why}") from error
 
     def write(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from turnwise.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.guard.audit.privacy import pseudonym
 from turnwise.guard.audit.record import CHECK, GAP, time_text
+from turnwise.paths import to_path
 
 _SQLITE: Final = b"SQLite format 3\0"
 
@@ -31,7 +33,7 @@ class AuditQuestion:
         limit: the latest so many; None for all.
 
     Raises:
-        GuardError: a time without a zone, or a limit below 1.
+        GuardError: a time without a zone or that UTC can't hold, or a limit out of range.
     """
 
     conversation_id: str | None = None
@@ -47,8 +49,14 @@ class AuditQuestion:
             time = getattr(self, name)
             if time is not None and time.tzinfo is None:
                 raise GuardError(f"{name} is {time}, which has no zone; add one, such as +00:00")
-        if self.limit is not None and self.limit < 1:
-            raise GuardError(f"limit is {self.limit}; use a whole number from 1")
+            try:
+                _ = time and time_text(time)
+            except OverflowError:
+                raise GuardError(
+                    f"{name} is {time}, which is out of range in UTC; use a later or earlier time"
+                ) from None
+        if self.limit is not None and not 1 <= self.limit <= sys.maxsize:
+            raise GuardError(f"limit is {self.limit}; use a whole number from 1, at most {sys.maxsize}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +121,8 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
         StoreError: the store can't be opened.
     """
     wanted = _Wanted(question or AuditQuestion())
-    path = Path(str(location).removeprefix("sqlite:///")).expanduser()
     try:
+        path = to_path(str(location).removeprefix("sqlite:///"), home=True)
         with path.open("rb") as file:
             stored = file.read(len(_SQLITE)) == _SQLITE
             if not stored:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
 from turnwise.guard.recognisers.phrases import Occurrence, Phrases
 from turnwise.guard.recognisers.readings import readings
+from turnwise.paths import to_path
 
 _FOUND = 1_000
 """Occurrences that are cut out one by one; where there are more, the rest of the text goes whole."""
@@ -126,7 +126,7 @@ def _read(file: str | None) -> tuple[str, ...]:
     if file is None:
         return ()
     try:
-        lines = Path(file).read_text(encoding="utf-8-sig").splitlines()
+        lines = to_path(file).read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise GuardError(f"file {file!r} can't be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

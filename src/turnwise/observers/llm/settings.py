@@ -14,6 +14,9 @@ from turnwise.errors import ConversationError, UsageError
 STRUCTURED = ("json_schema", "json_object", "none")
 """Ways of asking for JSON: by a schema, as any object, or in words alone."""
 
+MOST_REPEATS = 1_000
+"""How often a score may be asked for."""
+
 RESERVED = (
     "model",
     "messages",
@@ -37,7 +40,7 @@ class LlmSettings:
         max_tokens: tokens that a reply may have, at least 64.
         structured: how to ask for JSON, one of `STRUCTURED`; None for what the provider honours.
         extra: further fields of the request body, JSON values, such as ``{"reasoning_effort": "low"}``.
-        repeats: how often each score is asked for, at least 1; the score is the mean.
+        repeats: how often each score is asked for, from 1 to 1,000; the score is the mean.
         max_retries: how often a request is sent again after a fault that may pass, at least 0.
         timeout: seconds that a request may take from sending to the end of its reply, above 0.
         budget_usd: most US dollars that this observer may spend; None for no limit. It counts from when the
@@ -74,6 +77,7 @@ class LlmSettings:
         _within("temperature", self.temperature, 0, 2)
         _at_least("max_tokens", self.max_tokens, 64)
         _at_least("repeats", self.repeats, 1)
+        _within("repeats", self.repeats, 1, MOST_REPEATS)
         _at_least("max_retries", self.max_retries, 0)
         _at_least("max_failures_in_row", self.max_failures_in_row, 0)
         _within("timeout", self.timeout, 0.001, 86_400)

@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from turnwise.errors import UnknownNameError, UsageError
+from turnwise.study.calibrate import check_rate
 
 THRESHOLDS = ("calibrated", "given")
 GUARANTEES = ("expectation", "confidence")
-MIN_FOLDS = 2
+MIN_FOLDS, MOST_FOLDS = 2, 1_000
+
+MOST_REPLICATES = 100_000
+"""Resamples that a bootstrap may take: all of them are held at once, a number for each group."""
+
+MOST_SEED = 2**32 - 1
+"""The largest seed that all sources of chance take."""
 
 Thresholds = Literal["calibrated", "given"]
 Guarantee = Literal["expectation", "confidence"]
@@ -28,11 +35,11 @@ class Settings:
         guarantee: with ``"expectation"`` the rate holds on average over calibration sets, with ``"confidence"`` in
             all but 1 - `confidence` of them.
         confidence: of the intervals and of that guarantee, in (0, 1).
-        folds: 0 for one split into train, calibrate and test; from 2 on every conversation is tested once, with
+        folds: 0 for one split into train, calibrate and test; from 2 to 1,000 every conversation is tested once, with
             what was fitted and calibrated on the other folds.
         shares: of the groups that go to train, calibrate and test, where there are no folds.
-        seed: of the splits and of the bootstrap.
-        replicates: resamples of the bootstrap.
+        seed: of the splits and of the bootstrap, a whole number from 0 to 2³² - 1.
+        replicates: resamples of the bootstrap, from 1 to 100,000.
         small_cell: conversations of a label under which a cell shows no percentage.
 
     Raises:
@@ -55,14 +62,18 @@ class Settings:
         if not self.runs:
             raise UsageError("a study needs at least one run: name it with --run")
         for name in ("target_fpr", "confidence"):
-            value = getattr(self, name)
-            if not 0 < value < 1:
-                raise UsageError(f"{name.replace('_', ' ')} must lie in (0, 1), not {value:g}")
+            check_rate(name.replace("_", " "), getattr(self, name))
         if self.thresholds not in THRESHOLDS:
             raise UnknownNameError("kind of thresholds", self.thresholds, THRESHOLDS)
         if self.guarantee not in GUARANTEES:
             raise UnknownNameError("guarantee", self.guarantee, GUARANTEES)
-        if self.folds != 0 and self.folds < MIN_FOLDS:
-            raise UsageError(f"folds must be 0 for one split, or at least {MIN_FOLDS}, not {self.folds}")
-        if self.replicates < 1 or self.small_cell < 1:
-            raise UsageError("replicates and small cell must be at least 1")
+        if self.folds != 0 and not MIN_FOLDS <= self.folds <= MOST_FOLDS:
+            raise UsageError(
+                f"folds must be 0 for one split, or from {MIN_FOLDS} to {MOST_FOLDS}, not {self.folds}"
+            )
+        if not 1 <= self.replicates <= MOST_REPLICATES:
+            raise UsageError(f"replicates must be from 1 to {MOST_REPLICATES}, not {self.replicates}")
+        if self.small_cell < 1:
+            raise UsageError(f"small cell must be at least 1, not {self.small_cell}")
+        if not 0 <= self.seed <= MOST_SEED:
+            raise UsageError(f"seed must be from 0 to {MOST_SEED}, not {self.seed}")
