@@ -7,32 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from turnwise.bounded import read_yaml
-from turnwise.detectors.protocol import Detector
+from turnwise.detectors.protocol import Detector, ThresholdSource
 from turnwise.detectors.registry import build_detector, format_spec, read_spec
 from turnwise.errors import DetectorError, TurnwiseError
 from turnwise.paths import to_path
 
 DetectorSpec = str | Path | Mapping[str, Any] | Detector
-"""What names a detector: ``"cusum:drift=0.05"``, a YAML file as ``turnwise tune`` writes it, the mapping that such a
-file holds, or a detector itself."""
-
-
-class ThresholdSource(StrEnum):
-    """Where the threshold of a detector comes from."""
-
-    GIVEN = "given"
-    """Whoever named the detector said it."""
-
-    OPERATING_POINT = "operating point"
-    """The observer publishes it for this detector: calibrated to a share of false positives."""
-
-    DEFAULT = "default"
-    """The detector's own; it is calibrated to nothing."""
+"""What names a detector: ``"cusum:drift=0.05"``, a YAML file as ``turnwise tune`` writes it, the mapping that such
+a file holds, or a detector itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +49,15 @@ def name_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None)
 
     Args:
         spec: what names it.
-        points: calibrated threshold by specification, as an observer publishes them for a context; none by default.
+        points: calibrated threshold by specification, as an observer publishes them for a context.
 
     Raises:
         UnknownNameError: no such detector or parameter.
         DetectorError: a specification, file or value that does not fit; of a file the message names it.
 
-    >>> name_detector("cusum:drift=0.25", {"cusum": 0.5})
-    NamedDetector(spec='cusum:drift=0.25', detector=Cusum(drift=0.25, limit=0.5), source=<ThresholdSource...>)
+    >>> named = name_detector("cusum:drift=0.25", {"cusum": 0.5})
+    >>> named.detector, str(named.source)
+    (Cusum(drift=0.25, limit=0.5), 'operating point')
     """
     if isinstance(spec, Path) or (isinstance(spec, str) and spec.endswith((".yaml", ".yml"))):
         return _of_file(str(spec), points or {})
