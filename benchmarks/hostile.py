@@ -46,9 +46,9 @@ from turnwise.cli.conversation_file import read_conversation
 from turnwise.conversation import Label
 from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import open_dataset
-from turnwise.detectors.files import read_detector
+from turnwise.detectors import load_detector
 from turnwise.errors import TurnwiseError
-from turnwise.evaluate import evaluate
+from turnwise.evaluation import evaluate
 from turnwise.guard.audit.reading import read_audit
 from turnwise.guard.config import Config
 from turnwise.observers import build_observer
@@ -589,7 +589,7 @@ DETECTOR = {
 YAML_FILES: Mapping[str, tuple[Any, Callable[[Path], object]]] = {
     "guard": (GUARD, lambda path: GuardrailPipeline(path).check_input("my mail is a@example.com")),
     "patterns": (PATTERNS, load_patterns),
-    "detector": (DETECTOR, lambda path: read_detector(str(path))),
+    "detector": (DETECTOR, load_detector),
 }
 MARK = "HERE"
 RAW_YAML = (

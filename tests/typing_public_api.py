@@ -11,12 +11,14 @@ from turnwise import (
     Evaluation,
     GuardrailPipeline,
     PipelineResult,
+    Report,
     Score,
     Side,
     Trajectory,
     Turn,
     analyze_conversation_forensics,
     balance,
+    check,
     trust_strength,
 )
 from turnwise import patterns as language
@@ -28,6 +30,7 @@ from turnwise.detectors import (
     Detector,
     DetectorFactory,
     DetectorInfo,
+    NamedDetector,
     Signal,
     State,
     Verdict,
@@ -36,20 +39,19 @@ from turnwise.detectors import (
     describe_detectors,
     detector_names,
     format_spec,
+    load_detector,
+    name_detector,
     run_detector,
     to_mapping,
 )
-from turnwise.evaluate import (
+from turnwise.evaluation import (
     Aim,
     Detection,
     Progress,
     Summary,
-    calibrated,
     count_missing,
     detect,
     evaluate,
-    read_detector,
-    score_conversation,
     works_of,
 )
 from turnwise.guard import (
@@ -256,7 +258,7 @@ def detectors() -> str:
     factory: DetectorFactory = DETECTORS.get(names[0])
     check_detector(ThirdPartyDetector)
     mapping: dict[str, object] = to_mapping(factory())
-    read: Detector = read_detector("mine.yaml").with_threshold(0.5)
+    read: Detector = load_detector("mine.yaml").with_threshold(0.5)
     assert infos[0].parameters or mapping
     return format_spec(read)
 
@@ -401,8 +403,10 @@ def bench(folder: Path) -> None:
 def live(chat: Conversation) -> Verdict:
     observer: Observer = build_observer("local")
     context = Context.parse("history")
-    turns, _ = score_conversation(observer, chat, principles=builtin_principles(), context=context)
-    detector: Detector = calibrated("cusum", observer.info.operating_points.get(str(context), {}))
+    report: Report = check(chat, observer, ["cusum", Path("mine.yaml")], context=context)
+    turns = report.turns
+    named: NamedDetector = name_detector("cusum", observer.info.operating_points.get(str(context), {}))
+    detector: Detector = named.detector
     assert Rate(0, 50).interval < (1.0, 1.0)
     return run_detector(build_detector("slope") if not turns else detector, turns)
 

@@ -8,8 +8,12 @@ from turnwise.errors import TurnwiseError
 from turnwise.scoring import Evaluation, Failure, Score, Trajectory, balance, trust_strength
 
 if TYPE_CHECKING:
+    from turnwise.datasets import open_dataset as load
+    from turnwise.evaluation import detect, evaluate
     from turnwise.guard import GuardrailPipeline, PipelineResult
     from turnwise.guard.forensics import analyze_conversation_forensics
+    from turnwise.report import Report, check, score
+    from turnwise.store import Store
 
 __all__ = [
     "Conversation",
@@ -18,27 +22,44 @@ __all__ = [
     "GuardrailPipeline",
     "Label",
     "PipelineResult",
+    "Report",
     "Score",
     "Sequence",
     "Side",
+    "Store",
     "Trajectory",
     "Turn",
     "TurnwiseError",
     "__version__",
     "analyze_conversation_forensics",
     "balance",
+    "check",
+    "detect",
+    "evaluate",
+    "load",
+    "score",
     "trust_strength",
 ]
 
+_LAZY = {
+    "GuardrailPipeline": "turnwise.guard:GuardrailPipeline",
+    "PipelineResult": "turnwise.guard:PipelineResult",
+    "Report": "turnwise.report:Report",
+    "Store": "turnwise.store:Store",
+    "analyze_conversation_forensics": "turnwise.guard.forensics:analyze_conversation_forensics",
+    "check": "turnwise.report:check",
+    "detect": "turnwise.evaluation:detect",
+    "evaluate": "turnwise.evaluation:evaluate",
+    "load": "turnwise.datasets:open_dataset",
+    "score": "turnwise.report:score",
+}
+"""What stands where: loaded when it is asked for, since no command needs all of it."""
+
 
 def __getattr__(name: str) -> object:
-    # The guard brings the session memory with it, which a command that scores or asks need not wait for.
-    if name in ("GuardrailPipeline", "PipelineResult"):
-        from turnwise import guard
+    from importlib import import_module
 
-        return getattr(guard, name)
-    if name == "analyze_conversation_forensics":
-        from turnwise.guard import forensics
-
-        return forensics.analyze_conversation_forensics
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _LAZY[name].partition(":")
+    return getattr(import_module(module), attribute)

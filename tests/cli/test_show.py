@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.evaluate import evaluate
+from turnwise.evaluation import evaluate
 from turnwise.observers import build_observer
 from turnwise.principles import builtin_principles
 from turnwise.store import Store

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.detectors import Verdict, build_detector, run_detector
+from turnwise.detectors import ThresholdSource, Verdict, build_detector, run_detector
 
 
 def test_the_verdict_of_a_conversation_that_fires(make_turns):
@@ -21,4 +21,7 @@ def test_the_verdict_of_a_conversation_that_does_not_fire_shows_its_peak(make_tu
 
 @pytest.mark.parametrize("name", ["any_turn", "cusum", "slope", "trust_ema"])
 def test_no_turns_at_all(name):
-    assert run_detector(build_detector(name), []) == Verdict(name, False, None, 0.0, "no turn was evaluated", ())
+    detector = build_detector(name)
+    given = ThresholdSource.GIVEN
+    nothing = Verdict(name, False, None, 0.0, detector.threshold, given, "no turn was evaluated", ())
+    assert run_detector(detector, []) == nothing

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from turnwise.detectors import build_detector
+from turnwise.detectors import build_detector, load_detector
 from turnwise.errors import UsageError
-from turnwise.evaluate import read_detector
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
@@ -94,7 +93,7 @@ def test_the_same_seed_writes_the_same_bytes_and_another_reads_another_part(mate
 
 def test_the_file_is_a_detector_that_says_where_it_comes_from(file, tuned, material):
     text = file.read_text(encoding="utf-8")
-    assert read_detector(str(file)) == tuned.searched.detector == build_detector(yaml.safe_load(text))
+    assert load_detector(str(file)) == tuned.searched.detector == build_detector(yaml.safe_load(text))
     found = origin(tuned)
     assert (found["seed"], found["budget"], found["target_fpr"], found["trials"]) == (SEED, 8, 0.05, 8)
     assert found["run"] == {"name": "h", "observer": "made", "observer_version": "1", "context": "turn"}

@@ -8,7 +8,6 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.conversation_file import read_conversation
-from turnwise.cli.detect import DEFAULT_DETECTORS
 
 
 def check(
@@ -31,50 +30,30 @@ def check(
     """Score one conversation and say what the detectors make of it. Nothing is stored."""
     from turnwise.cli.arguments import read_principles, read_sides
     from turnwise.cli.output import Table, note, print_json, print_table
-    from turnwise.cli.trajectories import (
-        VERDICT_COLUMNS,
-        print_trajectory,
-        turn_as_json,
-        verdict_as_json,
-        verdict_cells,
-    )
-    from turnwise.detectors import run_detector
-    from turnwise.evaluate import calibrated, score_conversation
-    from turnwise.observers import Context, ObservationFailure, build_observer
+    from turnwise.cli.trajectories import VERDICT_COLUMNS, print_trajectory, verdict_cells
+    from turnwise.evaluation import DEFAULT_DETECTORS
+    from turnwise.report import check as check_conversation
 
-    conversation = read_conversation(file)
-    scorer = build_observer(observer)
-    seen = Context.parse(context)
-    points = scorer.info.operating_points.get(str(seen), {})
-    built = [(spec, calibrated(spec, points)) for spec in dict.fromkeys(detector or DEFAULT_DETECTORS)]
-    turns, outcomes = score_conversation(
-        scorer, conversation, principles=read_principles(principle), context=seen, sides=read_sides(sides)
+    report = check_conversation(
+        read_conversation(file),
+        observer,
+        dict.fromkeys(detector or DEFAULT_DETECTORS),
+        context=context,
+        principles=read_principles(principle),
+        sides=read_sides(sides),
     )
-    verdicts = [run_detector(item, turns, spec) for spec, item in built]
-    failures = [(turn, given) for turn, given in outcomes if isinstance(given, ObservationFailure)]
-    fired = any(verdict.fired for verdict in verdicts)
     if json:
-        print_json(
-            {
-                "turns": list(map(turn_as_json, turns)),
-                "detectors": list(map(verdict_as_json, verdicts)),
-                "fired": fired,
-                "failures": [
-                    {"turn": turn, "principle": given.principle, "reason": given.reason, "message": given.message}
-                    for turn, given in failures
-                ],
-            }
-        )
+        print_json(report.to_dict())
     else:
-        print_trajectory(turns, [turn.prompt for turn in conversation])
+        print_trajectory(report.turns, [turn.prompt for turn in report.conversation])
         table = Table("detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
-        for verdict in verdicts:
+        for verdict in report.verdicts:
             table.add_row(verdict.detector, *verdict_cells(verdict))
         print_table(table)
-    for turn, given in failures:
-        note(f"not scored: turn {turn}, {given.principle}, {given.side}: {given.message}")
-    if not any(scores.scores or scores.response_scores for scores in turns):
+    for failure in report.failures:
+        note(str(failure))
+    if not report.scored:
         note("nothing was scored, so nothing is known of this conversation")
         raise typer.Exit(1)
-    if fail_on_findings and fired:
+    if fail_on_findings and report.fired:
         raise typer.Exit(3)

@@ -12,7 +12,7 @@ from turnwise.cli.output import say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.evaluate.forecast import Forecast
+    from turnwise.evaluation.forecast import Forecast
 
 
 def cost(
@@ -40,8 +40,8 @@ def cost(
     from turnwise.cli.arguments import read_label, read_principles, read_sides
     from turnwise.cli.llm_options import LlmOptions, is_llm, read_endpoint
     from turnwise.cli.output import print_json
-    from turnwise.evaluate import Aim
-    from turnwise.evaluate.forecast import forecast
+    from turnwise.evaluation import Aim
+    from turnwise.evaluation.forecast import forecast
     from turnwise.observers import Context
     from turnwise.store import Store
 

@@ -15,7 +15,7 @@ from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.conversation import Sequence as Chat
-    from turnwise.evaluate import Detection
+    from turnwise.evaluation import Detection
     from turnwise.observers import Observer
     from turnwise.rates import Rate
     from turnwise.scoring import TurnScores
@@ -119,7 +119,7 @@ def _scorers(name: str) -> dict[str, Observer]:
 
 def _score(store: Store, name: str, scorers: Mapping[str, Observer], sequences: Sequence[Chat]) -> None:
     """Score the examples with an observer in both context modes."""
-    from turnwise.evaluate import evaluate
+    from turnwise.evaluation import evaluate
     from turnwise.principles import builtin_principles
 
     ids = [sequence.sequence_id for sequence in sequences]
@@ -129,7 +129,8 @@ def _score(store: Store, name: str, scorers: Mapping[str, Observer], sequences: 
 
 def _arm(store: Store, name: str, context: str, sequences: Sequence[Chat]) -> Arm:
     """Let the detector of a context mode decide on the scores of an observer."""
-    from turnwise.evaluate import calibrated, detect
+    from turnwise.detectors import load_detector
+    from turnwise.evaluation import detect
 
     ids = [sequence.sequence_id for sequence in sequences]
     run, detector = f"{name}-{context}", WAYS[context]
@@ -139,7 +140,7 @@ def _arm(store: Store, name: str, context: str, sequences: Sequence[Chat]) -> Ar
         run=run,
         found={found.head.sequence_id: found for found in detect(store, run, [detector], ids=ids)},
         turns={head.sequence_id: list(turns) for head, turns in store.trajectories(run, ids=ids)},
-        threshold=calibrated(detector, store.run(run).operating_points).threshold,
+        threshold=load_detector(detector, store.run(run).operating_points).threshold,
     )
 
 

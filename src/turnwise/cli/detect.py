@@ -10,10 +10,8 @@ import typer
 from turnwise.cli import options
 
 if TYPE_CHECKING:
-    from turnwise.evaluate import Detection
+    from turnwise.evaluation import Detection
     from turnwise.rates import Rate
-
-DEFAULT_DETECTORS = ["any_turn", "cusum"]
 
 
 def detect(
@@ -28,7 +26,8 @@ def detect(
     """Say of every sequence of a run which detectors fire, at which turn and why."""
     from turnwise.cli.arguments import read_label, read_run
     from turnwise.cli.output import print_json
-    from turnwise.evaluate import detect as detect_in_run
+    from turnwise.evaluation import DEFAULT_DETECTORS
+    from turnwise.evaluation import detect as detect_in_run
     from turnwise.store import Store
 
     with Store(store) as opened:
@@ -45,12 +44,13 @@ def detect(
 
 def as_json(found: Detection) -> dict[str, Any]:
     """Return a detection in the shape of ``--json``; what was not scored has null for its verdict."""
-    from turnwise.cli.trajectories import NOT_CHECKED, verdict_as_json
+    from turnwise.cli.trajectories import NOT_CHECKED
 
     head = {"sequence_id": found.head.sequence_id, "label": str(found.head.label)}
     if found.verdict:
-        return {**head, **verdict_as_json(found.verdict)}
-    unknown = {"detector": found.detector, "fired": None, "turn": None, "score": None}
+        return {**head, **found.verdict.to_dict()}
+    known = ("fired", "turn", "score", "threshold", "threshold_source")
+    unknown = {"detector": found.detector, **dict.fromkeys(known)}
     return {**head, **unknown, "reason": NOT_CHECKED}
 
 

@@ -11,7 +11,7 @@ from turnwise.cli import llm_options, options
 from turnwise.cli.output import say
 
 if TYPE_CHECKING:
-    from turnwise.evaluate import Summary
+    from turnwise.evaluation import Summary
 
 
 def evaluate(
@@ -54,7 +54,7 @@ def evaluate(
     from turnwise.cli.llm_options import LlmOptions, refuse_without_llm
     from turnwise.cli.output import print_json
     from turnwise.cli.scoring import print_summary, score
-    from turnwise.evaluate import Aim
+    from turnwise.evaluation import Aim
     from turnwise.observers import Context
     from turnwise.store import Store
 

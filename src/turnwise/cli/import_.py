@@ -39,7 +39,7 @@ def import_(
     from turnwise.conversation import Sequence
     from turnwise.datasets import BadRecord, LoadOptions, open_dataset
     from turnwise.errors import DatasetError
-    from turnwise.evaluate import judged_ids, record_judgements
+    from turnwise.evaluation import judged_ids, record_judgements
     from turnwise.store import Store, import_sequences
 
     settings = LoadOptions.parse(columns, read_label(label))

@@ -17,7 +17,7 @@ import typer
 from turnwise.visible import visible, visible_character, visible_lines
 
 if TYPE_CHECKING:
-    from turnwise.evaluate import Progress
+    from turnwise.evaluation import Progress
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH_OF_A_FILE = 140

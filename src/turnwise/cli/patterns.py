@@ -78,13 +78,12 @@ def explain(
     pattern = library.get(name)
     expression = named(name, patterns=library)
     if json:
-        from turnwise.cli.trajectories import turn_as_json
         from turnwise.patterns import Evaluator
 
         turns = pattern.example_turns()
         values = Evaluator(expression).run(turns)
         shown = [
-            {**turn_as_json(scores), "holds": value.holds, "margin": value.margin}
+            {**scores.to_dict(), "holds": value.holds, "margin": value.margin}
             for scores, value in zip(turns, values, strict=True)
         ]
         print_json({**_as_json(pattern), "stands_for": str(expression.body), "example": shown})

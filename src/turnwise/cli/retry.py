@@ -39,7 +39,7 @@ def retry(
     from turnwise.cli.output import note, print_json
     from turnwise.cli.scoring import print_summary, score
     from turnwise.conversation import Side
-    from turnwise.evaluate import Aim, Summary
+    from turnwise.evaluation import Aim, Summary
     from turnwise.observers import Context
     from turnwise.store import Store
 

@@ -11,7 +11,7 @@ from turnwise.cli.output import dollars, note, progress, say
 from turnwise.errors import ObserverError
 
 if TYPE_CHECKING:
-    from turnwise.evaluate import Aim, Summary
+    from turnwise.evaluation import Aim, Summary
     from turnwise.store import Store
 
 
@@ -30,7 +30,7 @@ def score(store: Store, run: str, spec: str, aim: Aim, options: LlmOptions, *, j
         typer.Exit: it was interrupted; what was scored is stored.
         TurnwiseError: it can't be done, or the observer can't go on; then what is missing was noted.
     """
-    from turnwise.evaluate import count_missing, evaluate
+    from turnwise.evaluation import count_missing, evaluate
 
     known = {stored.name: stored for stored in store.runs()}.get(run)
     observer = read_observer(spec, known, options if is_llm(spec) else LlmOptions())

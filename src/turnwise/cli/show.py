@@ -31,7 +31,7 @@ def show(
     """Show T, I and F of every principle over the turns of a sequence."""
     from turnwise.cli.arguments import read_run
     from turnwise.cli.output import Table, note, print_json, print_table
-    from turnwise.cli.trajectories import print_trajectory, turn_as_json
+    from turnwise.cli.trajectories import print_trajectory
     from turnwise.errors import UsageError
     from turnwise.plots import check_target, save, trajectory_chart
     from turnwise.store import Store
@@ -65,8 +65,7 @@ def show(
                 "source": sequence.source,
                 "run": name,
                 "turns": [
-                    {"prompt": prompt, **turn_as_json(scores)}
-                    for prompt, scores in zip(prompts, turns, strict=True)
+                    {"prompt": prompt, **scores.to_dict()} for prompt, scores in zip(prompts, turns, strict=True)
                 ],
                 "spread": [
                     {

@@ -55,9 +55,8 @@ def check_file(file: Path | None) -> None:
 def rescorer() -> Rescore:
     """Return what scores a conversation again by the embedded observer, where that version of it made the run."""
     from turnwise.conversation import Conversation
-    from turnwise.evaluate import score_conversation
-    from turnwise.observers import Context, build_observer
-    from turnwise.principles import builtin_principles
+    from turnwise.observers import build_observer
+    from turnwise.report import score
     from turnwise.scoring import TurnScores
     from turnwise.store import Run
 
@@ -71,9 +70,6 @@ def rescorer() -> Rescore:
         observer = observers["local"]
         if observer.info.version != run.observer_version:
             return None
-        scores, _ = score_conversation(
-            observer, conversation, principles=builtin_principles(), context=Context.parse(run.context)
-        )
-        return scores
+        return score(conversation, observer, context=run.context).turns
 
     return rescore

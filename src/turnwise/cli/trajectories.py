@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from turnwise.cli.output import Table, print_table, sparkline
 
@@ -14,43 +14,20 @@ if TYPE_CHECKING:
 NOT_CHECKED = "not checked: the run has no score of it that this detector reads"
 """The reason of a verdict that there is not."""
 
-VERDICT_COLUMNS = ("fired", "turn", "score", "reason")
+VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
 """Headings of `verdict_cells`."""
 
 _TEXT_SHOWN = 60
 """Characters of a prompt in the table."""
 
 
-def turn_as_json(scores: TurnScores) -> dict[str, Any]:
-    """Return the scores of a turn in the shape of ``--json``; the response side only where it was scored."""
-    value: dict[str, Any] = {
-        "turn": scores.turn,
-        "scores": {principle: score.to_dict() for principle, score in sorted(scores.scores.items())},
-    }
-    if scores.response_scores:
-        value["response_scores"] = {
-            principle: score.to_dict() for principle, score in sorted(scores.response_scores.items())
-        }
-    return value
-
-
-def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict in the shape of ``--json``."""
-    return {
-        "detector": verdict.detector,
-        "fired": verdict.fired,
-        "turn": verdict.turn,
-        "score": verdict.score,
-        "reason": verdict.reason,
-    }
-
-
-def verdict_cells(verdict: Verdict | None) -> tuple[str, str, str, str]:
-    """Return whether a detector fired, at which turn, its score and the reason, as cells of a table."""
+def verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:
+    """Return what a detector says, as cells of a table under `VERDICT_COLUMNS`."""
     if verdict is None:
-        return "not checked", "", "", NOT_CHECKED
+        return "not checked", "", "", "", NOT_CHECKED
     turn = "" if verdict.turn is None else str(verdict.turn)
-    return "fired" if verdict.fired else "", turn, f"{verdict.score:.3f}", verdict.reason
+    threshold = [f"{verdict.threshold:.3f}", str(verdict.threshold_source)]
+    return "fired" if verdict.fired else "", turn, f"{verdict.score:.3f}", threshold, verdict.reason
 
 
 def peak_f(scores: TurnScores) -> float | None:

@@ -1,7 +1,14 @@
 """Detectors: they read the turns of a trajectory in order and say when it went wrong. Pure: no IO, clock."""
 
 from turnwise.detectors.checks import check_detector
-from turnwise.detectors.protocol import Detector, Signal, State, Verdict, run_detector
+from turnwise.detectors.loading import (
+    DetectorSpec,
+    NamedDetector,
+    load_detector,
+    name_detector,
+    same_but_threshold,
+)
+from turnwise.detectors.protocol import Detector, Signal, State, ThresholdSource, Verdict, run_detector
 from turnwise.detectors.registry import (
     DETECTORS,
     DetectorFactory,
@@ -18,14 +25,20 @@ __all__ = [
     "Detector",
     "DetectorFactory",
     "DetectorInfo",
+    "DetectorSpec",
+    "NamedDetector",
     "Signal",
     "State",
+    "ThresholdSource",
     "Verdict",
     "build_detector",
     "check_detector",
     "describe_detectors",
     "detector_names",
     "format_spec",
+    "load_detector",
+    "name_detector",
     "run_detector",
+    "same_but_threshold",
     "to_mapping",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from turnwise.scoring import TurnScores
@@ -64,6 +66,19 @@ class Detector(Protocol):
         """
 
 
+class ThresholdSource(StrEnum):
+    """Where the threshold of a detector comes from."""
+
+    GIVEN = "given"
+    """Whoever named the detector said it."""
+
+    OPERATING_POINT = "operating point"
+    """The observer publishes it for this detector: calibrated to a share of false positives."""
+
+    DEFAULT = "default"
+    """The detector's own; it is calibrated to nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What a detector says of a whole conversation.
@@ -73,6 +88,8 @@ class Verdict:
         fired: whether it fired at any turn, as a live guard would have.
         turn: the first turn that fired, or None.
         score: the highest score of its signals; those that had nothing to go by don't count; 0.0 where none had.
+        threshold: the score beyond which it fires; infinity where it never does.
+        threshold_source: where the threshold comes from.
         reason: the reason at the turn that fired, else at the turn of the highest score.
         signals: the signal after each turn.
     """
@@ -81,11 +98,36 @@ class Verdict:
     fired: bool
     turn: int | None
     score: float
+    threshold: float
+    threshold_source: ThresholdSource
     reason: str
     signals: tuple[Signal, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, without the signals; a threshold that is infinite is None."""
+        return {
+            "detector": self.detector,
+            "fired": self.fired,
+            "turn": self.turn,
+            "score": self.score,
+            "threshold": self.threshold if math.isfinite(self.threshold) else None,
+            "threshold_source": str(self.threshold_source),
+            "reason": self.reason,
+        }
 
-def run_detector(detector: Detector, turns: Iterable[TurnScores], spec: str | None = None) -> Verdict:
+    def __str__(self) -> str:
+        """Return it in a line."""
+        what = f"fired at turn {self.turn}" if self.fired else "did not fire"
+        rule = f"threshold {self.threshold:.3f}, {self.threshold_source}"
+        return f"{self.detector}: {what}, score {self.score:.3f} ({rule}): {self.reason}"
+
+
+def run_detector(
+    detector: Detector,
+    turns: Iterable[TurnScores],
+    spec: str | None = None,
+    source: ThresholdSource = ThresholdSource.GIVEN,
+) -> Verdict:
     """Run a detector over the turns of one conversation, in order.
 
     A detector with a true attribute ``judges_last`` is asked at the last evaluated turn alone.
@@ -94,6 +136,7 @@ def run_detector(detector: Detector, turns: Iterable[TurnScores], spec: str | No
         detector: the detector.
         turns: the scores turn by turn, such as a `Trajectory`.
         spec: how the verdict names the detector; its own name by default.
+        source: where its threshold comes from.
     """
     state = detector.start()
     told = [(scores.turn, detector.update(state, scores)) for scores in turns]
@@ -110,6 +153,8 @@ def run_detector(detector: Detector, turns: Iterable[TurnScores], spec: str | No
         fired=first is not None,
         turn=first[0] if first else None,
         score=peak.score if peak else 0.0,
+        threshold=detector.threshold,
+        threshold_source=source,
         reason=shown.reason if shown else "no turn was evaluated",
         signals=tuple(signal for _, signal in told),
     )

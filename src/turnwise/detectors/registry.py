@@ -104,17 +104,9 @@ def build_detector(spec: str | Mapping[str, Any]) -> Detector:
     >>> len(build_detector("any_of:members=[cusum:drift=0.1,limit=0.2; trust_ema]").members)
     2
     """
-    if isinstance(spec, str):
-        name, colon, text = spec.partition(":")
-        name = name.strip()
-        factory = DETECTORS.get(name)
-        known = parameters_of(factory)
-        whole = getattr(factory, "whole_argument", None)
-        values = read_parameters(spec, name, text, known, whole) if colon else {}
-    else:
-        name, values = _read_mapping(spec)
-        factory = DETECTORS.get(name)
-        known = parameters_of(factory)
+    name, values = read_spec(spec)
+    factory = DETECTORS.get(name)
+    known = parameters_of(factory)
     for parameter in values:
         if parameter not in known:
             raise UnknownNameError(f"parameter of {name}", parameter, known)
@@ -131,6 +123,29 @@ def build_detector(spec: str | Mapping[str, Any]) -> Detector:
         raise DetectorError(f"detector {spec!r} can't be built: {error}") from error
     check_made("detector", name, detector, *_NEEDED)
     return detector
+
+
+def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of a detector and the parameters that are given with it, as they are written.
+
+    Args:
+        spec: a specification or mapping, as for `build_detector`.
+
+    Raises:
+        UnknownNameError: no detector has that name.
+        DetectorError: the specification can't be read.
+
+    >>> read_spec("any_of:members=[cusum:drift=0.1; trust_ema]")
+    ('any_of', {'members': ['cusum:drift=0.1', 'trust_ema']})
+    """
+    if not isinstance(spec, str):
+        return _read_mapping(spec)
+    name, colon, text = spec.partition(":")
+    name = name.strip()
+    factory = DETECTORS.get(name)
+    known = parameters_of(factory)
+    whole = getattr(factory, "whole_argument", None)
+    return name, read_parameters(spec, name, text, known, whole) if colon else {}
 
 
 def _read_mapping(spec: Any) -> tuple[str, dict[str, Any]]:

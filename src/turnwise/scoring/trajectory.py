@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from turnwise.conversation.turn import Side
 from turnwise.errors import ScoreError
@@ -31,6 +32,18 @@ class TurnScores:
     length: int = 0
     response_scores: Mapping[str, Score] = field(default_factory=dict)
     response_length: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores as plain values; those of the response only where there are any."""
+        value: dict[str, Any] = {
+            "turn": self.turn,
+            "scores": {principle: score.to_dict() for principle, score in sorted(self.scores.items())},
+        }
+        if self.response_scores:
+            value["response_scores"] = {
+                principle: score.to_dict() for principle, score in sorted(self.response_scores.items())
+            }
+        return value
 
 
 def scores_by_turn(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from turnwise.detectors import Detector, build_detector, detector_names, to_mapping
+from turnwise.detectors import Detector, build_detector, detector_names, load_detector, to_mapping
 from turnwise.errors import UsageError
 from turnwise.study.calibrate import threshold_for
 from turnwise.study.cross_fit import CrossFitted, Make, cross_fitted
@@ -107,7 +107,7 @@ def check_search(spec: str, budget: int) -> Detector:
     name = spec.partition(":")[0].strip()
     if name in detector_names():  # what is only fitted, such as learned, can't even be built without its weights
         space_of(name)
-    given = build_detector(spec)
+    given = load_detector(spec)
     space_of(given.name)
     return given
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from turnwise.detectors import Detector, build_detector, run_detector
+from turnwise.detectors import Detector, load_detector, run_detector
 from turnwise.rates import Rate
 from turnwise.study.calibrate import threshold_for
 from turnwise.study.example import Example
@@ -52,7 +52,7 @@ def tune(spec: str, examples: Sequence[Example], target_fpr: float = 0.01, seed:
     """
     parts = split_by_group(examples, SHARES, seed)
     fitted = spec in FITTED
-    detector = fit_detector(spec, parts["train"], seed) if fitted else build_detector(spec)
+    detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec)
     peaks = [(example.attack, run_detector(detector, example.turns).score) for example in parts["calibrate"]]
     limit = threshold_for([score for attack, score in peaks if not attack], target_fpr)
     tuned = detector.with_threshold(limit)

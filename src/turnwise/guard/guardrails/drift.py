@@ -11,8 +11,7 @@ from typing import ClassVar, Literal
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import GUARD_KEY
-from turnwise.detectors import Detector, format_spec
-from turnwise.detectors.files import calibrated, read_detector
+from turnwise.detectors import Detector, format_spec, load_detector
 from turnwise.detectors.protocol import Signal
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.drift_state import DriftData, Followed, Following, packed, stored_scores
@@ -99,9 +98,9 @@ class Drift(Guardrail):
 
     def __post_init__(self) -> None:
         scorer = Scorer(self.observer, self.context, self.principles)
-        named = read_detector(self.detector)
+        named = load_detector(self.detector)
         if isinstance(self.block_at, str):
-            detector = calibrated(self.detector, scorer.operating_points)
+            detector = load_detector(self.detector, scorer.operating_points)
         else:
             detector = named.with_threshold(self.block_at)
         warn = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turnwise.detectors import Detector, build_detector, format_spec
+from turnwise.detectors import load_detector, same_but_threshold
 from turnwise.errors import UsageError
 from turnwise.observers.context import Context, ContextMode
 from turnwise.study.compare.origin import read_origin
@@ -139,18 +139,6 @@ def reference_of(arms: Iterable[Arm]) -> Arm:
     return (turn or by_turn)[0]
 
 
-def build(spec: str) -> Detector:
-    """Build the detector of an arm that is not fitted.
-
-    Raises:
-        UnknownNameError: no such detector or parameter.
-        DetectorError: a specification, file or value that does not fit.
-    """
-    from turnwise.evaluate import read_detector
-
-    return read_detector(spec)
-
-
 def short_name(spec: str) -> str:
     """Return what tables call a detector: its specification, cut short, or the name of its file.
 
@@ -173,10 +161,8 @@ def _is_baseline(spec: str) -> bool:
     """Return whether a specification is a baseline that is there anyway: its threshold is set in any case."""
     if spec in FITTED:
         return False
-    detector = build(spec)
-    return detector.name in BASELINES and format_spec(detector.with_threshold(1.0)) == format_spec(
-        build_detector(detector.name).with_threshold(1.0)
-    )
+    detector = load_detector(spec)
+    return detector.name in BASELINES and same_but_threshold(detector, detector.name)
 
 
 def _free_name(name: str, taken: set[str]) -> str:

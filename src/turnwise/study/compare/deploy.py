@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from turnwise.detectors import Detector, run_detector
+from turnwise.detectors import Detector, load_detector, run_detector
 from turnwise.errors import UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.calibrate import needed_benign, threshold_with_confidence
-from turnwise.study.compare.arms import build
 from turnwise.study.example import Example
 from turnwise.study.fit import FITTED, fit_detector
 from turnwise.study.splits import split_by_group
@@ -61,7 +60,7 @@ def guaranteed(
     """
     fitted = spec in FITTED
     parts = split_by_group(examples, {"train": 0.5, "calibrate": 0.5}, seed) if fitted else {"calibrate": examples}
-    detector = fit_detector(spec, parts["train"], seed) if fitted else build(spec)
+    detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec)
     scores = [(example, run_detector(detector, example.turns).score) for example in parts["calibrate"]]
     benign = [score for example, score in scores if not example.attack]
     try:

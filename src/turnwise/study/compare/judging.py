@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from turnwise.detectors import Detector, build_detector, run_detector
+from turnwise.detectors import Detector, build_detector, load_detector, run_detector
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study.calibrate import strictest_threshold, threshold_for, threshold_with_confidence
-from turnwise.study.compare.arms import Arm, build
+from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.folds import Fold
 from turnwise.study.compare.load import RunData
 from turnwise.study.compare.settings import Settings
@@ -167,7 +167,7 @@ def _rejudged(
 def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings) -> Calibrated:
     if settings.thresholds == "given":
         points = data.run.operating_points
-        detector = build(arm.detector)
+        detector = load_detector(arm.detector)
         if arm.detector in points:
             detector = detector.with_threshold(points[arm.detector])
         return Calibrated(detector, detector.threshold, (), Rate(0, 0))
@@ -208,7 +208,7 @@ def make_detector(arm: Arm, train: Sequence[Example], settings: Settings) -> Det
         return fit_detector(arm.detector, train, settings.seed)
     if arm.chosen_flag:
         return _best_flag(train, settings)
-    return build(arm.detector)
+    return load_detector(arm.detector)
 
 
 def _best_flag(train: Sequence[Example], settings: Settings) -> Detector:

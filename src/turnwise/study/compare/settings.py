@@ -35,8 +35,8 @@ class Settings:
         guarantee: with ``"expectation"`` the rate holds on average over calibration sets, with ``"confidence"`` in
             all but 1 - `confidence` of them.
         confidence: of the intervals and of that guarantee, in (0, 1).
-        folds: 0 for one split into train, calibrate and test; from 2 to 1,000 every conversation is tested once, with
-            what was fitted and calibrated on the other folds.
+        folds: 0 for one split into train, calibrate and test; from 2 to 1,000 every conversation is tested once,
+            with what was fitted and calibrated on the other folds.
         shares: of the groups that go to train, calibrate and test, where there are no folds.
         seed: of the splits and of the bootstrap, a whole number from 0 to 2³² - 1.
         replicates: resamples of the bootstrap, from 1 to 100,000.

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from turnwise.datasets.judged import MODES, SECOND, judgement_files, read_judgements
-from turnwise.evaluate.run import Summary, evaluate
+from turnwise.evaluation.run import Summary, evaluate
 from turnwise.observers import build_observer
 from turnwise.principles import builtin_principles
 from turnwise.store import Store

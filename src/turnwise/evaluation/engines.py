@@ -22,9 +22,9 @@ from typing import TypeVar
 
 from turnwise.batches import batched
 from turnwise.errors import ObserverError, TurnwiseError
-from turnwise.evaluate.plan import Work, split
-from turnwise.evaluate.unordered import as_they_come
-from turnwise.evaluate.worker import Scored, score_sequence
+from turnwise.evaluation.plan import Work, split
+from turnwise.evaluation.unordered import as_they_come
+from turnwise.evaluation.worker import Scored, score_sequence
 from turnwise.observers import BoundsRequests, CanStop, Context, Observer, Workers, build_observer
 
 Item = TypeVar("Item")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
-from turnwise.evaluate.plan import Work, plan
+from turnwise.evaluation.plan import Work, plan
 from turnwise.observers import Context, Scene
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError
-from turnwise.evaluate.plan import Work
+from turnwise.evaluation.plan import Work
 from turnwise.observers import Context, Observation, ObservationFailure, Observer, Request
 
 

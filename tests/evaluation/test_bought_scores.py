@@ -17,9 +17,9 @@ import pytest
 
 from turnwise.conversation import Sequence, Side
 from turnwise.errors import ObserverError
-from turnwise.evaluate import evaluate
-from turnwise.evaluate.engines import score_all
-from turnwise.evaluate.plan import Work, plan
+from turnwise.evaluation import evaluate
+from turnwise.evaluation.engines import score_all
+from turnwise.evaluation.plan import Work, plan
 from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.llm.scripted_client import by_text

@@ -10,10 +10,10 @@ import pytest
 
 from turnwise.conversation import Sequence
 from turnwise.errors import ObserverError, PluginError
-from turnwise.evaluate import evaluate
-from turnwise.evaluate.engines import score_all
-from turnwise.evaluate.plan import Work, plan
-from turnwise.evaluate.worker import Scored
+from turnwise.evaluation import evaluate
+from turnwise.evaluation.engines import score_all
+from turnwise.evaluation.plan import Work, plan
+from turnwise.evaluation.worker import Scored
 from turnwise.observers import Context, build_observer, list_observers
 from turnwise.principles import Principle
 from turnwise.store import Store

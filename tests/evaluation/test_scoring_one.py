@@ -9,8 +9,8 @@ import pytest
 
 from turnwise.conversation import Sequence, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.evaluate.plan import Work, plan
-from turnwise.evaluate.worker import Scored, score_sequence
+from turnwise.evaluation.plan import Work, plan
+from turnwise.evaluation.worker import Scored, score_sequence
 from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle

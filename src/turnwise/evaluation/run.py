@@ -12,13 +12,13 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Side
 from turnwise.conversation.json_values import json_object
 from turnwise.errors import UsageError
-from turnwise.evaluate.engines import score_all
-from turnwise.evaluate.missing import Aim, works_of
-from turnwise.evaluate.outbox import Outbox, Progress
-from turnwise.evaluate.plan import Work
-from turnwise.evaluate.worker import Scored
+from turnwise.evaluation.engines import score_all
+from turnwise.evaluation.missing import Aim, works_of
+from turnwise.evaluation.outbox import Outbox, Progress
+from turnwise.evaluation.plan import Work
+from turnwise.evaluation.worker import Scored
 from turnwise.observers import Context, KeepsReplies, Observation, Observer, build_observer
-from turnwise.principles import Principle
+from turnwise.principles import Principle, builtin_principles
 from turnwise.revision import code_version
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance
 from turnwise.store import Run, Store
@@ -63,9 +63,9 @@ class Summary:
 def evaluate(
     store: Store,
     run: str,
-    observer: str | Observer,
+    observer: str | Observer = "local",
     *,
-    principles: Ordered[Principle],
+    principles: Ordered[Principle] | None = None,
     context: str | Context = "history",
     sides: Ordered[Side] = (Side.PROMPT,),
     ids: Collection[str] | None = None,
@@ -88,7 +88,7 @@ def evaluate(
         store: where the sequences are and the scores go.
         run: name of the run; made if it does not exist.
         observer: a specification such as ``"local"``, or an observer.
-        principles: what to judge against.
+        principles: what to judge against; those that ship by default.
         context: what the observer may see.
         sides: halves of a turn to judge.
         ids: only these sequences.
@@ -106,6 +106,7 @@ def evaluate(
         ObserverError: the observer can't be built, or can't go on; what was scored before is stored.
     """
     began = time.perf_counter()
+    principles = builtin_principles() if principles is None else principles
     spec = observer if isinstance(observer, str) else None
     scorer = build_observer(observer) if isinstance(observer, str) else observer
     seen = Context.parse(context) if isinstance(context, str) else context

@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 
-from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
-from turnwise.detectors import run_detector
-from turnwise.errors import ConversationError, DetectorError, ObserverError, UnknownNameError
-from turnwise.evaluate import Detection, calibrated, detect, evaluate, score_conversation
-from turnwise.observers import Context, ObserverInfo, Request, Scene
+from turnwise.conversation import Label, Sequence, Turn
+from turnwise.detectors import load_detector, run_detector
+from turnwise.errors import DetectorError, UnknownNameError
+from turnwise.evaluation import Detection, detect, evaluate
+from turnwise.observers import ObserverInfo, Request, Scene
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 from turnwise.store import Store
 
 Principles = tuple[Principle, ...]
-HISTORY = Context.parse("history")
 POINTS = {"history": {"any_turn": 0.15, "cusum": 5.0}, "turn": {"any_turn": 0.95}}
 
 
@@ -58,7 +57,7 @@ def test_each_detector_speaks_of_each_sequence_in_order(filled: Store, principle
     ]
     found = next(detect(filled, "r", specs))
     assert (found.head.label, found.head.turns, found.missing) == (Label.ATTACK, 3, 0)
-    assert found.verdict == run_detector(calibrated(specs[0], {}), filled.trajectory("r", "a"), specs[0])
+    assert found.verdict == run_detector(load_detector(specs[0]), filled.trajectory("r", "a"), specs[0])
     assert found.verdict is not None
     assert found.verdict.score == 0.9
 
@@ -78,7 +77,7 @@ def test_calibrated_thresholds_serve_a_bare_name_only(filled: Store, principles:
         ("any_turn:threshold=0.25", True, 3),
     ]
     # No point is known for a slope: its own default stands.
-    assert calibrated("slope", POINTS["history"]) == calibrated("slope", {})
+    assert load_detector("slope", POINTS["history"]) == load_detector("slope")
     # In another context the same observer was calibrated at another point.
     evaluate(filled, "t", Calibrated(rising), principles=principles, ids=["a"], context="turn")
     assert [short(found)[2] for found in detect(filled, "t", ["any_turn"])] == [False]
@@ -86,14 +85,14 @@ def test_calibrated_thresholds_serve_a_bare_name_only(filled: Store, principles:
     assert filled.run("w").operating_points == {}
 
 
-def test_a_detector_takes_its_point_from_what_was_calibrated() -> None:
-    assert calibrated("any_turn", {"any_turn": 0.3, "cusum": 7.0}).threshold == 0.3
-    assert calibrated("any_turn:threshold=0.6", {"any_turn": 0.3}).threshold == 0.6
-    assert calibrated("any_turn", {"cusum": 7.0}).threshold == calibrated("any_turn", {}).threshold
+def test_a_detector_takes_its_point_from_what_was_load_detector() -> None:
+    assert load_detector("any_turn", {"any_turn": 0.3, "cusum": 7.0}).threshold == 0.3
+    assert load_detector("any_turn:threshold=0.6", {"any_turn": 0.3}).threshold == 0.6
+    assert load_detector("any_turn", {"cusum": 7.0}).threshold == load_detector("any_turn").threshold
     with pytest.raises(UnknownNameError, match="unknown detector 'any_tern'; did you mean 'any_turn'"):
-        calibrated("any_tern", {})
+        load_detector("any_tern")
     with pytest.raises(DetectorError):
-        calibrated("any_turn:threshold=high", {})
+        load_detector("any_turn:threshold=high")
 
 
 def test_what_was_never_tried_is_left_out(filled: Store, principles: Principles) -> None:
@@ -138,48 +137,3 @@ def test_unknown_names_are_errors(filled: Store, principles: Principles) -> None
         given: dict[str, Any] = dict(arguments)
         with pytest.raises(UnknownNameError, match=what):
             next(detect(filled, **given))
-
-
-@pytest.mark.parametrize("sides", [(Side.PROMPT,), (Side.PROMPT, Side.RESPONSE)])
-def test_one_conversation_gets_the_scores_that_a_run_would_store(
-    filled: Store, principles: Principles, sides: tuple[Side, ...]
-) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score | None:
-        value = (turn.number + len(request.principle.name + request.side)) / 20
-        return None if (turn.number, request.principle.name) == (2, "q") else Score(T=0.2, I=0.3, F=value)
-
-    observer = ScriptedObserver(script)
-    evaluate(filled, "r", observer, principles=principles, sides=sides, ids=["a"])
-    chat = filled.sequence("a").conversation
-    turns, outcomes = score_conversation(observer, chat, principles=principles, context=HISTORY, sides=sides)
-    trajectory = filled.trajectory("r", "a")
-    assert turns == tuple(trajectory)
-    assert len(outcomes) == len(trajectory)
-    assert run_detector(calibrated("any_turn", {}), turns) == run_detector(calibrated("any_turn", {}), trajectory)
-
-
-def test_failures_of_one_conversation_are_told(principles: Principles) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score:
-        if turn.number == 2:
-            raise TimeoutError("too slow")
-        return Score(1, 0, 0)
-
-    chat = Conversation.from_turns([("one", "1"), ("two", None), ("three", None)])
-    turns, outcomes = score_conversation(ScriptedObserver(script), chat, principles=principles, context=HISTORY)
-    assert [len(turn.scores) for turn in turns] == [2, 0, 0]
-    assert [(turn.length, turn.response_length) for turn in turns] == [(3, 1), (3, 0), (5, 0)]
-    assert len(outcomes) == 6
-
-
-def test_a_conversation_without_turns_can_not_be_scored(principles: Principles) -> None:
-    with pytest.raises(ConversationError, match="has no turns"):
-        score_conversation(ScriptedObserver("0.1"), Conversation(), principles=principles, context=HISTORY)
-
-
-def test_an_observer_that_can_not_go_on_says_so(principles: Principles) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score:
-        raise ObserverError("no credit left: add some")
-
-    chat = Conversation.from_turns([("one", None)])
-    with pytest.raises(ObserverError, match="no credit left"):
-        score_conversation(ScriptedObserver(script), chat, principles=principles, context=HISTORY)

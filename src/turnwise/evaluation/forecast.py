@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from turnwise.evaluate.missing import Aim, works_of
-from turnwise.evaluate.plan import Work
+from turnwise.evaluation.missing import Aim, works_of
+from turnwise.evaluation.plan import Work
 from turnwise.observers import Request
 from turnwise.store import Store
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from turnwise.batches import batched
 from turnwise.conversation import Label, Side
-from turnwise.evaluate.plan import Work, plan
+from turnwise.evaluation.plan import Work, plan
 from turnwise.observers import Context
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey

@@ -12,7 +12,7 @@ import pytest
 
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import ConversationError, ObserverError, UnknownNameError, UsageError
-from turnwise.evaluate import Summary, evaluate
+from turnwise.evaluation import Summary, evaluate
 from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle

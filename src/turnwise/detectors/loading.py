@@ -1,0 +1,122 @@
+"""The one way to a detector: from a specification, a mapping, a YAML file or a detector, with its threshold.
+
+Only this module of the package reads files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from turnwise.bounded import read_yaml
+from turnwise.detectors.protocol import Detector, ThresholdSource
+from turnwise.detectors.registry import build_detector, format_spec, read_spec
+from turnwise.errors import DetectorError, TurnwiseError
+from turnwise.paths import to_path
+
+DetectorSpec = str | Path | Mapping[str, Any] | Detector
+"""What names a detector: ``"cusum:drift=0.05"``, a YAML file as ``turnwise tune`` writes it, the mapping that such
+a file holds, or a detector itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDetector:
+    """A detector as somebody named it.
+
+    Args:
+        spec: how it was named: the specification or path as it was given, else the specification that builds it.
+        detector: the detector, with its threshold.
+        source: where the threshold comes from.
+    """
+
+    spec: str
+    detector: Detector
+    source: ThresholdSource
+
+
+def load_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None) -> Detector:
+    """Return the detector that something names; see `name_detector`."""
+    return name_detector(spec, points).detector
+
+
+def name_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None) -> NamedDetector:
+    """Return the detector that something names, with the threshold that is given or else calibrated.
+
+    A detector whose threshold is not given takes the observer's operating point where there is one for a detector
+    that is the same but for its threshold. The members of a combination do likewise, each by itself.
+
+    Args:
+        spec: what names it.
+        points: calibrated threshold by specification, as an observer publishes them for a context.
+
+    Raises:
+        UnknownNameError: no such detector or parameter.
+        DetectorError: a specification, file or value that does not fit; of a file the message names it.
+
+    >>> named = name_detector("cusum:drift=0.25", {"cusum": 0.5})
+    >>> named.detector, str(named.source)
+    (Cusum(drift=0.25, limit=0.5), 'operating point')
+    """
+    if isinstance(spec, Path) or (isinstance(spec, str) and spec.endswith((".yaml", ".yml"))):
+        return _of_file(str(spec), points or {})
+    if isinstance(spec, str | Mapping):
+        text = spec if isinstance(spec, str) else None
+        return _named(text, *read_spec(spec), points or {})
+    return NamedDetector(format_spec(spec), spec, ThresholdSource.GIVEN)
+
+
+def _of_file(path: str, points: Mapping[str, float]) -> NamedDetector:
+    try:
+        content = read_yaml(to_path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DetectorError(f"{path}: the detector can't be read: {error}") from error
+    try:
+        return _named(path, *read_spec(content), points)
+    except TurnwiseError as error:
+        raise DetectorError(f"{path}: {error}") from error
+
+
+def _named(spec: str | None, name: str, values: Mapping[str, Any], points: Mapping[str, float]) -> NamedDetector:
+    members = {
+        key: [_member(item, points) for item in value] if isinstance(value, list | tuple) else value
+        for key, value in values.items()
+    }
+    detector = build_detector({"detector": name, **members})
+    source = ThresholdSource.DEFAULT
+    if _threshold_parameter(detector) in values:
+        source = ThresholdSource.GIVEN
+    else:
+        point = next((value for other, value in points.items() if same_but_threshold(detector, other)), None)
+        if point is not None:
+            detector, source = detector.with_threshold(point), ThresholdSource.OPERATING_POINT
+    return NamedDetector(spec or format_spec(detector), detector, source)
+
+
+def _member(item: Any, points: Mapping[str, float]) -> Any:
+    return load_detector(item, points) if isinstance(item, str | Mapping) else item
+
+
+def _threshold_parameter(detector: Detector) -> str | None:
+    """Return the name of the parameter that another threshold changes."""
+    if not is_dataclass(detector):
+        return None
+    moved: Any = detector.with_threshold(float("inf"))
+    other: Any = detector.with_threshold(0.0)
+    changed = (one.name for one in fields(detector) if getattr(moved, one.name) != getattr(other, one.name))
+    return next(changed, None)
+
+
+def same_but_threshold(detector: Detector, spec: str) -> bool:
+    """Return whether a specification names the same detector, whatever the threshold of either is.
+
+    Args:
+        detector: the detector.
+        spec: the specification; one that names no detector is another.
+    """
+    try:
+        other = build_detector(spec)
+    except TurnwiseError:
+        return False
+    return type(other) is type(detector) and other.with_threshold(0.5) == detector.with_threshold(0.5)

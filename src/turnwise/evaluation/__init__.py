@@ -1,0 +1,21 @@
+"""Runs and verdicts: scoring the turns that a run lacks, and detectors over what it has."""
+
+from turnwise.evaluation.detect import DEFAULT_DETECTORS, Detection, detect
+from turnwise.evaluation.judged import judged_ids, record_judgements
+from turnwise.evaluation.missing import Aim, count_missing, works_of
+from turnwise.evaluation.outbox import Progress
+from turnwise.evaluation.run import Summary, evaluate
+
+__all__ = [
+    "DEFAULT_DETECTORS",
+    "Aim",
+    "Detection",
+    "Progress",
+    "Summary",
+    "count_missing",
+    "detect",
+    "evaluate",
+    "judged_ids",
+    "record_judgements",
+    "works_of",
+]

@@ -1,0 +1,238 @@
+"""One conversation, scored and judged: the same answer for Python and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Ordered
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from turnwise.conversation import Conversation, Label, Sequence, Side, from_any
+from turnwise.detectors import Verdict, run_detector
+from turnwise.detectors.loading import DetectorSpec, name_detector
+from turnwise.evaluation import DEFAULT_DETECTORS
+from turnwise.evaluation.plan import plan
+from turnwise.evaluation.worker import score_sequence
+from turnwise.observers import Context, Observation, ObservationFailure, Observer, build_observer
+from turnwise.principles import Principle, builtin_principles
+from turnwise.scoring import TurnScores, scores_by_turn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import altair
+    import pandas
+
+_LIVE = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class NotScored:
+    """A score that could not be made; none is made up for it.
+
+    Args:
+        turn: number of the turn, from 1.
+        failure: which score, and why not.
+    """
+
+    turn: int
+    failure: ObservationFailure
+
+    def __str__(self) -> str:
+        """Return it in a line."""
+        one = self.failure
+        return f"not scored: turn {self.turn}, {one.principle}, {one.side}: {one.message}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        one = self.failure
+        return {"turn": self.turn, "principle": one.principle, "reason": one.reason, "message": one.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an observer scored in a conversation, and what detectors make of it.
+
+    Args:
+        conversation: what was scored.
+        observer: name and version of what scored it.
+        context: what that saw of it.
+        turns: the scores, turn by turn.
+        verdicts: what each detector says, in the order in which they were named.
+        failures: what could not be scored. Detectors skip it, so a verdict beside failures rests on the others.
+    """
+
+    conversation: Conversation
+    observer: str
+    context: str
+    turns: tuple[TurnScores, ...]
+    verdicts: tuple[Verdict, ...] = ()
+    failures: tuple[NotScored, ...] = ()
+
+    @property
+    def fired(self) -> bool:
+        """Whether any detector fired."""
+        return any(verdict.fired for verdict in self.verdicts)
+
+    @property
+    def scored(self) -> bool:
+        """Whether anything was scored at all; where nothing was, nothing is known of the conversation."""
+        return any(turn.scores or turn.response_scores for turn in self.turns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, as ``turnwise check --json`` prints it."""
+        return {
+            "turns": [turn.to_dict() for turn in self.turns],
+            "detectors": [verdict.to_dict() for verdict in self.verdicts],
+            "fired": self.fired,
+            "failures": [failure.to_dict() for failure in self.failures],
+        }
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the scores as a table: a row for each turn, side and principle that was scored.
+
+        Columns: ``turn``, ``side``, ``principle``, ``T``, ``I``, ``F``, ``text``.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        import pandas
+
+        columns = ["turn", "side", "principle", "T", "I", "F", "text"]
+        return pandas.DataFrame(list(self._rows()), columns=columns)
+
+    def plot(self, path: str | Path | None = None) -> altair.FacetChart:
+        """Return the curves of T, I and F, a panel a principle; a notebook shows them.
+
+        Args:
+            path: where to write them as well, as HTML, SVG, PNG or PDF by its suffix.
+
+        Raises:
+            ImportError: altair is not installed; it comes with ``turnwise[study]``.
+            UsageError: a suffix that nothing is written as.
+        """
+        import altair
+
+        from turnwise.plots import check_target, save, trajectory_chart
+
+        target = None if path is None else check_target(path)
+        spec = trajectory_chart(
+            self.turns,
+            list(self.conversation),
+            title=self.conversation.conversation_id,
+            subtitle=f"{self.observer}, {self.context}",
+        )
+        if target is not None:
+            save(spec, target)
+        return altair.FacetChart.from_dict(spec)
+
+    def __repr__(self) -> str:
+        """Return what it is in a line."""
+        fired = [verdict.detector for verdict in self.verdicts if verdict.fired]
+        verdict = f"fired: {', '.join(fired)}" if fired else "nothing fired" if self.verdicts else "not judged"
+        gaps = f", {len(self.failures)} scores missing" if self.failures else ""
+        return f"<Report of {len(self.turns)} turns by {self.observer} ({self.context}): {verdict}{gaps}>"
+
+    def __str__(self) -> str:
+        """Return the verdicts, and what is missing, a line each."""
+        head = f"{len(self.turns)} turns, scored by {self.observer} ({self.context})"
+        return "\n".join((head, *map(str, self.verdicts), *map(str, self.failures)))
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it."""
+        lines = "".join(f"<li>{escape(line)}</li>" for line in str(self).split("\n")[1:])
+        rows = "".join(
+            f"<tr><td>{turn}</td><td>{side}</td><td>{escape(principle)}</td>"
+            + "".join(f"<td>{value:.2f}</td>" for value in values)
+            + f"<td>{escape(text[:_SHOWN])}</td></tr>"
+            for turn, side, principle, *values, text in self._rows()
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("turn", "side", "principle", "T", "I", "F", "text"))
+        title = escape(str(self).partition("\n")[0])
+        return f"<p>{title}</p><ul>{lines}</ul><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _rows(self) -> Iterable[tuple[int, str, str, float, float, float, str]]:
+        for scores, turn in zip(self.turns, self.conversation, strict=True):
+            for side, by_principle, text in (
+                (Side.PROMPT, scores.scores, turn.prompt),
+                (Side.RESPONSE, scores.response_scores, turn.response or ""),
+            ):
+                for principle, score in sorted(by_principle.items()):
+                    yield scores.turn, str(side), principle, score.T, score.I, score.F, text
+
+
+_SHOWN = 200
+"""Characters of a text in a notebook's table."""
+
+
+def check(
+    conversation: Conversation | Ordered[Mapping[str, Any]],
+    observer: str | Observer = "local",
+    detectors: Iterable[DetectorSpec] = DEFAULT_DETECTORS,
+    *,
+    context: str | Context = "history",
+    principles: Ordered[Principle] | None = None,
+    sides: Iterable[str | Side] = (Side.PROMPT,),
+) -> Report:
+    """Score a conversation and return what detectors make of it. Nothing is stored.
+
+    Args:
+        conversation: the conversation, or its messages as OpenAI's chat API takes them.
+        observer: what scores, by name or built.
+        detectors: specifications, YAML files, mappings or detectors. One whose threshold is not given takes the
+            operating point that the observer publishes for it; each verdict says where its threshold comes from.
+        context: what the observer may see at a turn: ``turn``, ``window:k``, ``history`` or ``transcript``.
+        principles: what turns are judged against; those that ship by default.
+        sides: which halves of a turn are scored: ``prompt``, ``response`` or both.
+
+    Raises:
+        UnknownNameError: no such observer, detector or parameter.
+        DetectorError: a specification or file that does not fit.
+        ConversationError: the conversation can't be read, or has no turns.
+        ObserverError: the observer can't go on.
+    """
+    built = build_observer(observer) if isinstance(observer, str) else observer
+    seen = Context.parse(context) if isinstance(context, str) else context
+    points = built.info.operating_points.get(str(seen), {})
+    named = [name_detector(one, points) for one in detectors]
+    talk = conversation if isinstance(conversation, Conversation) else from_any(list(conversation))
+    sequence = Sequence(talk.conversation_id, Label.UNLABELLED, _LIVE, talk)
+    work = plan(
+        _LIVE,
+        sequence,
+        (),
+        principles=builtin_principles() if principles is None else principles,
+        context=seen,
+        sides=[Side(side) for side in sides],
+    )
+    outcomes = score_sequence(built, seen, work).outcomes
+    lengths = {turn.number: (len(turn.prompt), len(turn.response or "")) for turn in talk}
+    scores = (
+        (turn, given.side, given.principle, given.score)
+        for turn, given in outcomes
+        if isinstance(given, Observation)
+    )
+    turns = tuple(scores_by_turn(len(lengths), scores, lengths))
+    return Report(
+        conversation=talk,
+        observer=f"{built.info.name} {built.info.version}",
+        context=str(seen),
+        turns=turns,
+        verdicts=tuple(run_detector(one.detector, turns, one.spec, one.source) for one in named),
+        failures=tuple(
+            NotScored(turn, given) for turn, given in outcomes if isinstance(given, ObservationFailure)
+        ),
+    )
+
+
+def score(
+    conversation: Conversation | Ordered[Mapping[str, Any]],
+    observer: str | Observer = "local",
+    *,
+    context: str | Context = "history",
+    principles: Ordered[Principle] | None = None,
+    sides: Iterable[str | Side] = (Side.PROMPT,),
+) -> Report:
+    """Score a conversation without judging it; see `check`."""
+    return check(conversation, observer, (), context=context, principles=principles, sides=sides)
