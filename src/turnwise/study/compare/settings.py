@@ -35,8 +35,8 @@ class Settings:
         guarantee: with ``"expectation"`` the rate holds on average over calibration sets, with ``"confidence"`` in
             all but 1 - `confidence` of them.
         confidence: of the intervals and of that guarantee, in (0, 1).
-        folds: 0 for one split into train, calibrate and test; from 2 to 1,000 every conversation is tested once, with
-            what was fitted and calibrated on the other folds.
+        folds: 0 for one split into train, calibrate and test; from 2 to 1,000 every conversation is tested once,
+            with what was fitted and calibrated on the other folds.
         shares: of the groups that go to train, calibrate and test, where there are no folds.
         seed: of the splits and of the bootstrap, a whole number from 0 to 2³² - 1.
         replicates: resamples of the bootstrap, from 1 to 100,000.
@@ -69,10 +69,10 @@ class Settings:
             raise UnknownNameError("guarantee", self.guarantee, GUARANTEES)
         if self.folds != 0 and not MIN_FOLDS <= self.folds <= MOST_FOLDS:
             raise UsageError(
-                f"folds must be 0 for one split, or from {MIN_FOLDS} to {MOST_FOLDS}, not {self.folds}"
+                f"folds must be 0 for one split, or at least {MIN_FOLDS} and at most {MOST_FOLDS}, not {self.folds}"
             )
         if not 1 <= self.replicates <= MOST_REPLICATES:
-            raise UsageError(f"replicates must be from 1 to {MOST_REPLICATES}, not {self.replicates}")
+            raise UsageError(f"replicates must be at least 1 and at most {MOST_REPLICATES}, not {self.replicates}")
         if self.small_cell < 1:
             raise UsageError(f"small cell must be at least 1, not {self.small_cell}")
         if not 0 <= self.seed <= MOST_SEED:
