@@ -69,7 +69,7 @@ class Settings:
             raise UnknownNameError("guarantee", self.guarantee, GUARANTEES)
         if self.folds != 0 and not MIN_FOLDS <= self.folds <= MOST_FOLDS:
             raise UsageError(
-                f"folds must be 0 for one split, or at least {MIN_FOLDS} and at most {MOST_FOLDS}, not {self.folds}"
+                f"folds must be 0, or at least {MIN_FOLDS} and at most {MOST_FOLDS}, not {self.folds}"
             )
         if not 1 <= self.replicates <= MOST_REPLICATES:
             raise UsageError(f"replicates must be at least 1 and at most {MOST_REPLICATES}, not {self.replicates}")
