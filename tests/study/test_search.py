@@ -90,7 +90,7 @@ def test_what_can_not_be_searched_is_told(make_examples):
         search("learned", train)
     with pytest.raises(UnknownNameError, match="did you mean 'cusum'"):
         search("cusun", train)
-    with pytest.raises(UsageError, match="at least 1 trial, not 0"):
+    with pytest.raises(UsageError, match="at least 1 trial, at most 10000, not 0"):
         search("cusum", train, budget=0)
     with pytest.raises(UsageError, match="at least 99 are needed"):
         search("cusum", train, 0.01)

@@ -69,10 +69,10 @@ class Settings:
             raise UnknownNameError("guarantee", self.guarantee, GUARANTEES)
         if self.folds != 0 and not MIN_FOLDS <= self.folds <= MOST_FOLDS:
             raise UsageError(
-                f"folds must be 0 for one split, or from {MIN_FOLDS} to {MOST_FOLDS}, not {self.folds}"
+                f"folds must be 0, or at least {MIN_FOLDS} and at most {MOST_FOLDS}, not {self.folds}"
             )
         if not 1 <= self.replicates <= MOST_REPLICATES:
-            raise UsageError(f"replicates must be from 1 to {MOST_REPLICATES}, not {self.replicates}")
+            raise UsageError(f"replicates must be at least 1 and at most {MOST_REPLICATES}, not {self.replicates}")
         if self.small_cell < 1:
             raise UsageError(f"small cell must be at least 1, not {self.small_cell}")
         if not 0 <= self.seed <= MOST_SEED:
