@@ -65,7 +65,7 @@ def test_detect_gives_a_row_a_sequence_and_detector(cli: Cli, evaluated: Path) -
     ).json
     assert len(rows) == 6
     assert {tuple(row) for row in rows} == {
-        ("sequence_id", "label", "detector", "fired", "turn", "score", "reason")
+        ("sequence_id", "label", "detector", "fired", "turn", "score", "threshold", "threshold_source", "reason")
     }
     attack = {row["detector"]: row for row in rows if row["sequence_id"] == "attack_01"}
     assert (attack["any_turn"]["fired"], attack["any_turn"]["turn"], attack["any_turn"]["score"]) == (True, 2, 0.9)
