@@ -58,6 +58,7 @@ from turnwise.principles import builtin_principles
 from turnwise.scoring import Reply, Score
 from turnwise.sessions import SessionState
 from turnwise.store import Store, import_sequences
+from turnwise.visible import shown
 
 MS_PER_KB = 0.5
 """Milliseconds of processor time that the guard may take for each 1,000 characters."""
@@ -1086,7 +1087,7 @@ KINDS: Mapping[str, type[Fuzzer[Any]]] = {
 
 
 def _short(value: object) -> str:
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else shown(value)
     return (text if len(text) <= SHOWN else f"{text[:SHOWN]}…").encode("unicode_escape", "replace").decode()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import unicodedata
 
 
@@ -24,3 +25,21 @@ def visible_character(character: str) -> str:
     if character.isprintable() or unicodedata.category(character) == "Zs":
         return character
     return character.encode("unicode_escape").decode()
+
+
+_SHOWN_DIGITS = 40
+"""Digits of a whole number that a message shows; Python refuses to print those of thousands."""
+
+
+class _Shortened(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = self.maxdict = 2
+        self.maxstring = self.maxother = 80
+
+    def repr_int(self, x: int, level: int) -> str:
+        return repr(x) if abs(x) < 10**_SHOWN_DIGITS else f"a whole number of more than {_SHOWN_DIGITS} digits"
+
+
+shown = _Shortened().repr
+"""Returns a value of any kind as an error message shows it: in one line, cut where it is long or deep."""

@@ -14,6 +14,7 @@ from turnwise.conversation.limited import LimitedHistory
 from turnwise.conversation.participants import Participants, ParticipantType
 from turnwise.conversation.turn import Turn
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 __all__ = ["Conversation", "ParticipantType"]
 
@@ -86,7 +87,7 @@ class Conversation(LimitedHistory):
         }
         self._participants = Participants.read(given, participants)
         if conversation_id is not None and (not isinstance(conversation_id, str) or not conversation_id):
-            raise ConversationError(f"conversation_id is {conversation_id!r}; use text that is not empty")
+            raise ConversationError(f"conversation_id is {shown(conversation_id)}; use text that is not empty")
         self._conversation_id = conversation_id or uuid4().hex
         self.model_info = json_object(model_info, "model_info")
         self.metadata = json_object(metadata, "metadata")
@@ -104,7 +105,8 @@ class Conversation(LimitedHistory):
         """
         info = json_object(kwargs.pop("model_info", None), "model_info")
         if info.setdefault("model_id", model) != model:
-            raise ConversationError(f"model_id is given twice: {model!r}, {info['model_id']!r}; give it once")
+            both = f"{shown(model)}, {shown(info['model_id'])}"
+            raise ConversationError(f"model_id is given twice: {both}; give it once")
         return cls(user, model, initiator_type="human", responder_type="ai_model", model_info=info, **kwargs)
 
     @classmethod
@@ -362,7 +364,7 @@ class Conversation(LimitedHistory):
         )
         after = data.get("rate_limit_counts_after", 0)
         if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= len(turns):
-            raise ConversationError(f"rate_limit_counts_after is {after!r}; use the number of a turn, or 0")
+            raise ConversationError(f"rate_limit_counts_after is {shown(after)}; use the number of a turn, or 0")
         conversation._counts_after = after
         conversation._recount()
         return conversation

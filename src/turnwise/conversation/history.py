@@ -10,6 +10,7 @@ from turnwise.conversation.snapshot import Turns
 from turnwise.conversation.turn import CHECKING_KEYS, MESSAGE_KEYS, Side, Turn
 from turnwise.conversation.turn_log import TurnLog
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 
 class History:
@@ -60,7 +61,7 @@ class History:
         if limit is None:
             return list(self.turns)
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-            raise ConversationError(f"limit is {limit!r}; use a whole number from 0, or None for all turns")
+            raise ConversationError(f"limit is {shown(limit)}; use a whole number from 0, or None for all turns")
         turns = self.turns
         return list(turns[max(0, len(turns) - limit) :])
 

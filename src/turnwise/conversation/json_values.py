@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 MAX_DEPTH = 100
 """Levels of nesting that metadata may have; deeper values are refused before they exhaust the stack."""
@@ -58,7 +59,7 @@ def json_object(value: object, where: str, depth: int = 0) -> dict[str, Any]:
         raise ConversationError(f"{where} is {type(value).__name__}, not an object with keys")
     for key in value:
         if not isinstance(key, str):
-            raise ConversationError(f"{where} has the key {key!r}: JSON has text keys only")
+            raise ConversationError(f"{where} has the key {shown(key)}: JSON has text keys only")
     return {key: json_copy(item, where, depth + 1) for key, item in value.items()}
 
 
@@ -78,7 +79,7 @@ def check_keys(data: object, what: str, known: Iterable[str], needed: Iterable[s
         raise ConversationError(f"{what} is an object with keys, not {type(data).__name__}")
     for key in data:
         if key not in known:
-            raise ConversationError(f"{what} has no key {key!r}; known: {', '.join(known)}")
+            raise ConversationError(f"{what} has no key {shown(key)}; known: {', '.join(known)}")
     for key in needed:
         if key not in data:
             raise ConversationError(f"{what} needs the key {key!r}; here are {', '.join(data) or 'none'}")

@@ -13,6 +13,7 @@ from turnwise.conversation.entries import LEAD, Entry, Format, Role
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.turn import Turn
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 ROLES: Final = frozenset(Role)
 """All roles; a text is looked up here because Python 3.11 can't look one up in the enumeration."""
@@ -116,7 +117,7 @@ def _read(raw: object) -> Entry:
         raise ConversationError(f"a message is an object with role and content, not {type(raw).__name__}")
     role = raw.get("role")
     if not isinstance(role, str) or role not in ROLES:
-        raise ConversationError(f"unknown role {role!r}; known: {', '.join(Role)}")
+        raise ConversationError(f"unknown role {shown(role)}; known: {', '.join(Role)}")
     text = _text(raw, Role(role))
     return Entry(Role(role), text, json_object(raw, "the message"))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 UNKNOWN_NAME = "unknown"
 
@@ -57,9 +58,8 @@ class Participants:
             if value is None:
                 continue
             if values.setdefault(name, value) != value:
-                raise ConversationError(
-                    f"{name} is given twice: {values[name]!r}, and {value!r} in participants; give it once"
-                )
+                both = f"{shown(values[name])}, and {shown(value)} in participants"
+                raise ConversationError(f"{name} is given twice: {both}; give it once")
         return cls(
             initiator=_name("initiator", values),
             responder=_name("responder", values),
@@ -87,7 +87,7 @@ def _checked(mapping: Mapping[str, object] | None) -> Mapping[str, object]:
         raise ConversationError(f"participants is {type(mapping).__name__}, not an object with keys")
     unknown = [key for key in mapping if key not in FIELDS]
     if unknown:
-        raise ConversationError(f"participants has no key {unknown[0]!r}; known: {', '.join(FIELDS)}")
+        raise ConversationError(f"participants has no key {shown(unknown[0])}; known: {', '.join(FIELDS)}")
     return mapping
 
 
@@ -106,4 +106,4 @@ def _type(field: str, values: Mapping[str, object]) -> ParticipantType:
         return ParticipantType(value)  # type: ignore[arg-type]  # anything that is no type is refused below
     except ValueError:
         known = ", ".join(ParticipantType)
-        raise ConversationError(f"{field} {value!r} is no participant type; known: {known}") from None
+        raise ConversationError(f"{field} {shown(value)} is no participant type; known: {known}") from None

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 WINDOWS: Final[Mapping[str, timedelta]] = {
     "turns_per_minute": timedelta(minutes=1),
@@ -111,7 +112,8 @@ def _checked(limits: Mapping[str, int]) -> dict[str, int]:
         raise ConversationError(f"rate_limit is empty; give any of {known}, or None for no limit")
     for name, limit in limits.items():
         if name not in WINDOWS:
-            raise ConversationError(f"rate_limit has the unknown key {name!r}; known: {known}")
+            raise ConversationError(f"rate_limit has the unknown key {shown(name)}; known: {known}")
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-            raise ConversationError(f"rate_limit {name} is {limit!r}; use a whole number from 1 to {MAX_LIMIT}")
+            use = f"use a whole number from 1 to {MAX_LIMIT}"
+            raise ConversationError(f"rate_limit {name} is {shown(limit)}; {use}")
     return dict(limits)

@@ -14,6 +14,7 @@ from turnwise.conversation.entries import LEAD, Entry, Format, Role
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.messages import OPENAI
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 SPEAKERS: Final[Mapping[str, Role]] = {
     "human": Role.USER,
@@ -122,7 +123,7 @@ def _read(raw: object) -> Entry:
         raise ConversationError(f"an entry is an object with from and value, not {type(raw).__name__}")
     speaker, value = raw.get("from"), raw.get("value")
     if not isinstance(speaker, str) or speaker.lower() not in SPEAKERS:
-        raise ConversationError(f"unknown speaker {speaker!r}; known: {', '.join(SPEAKERS)}")
+        raise ConversationError(f"unknown speaker {shown(speaker)}; known: {', '.join(SPEAKERS)}")
     if not isinstance(value, str):
         raise ConversationError(f"value is {type(value).__name__}, not text")
     speaker = speaker.lower()

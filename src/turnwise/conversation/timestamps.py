@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 
 def as_utc(stamp: object, where: str) -> datetime:
@@ -52,6 +53,6 @@ def read_utc(text: object, where: str) -> datetime | None:
         stamp = datetime.fromisoformat(text)  # type: ignore[arg-type]  # what is no text is refused below
     except (TypeError, ValueError):
         raise ConversationError(
-            f"{where} is {text!r}; use ISO 8601 with a time zone, such as 2025-01-31T12:00:00+00:00"
+            f"{where} is {shown(text)}; use ISO 8601 with a time zone, such as 2025-01-31T12:00:00+00:00"
         ) from None
     return as_utc(stamp, where)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from turnwise.conversation.json_values import check_keys, json_object
 from turnwise.conversation.timestamps import as_utc, read_utc
 from turnwise.errors import ConversationError
+from turnwise.visible import shown
 
 KEYS = ("turn", "prompt", "response", "timestamp", "response_timestamp", "metadata")
 
@@ -61,7 +62,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < 1:
-            raise ConversationError(f"turns are numbered from 1, not {self.number!r}")
+            raise ConversationError(f"turns are numbered from 1, not {shown(self.number)}")
         if not isinstance(self.prompt, str):
             raise ConversationError(f"turn {self.number}: prompt is {type(self.prompt).__name__}, not text")
         if self.timestamp is not None:
