@@ -207,3 +207,13 @@ def test_a_sequence_knows_its_line(tmp_path: Path, format: str) -> None:
     (sequence,) = open_dataset(file, format=format)
     assert isinstance(sequence, Sequence)
     assert sequence.line == 2
+
+
+@pytest.mark.parametrize("second", ["1e+308", "null", "{also", ""])
+def test_a_bad_first_line_does_not_make_the_file_one_value(tmp_path: Path, second: str) -> None:
+    good = json.dumps({"id": "good", "label": "benign", "source": "s", "turns": [USER]})
+    path = tmp_path / "chats.jsonl"
+    path.write_text(f"{{{{{{{{\n{second}\n{good}\n", encoding="utf-8")
+    read = list(open_dataset(path, format="turnwise"))
+    assert [one.sequence_id for one in read if isinstance(one, Sequence)] == ["good"]
+    assert isinstance(read[0], BadRecord)

@@ -187,9 +187,14 @@ def _layout(data: bytes) -> Layout:
         if lines[0].strip() != b"[" and isinstance(_parsed(second), list):
             return Layout.LINES
         return Layout.DOCUMENT if _of_messages(_items(data, "item")) else Layout.ARRAY
-    if lines[0].startswith(b"{") and first is None and second and not second.startswith(b"{"):
+    if lines[0].startswith(b"{") and first is None and second and not any(map(_is_object, lines[1:])):
         return Layout.DOCUMENT
     return Layout.LINES
+
+
+def _is_object(line: bytes) -> bool:
+    """Return whether a line is a whole record, which none within a value over many lines is."""
+    return line.startswith(b"{") and isinstance(_parsed(line), dict)
 
 
 def _of_messages(items: Iterable[object]) -> bool:
