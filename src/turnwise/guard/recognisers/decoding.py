@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import html
+import re
 import string
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 from turnwise.guard.recognisers.re2_patterns import compile_pattern
@@ -16,9 +18,9 @@ from turnwise.guard.recognisers.stretches import Stretch
 
 _HEX = frozenset(string.hexdigits)
 _ALNUM = frozenset(string.ascii_letters + string.digits)
-_BASE64 = frozenset(string.ascii_letters + string.digits + "+/-_=")
 _BASE32 = frozenset(string.ascii_uppercase + "234567=")
 _BITS = frozenset("01")
+_WORD = re.compile(r"[A-Za-z0-9+/_=-]++")
 _TO_STANDARD = str.maketrans("-_", "+/")
 
 _LONGEST_ENTITY = 34
@@ -37,7 +39,14 @@ _SHORTEST = 12
 _FEWEST_CODES = 7
 """Codes in a row, such as 34 31 31, from which they may be text."""
 
-_LONGEST_CODE = 8
+_CODE = r"(?:0x[0-9A-Fa-f]{0,6}+|[0-9A-Fa-f]{1,8}+)(?![A-Za-z0-9+/_=-])"
+_CANDIDATE = re.compile(
+    rf"(?<![A-Za-z0-9+/_=-])(?:(?P<row>{_CODE}"
+    rf"(?:(?:[ ,:;\n]{{3}}[^A-Za-z0-9+/_=-]*+|[ ,:;\n]{{1,2}}){_CODE}){{{_FEWEST_CODES - 1},}}+)"
+    rf"|[A-Za-z0-9+/_=-]{{{_SHORTEST},}}+)"
+)
+"""A row of codes, or a long word."""
+
 _JOINED = 8
 """Characters of long words in lines that are tried together, for each character of the text."""
 
@@ -199,69 +208,43 @@ def encoded_words(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in encoded_words("MTIzLTQ1LTY3ODk= 34 31 31 31 31 31 31 31 internationally")]
     ['123-45-6789', '41111111']
     """
-    words = _words(text)
-    rows = _rows_of_codes(text, words)
     room = _JOINED * len(text)
-    index = last = 0
-    for first in sorted({*rows, *(at for at, (start, end) in enumerate(words) if end - start >= _SHORTEST)}):
-        if first < index:
+    behind = 0
+    lines: deque[tuple[int, int]] = deque()
+    for match in _CANDIDATE.finditer(text):
+        start, end = match.span()
+        if start < behind:
             continue
-        index = first
-        if index in rows:
-            index = rows[index]
-            shown = _of_codes([text[start:end] for start, end in words[first:index]])
+        if match.lastgroup == "row":
+            shown = _of_codes(_WORD.findall(text, start, end))
             if shown is not None:
-                yield Stretch(words[first][0], words[index - 1][1], shown)
+                yield Stretch(start, end, shown)
             continue
-        last = last if index < last else _lines_from(text, words, index)
+        while lines and lines[0][0] < start:
+            lines.popleft()
+        lines = lines or _lines_from(text, start, end)
         whole = None
-        if last > index + 1 and room > 0:
-            pieces = "".join(text[start:end] for start, end in words[index:last])
+        if len(lines) > 1 and room > 0:
+            pieces = "".join(text[first:last] for first, last in lines)
             room -= len(pieces)
             whole = _of_word(pieces)
         if whole is not None:
-            yield Stretch(words[index][0], words[last - 1][1], whole)
-            index = last
+            behind = lines[-1][1]
+            yield Stretch(start, behind, whole)
             continue
-        yield from _in_word(text, *words[index])
+        yield from _in_word(text, start, end)
 
 
-def _words(text: str) -> list[tuple[int, int]]:
-    """Return where each run of characters stands that base64 is written in."""
-    others = dict.fromkeys(map(ord, set(text).difference(_BASE64)), " ")
-    lengths = list(map(len, text.translate(others).split(" ")))
-    starts = accumulate((length + 1 for length in lengths), initial=0)
-    return [(start, start + length) for start, length in zip(starts, lengths, strict=False) if length]
-
-
-def _rows_of_codes(text: str, words: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """Return where rows of codes of single characters end, by where they begin; both number words."""
-    rows: dict[int, int] = {}
-    first = -1
-    behind = 0
-    for index, (start, end) in enumerate(words):
-        is_code = end - start <= _LONGEST_CODE and _HEX.issuperset(text[start:end].removeprefix("0x"))
-        if first >= 0 and not (is_code and _CODE_GAP.issuperset(text[behind:start][:3])):
-            if index - first >= _FEWEST_CODES:
-                rows[first] = index
-            first = -1
-        if is_code and first < 0:
-            first = index
-        behind = end
-    if first >= 0 and len(words) - first >= _FEWEST_CODES:
-        rows[first] = len(words)
-    return rows
-
-
-def _lines_from(text: str, words: Sequence[tuple[int, int]], index: int) -> int:
-    """Return the end of a row of long words that only line ends are between."""
-    end = index + 1
-    while end < len(words) and words[end - 1][1] - words[end - 1][0] >= _SHORTEST:
-        start = words[end - 1][1]
-        if _line_end(text, start) != words[end][0]:
+def _lines_from(text: str, start: int, end: int) -> deque[tuple[int, int]]:
+    """Return where the words of a row stand that only line ends are between, of which the last may be short."""
+    lines = deque([(start, end)])
+    while end - start >= _SHORTEST and (start := _line_end(text, end)):
+        word = _WORD.match(text, start)
+        if word is None:
             break
-        end += 1
-    return end
+        end = word.end()
+        lines.append((start, end))
+    return lines
 
 
 def _in_word(text: str, start: int, end: int) -> Iterator[Stretch]:
@@ -375,7 +358,6 @@ def _line_end(text: str, at: int) -> int:
 
 _DIGITS = frozenset(string.digits)
 _CODE_DIGITS = frozenset(string.digits + ";")
-_CODE_GAP = frozenset(" ,:;\n")
 _OCTAL = frozenset("01234567")
 _PADDING = frozenset("=")
 _ESCAPES = {"x": 2, "u": 4, "U": 8}
