@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import dropwhile, pairwise, repeat
-from operator import sub
+from operator import add, sub
 from typing import Any
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
@@ -37,12 +37,15 @@ _LATIN = {
 }
 
 _WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
-_WHITE_OR_NOT = bytes(ord(" ") if code < 128 and chr(code).isspace() else ord("x") for code in range(256))
+_SEPARATED = b"," + bytes(ord(" ") if bytes([code]).isspace() else ord("x") for code in range(1, 256))
 _ROW = re.compile(rb"(?<!x)x(?: *,[ ,]*x(?!x)){2,}+")
 """Three single characters in a row in a text that `_separated` made: no row that counts has fewer inside."""
 
 _APART_LEAST = 5
 """Single characters in a row from which they are one word pulled apart."""
+
+_APART_MOST = 200
+"""Single characters in a row that keep their own places, at most; more are one place: no value has so many."""
 
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
@@ -63,7 +66,7 @@ _USUAL = frozenset({" ", "-", "."})
 _DIGIT_LETTERS = {"O": "0", "o": "0", "I": "1", "l": "1"}
 _AWS = ("AKIA", "ASIA", "ABIA", "ACCA")
 _AWS_LENGTH = 20
-_CODE_HEAD = re.compile(rf"{'|'.join(_AWS)}|(?:{'|'.join(COUNTRY_LENGTH).upper()})[0-9]{{2}}")
+_CODE_HEAD = re.compile("A(?:KIA|SIA|BIA|CCA)|[A-Z]{2}[0-9]{2}")
 _CODE_CHARACTER = re.compile(r"[A-Za-z0-9]")
 _NO_CODE_CHARACTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 _FEWEST_DIGITS = 10
@@ -137,7 +140,7 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     marks = [(count, mark) for mark, count in Counter(text).items() if not mark.isalnum()]
     common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
     tried = ([*_gaps(text, mark)] for _, mark in common)
-    return iter(max(tried, key=lambda gaps: sum(gap.end - gap.start for gap in gaps), default=()))
+    return iter(max(tried, key=lambda gaps: sum(gap.end - gap.start - len(gap.text) for gap in gaps), default=()))
 
 
 def _gaps(text: str, separator: str) -> Iterator[Stretch]:
@@ -157,13 +160,10 @@ def _gaps(text: str, separator: str) -> Iterator[Stretch]:
 
 def _separated(text: str, separator: str) -> bytes:
     """Return a comma for each separator of a text, a space for other white space, and x for all else."""
+    text = text.replace("\0", "x").replace(separator, "\0")
     if not text.isascii():
-        if separator > "\x7f":
-            text = text.replace("\0", "x").replace(separator, "\0")
         text = _WIDE_SPACE.sub(" ", text)
-    table = bytearray(_WHITE_OR_NOT)
-    table[ord(separator) if separator <= "\x7f" else 0] = ord(",")
-    return text.encode("ascii", "replace").translate(table)
+    return text.encode("ascii", "replace").translate(_SEPARATED)
 
 
 def _gaps_in_row(text: str, at: int, end: int, separator: str) -> Iterator[Stretch]:
@@ -186,21 +186,30 @@ def _gaps_in_row(text: str, at: int, end: int, separator: str) -> Iterator[Stret
     yield from _between(text, items, separator)
 
 
-def _between(text: str, items: Sequence[int], separator: str) -> list[Stretch]:
-    """Return the gaps between the characters of a word that is pulled apart; none of fewer than make one."""
+def _between(text: str, items: Sequence[int], separator: str) -> Iterator[Stretch]:
+    """Yield the gaps between the characters of a word that is pulled apart; none of fewer than make one."""
     if len(items) < _APART_LEAST:
-        return []
+        return
     starts, ends = [item + 1 for item in items[:-1]], items[1:]
     if max(map(sub, ends, starts)) == 1:
-        return list(map(Stretch, starts, ends, repeat("")))
-    gaps = []
-    for start, end in zip(starts, ends, strict=True):
-        gap, between = text[start:end], ""
-        if gap.count(separator) > 1:
-            # Else it stood there itself, as in 1-2---3.
-            between = " " if separator.isspace() or gap.strip(separator) else separator
-        gaps.append(Stretch(start, end, between))
-    return gaps
+        if len(items) > _APART_MOST:
+            yield Stretch(items[0], ends[-1] + 1, text[items[0] : ends[-1] + 1 : 2])
+        else:
+            yield from map(Stretch, starts, ends, repeat(""))
+        return
+    instead = [_instead(text[start:end], separator) for start, end in zip(starts, ends, strict=True)]
+    if len(items) > _APART_MOST:
+        shown = "".join(map(add, instead, map(text.__getitem__, ends)))
+        yield Stretch(starts[0], ends[-1] + 1, shown)
+    else:
+        yield from map(Stretch, starts, ends, instead)
+
+
+def _instead(gap: str, separator: str) -> str:
+    """Return what a gap stands for; a separator where it stood there itself as well, as in 1-2---3."""
+    if gap.count(separator) < 2:
+        return ""
+    return " " if separator.isspace() or gap.strip(separator) else separator
 
 
 def numbers(text: str) -> Iterator[Stretch]:
@@ -278,9 +287,9 @@ def codes(text: str) -> Iterator[Stretch]:
             length = _AWS_LENGTH
         else:
             checked += 1
-            length = COUNTRY_LENGTH[head.group()[:2].lower()]
+            length = COUNTRY_LENGTH.get(head.group()[:2].lower(), 0)
         own = places[first : first + length]
-        if len(own) < length or checked > _CHECKED or text[own[-1] + 1 : own[-1] + 2].isalnum():
+        if not length or len(own) < length or checked > _CHECKED or text[own[-1] + 1 : own[-1] + 2].isalnum():
             continue
         if max(map(sub, own[1:], own)) > _GAP + 1:
             continue
