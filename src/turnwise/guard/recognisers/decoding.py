@@ -9,6 +9,7 @@ import re
 import string
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -22,6 +23,10 @@ _BASE32 = frozenset(string.ascii_uppercase + "234567=")
 _BITS = frozenset("01")
 _WORD = re.compile(r"[A-Za-z0-9+/_=-]++")
 _TO_STANDARD = str.maketrans("-_", "+/")
+
+_SOFT_BREAK = re.compile("=\r?\n")
+_CODED = {mark: re.compile(f"(?:{mark}[0-9A-Fa-f]{{2}})++") for mark in "%="}
+_TAG = re.compile(r"<(?:!|/?([A-Za-z][A-Za-z0-9]{0,31}+)[ \t\r\n/>])")
 
 _LONGEST_ENTITY = 34
 _LONGEST_TAG = 300
@@ -117,21 +122,17 @@ def tags(text: str) -> Iterator[Stretch]:
     ['', '', '\n']
     """
     behind = 0
-    for at in _places(text, "<"):
+    for match in _TAG.finditer(text):
+        at, name = match.start(), match.group(1)
         if at < behind:
             continue
         if text.startswith("<!--", at):
             end = text.find("-->", at, at + _LONGEST_TAG) + 2
         else:
             end = text.find(">", at, at + _LONGEST_TAG)
-        if end <= at + 1:
-            continue
-        name_at = at + 2 if text[at + 1] == "/" else at + 1
-        name_end = _run_end(text, name_at, _ALNUM, 32)
-        name = text[name_at:name_end].lower()
-        if text[at + 1] == "!" or (name and text[name_at].isalpha() and text[name_end] in " \t\r\n/>"):
+        if end > at + 1:
             behind = end + 1
-            yield Stretch(at, behind, "\n" if name in _BLOCKS else "")
+            yield Stretch(at, behind, "\n" if name and name.lower() in _BLOCKS else "")
 
 
 def entities(text: str) -> Iterator[Stretch]:
@@ -171,7 +172,7 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in soft_breaks("41=\n11 =34=31")], list(soft_breaks("a=40"))
     (['', '4', '1'], [])
     """
-    breaks = [Stretch(at, end, "") for at in _places(text, "=") if (end := _line_end(text, at + 1))]
+    breaks = [Stretch(*match.span(), "") for match in _SOFT_BREAK.finditer(text)]
     codes = list(_coded_bytes(text, "="))
     # One code alone is more likely an assignment, such as width=40.
     lone = not breaks and all(each.end != after.start for each, after in pairwise(codes))
@@ -315,24 +316,14 @@ def _readable(data: bytes) -> str | None:
 
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
-    run: list[int] = []
-    for at in (*_places(text, mark), len(text) + 1):
-        if run and at != run[-1] + 3:
-            yield from _characters(text, run)
-            run = []
-        if at + 2 < len(text) and text[at + 1] in _HEX and text[at + 2] in _HEX:
-            run.append(at)
-
-
-def _characters(text: str, run: Sequence[int]) -> Iterator[Stretch]:
-    data = bytes(int(text[at + 1 : at + 3], 16) for at in run)
-    if data.isascii():
-        yield from (Stretch(at, at + 3, chr(byte)) for at, byte in zip(run, data, strict=True))
-        return
-    try:
-        yield Stretch(run[0], run[-1] + 3, data.decode("utf-8"))
-    except UnicodeDecodeError:
-        return
+    for match in _CODED[mark].finditer(text):
+        start, end = match.span()
+        data = bytes.fromhex(match.group().replace(mark, ""))
+        if data.isascii():
+            yield from map(Stretch, range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
+            continue
+        with suppress(UnicodeDecodeError):
+            yield Stretch(start, end, data.decode("utf-8"))
 
 
 def _places(text: str, mark: str) -> Iterator[int]:
