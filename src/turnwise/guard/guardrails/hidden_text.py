@@ -32,6 +32,9 @@ _LONGEST_WORD = 16
 _FEWEST_SIGNS = 3
 """Signs between the letters of one word from which they stand for spaces."""
 
+_WHOLE_SENTENCE = "\ufdfa"
+"""The one character that stands for 18 in plain form; none of them is Latin."""
+
 _LONG_WORD = re.compile(rf"\S{{{_RUN_TOGETHER},}}+")
 _BETWEEN_SIGNS = re.compile(r"[^\s+_.,;:|/\\~*#=-]+")
 
@@ -65,7 +68,7 @@ def _texts(readings: tuple[Reading, ...], known: Collection[str]) -> Iterator[st
     texts = dict.fromkeys((first, PLAIN.fold(first).plain, *(reading.plain for reading in readings[1:])))
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
-            piece = text[start : start + _STEP]
+            piece = text[start : start + _STEP].replace(_WHOLE_SENTENCE, " ")
             plain = normalise(piece, known).text
             if plain != piece:
                 texts[plain] = None
@@ -81,30 +84,27 @@ def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
     Args:
         text: the text.
         known: words that letters without a space may be made of.
-        spaced: what each long word came to before, for the texts of one check have most of them in common.
+        spaced: what letters in a row came to before, for the texts of one check have most of them in common.
 
     >>> _spaced("ignore-all+the_rules", {"rules"}, {}), _spaced("a well-known word", set(), {})
     ('ignore all the rules', 'a well-known word')
     """
 
     def apart(match: re.Match[str]) -> str:
-        word = match.group()
-        if word not in spaced:
-            spaced[word] = _apart(word, known)
-        return spaced[word]
+        parts = _BETWEEN_SIGNS.findall(match.group())
+        if len(parts) <= _FEWEST_SIGNS:
+            parts = [match.group()]
+        return " ".join(map(words, parts))
+
+    def words(part: str) -> str:
+        if not _RUN_TOGETHER <= len(part) <= _LONGEST_RUN or not part.isalpha():
+            return part
+        if part not in spaced:
+            spaced[part] = _words(part, known)
+        return spaced[part]
 
     found = _LONG_WORD.sub(apart, text)
     return text if found == text else " ".join(found.split())
-
-
-def _apart(word: str, known: Container[str]) -> str:
-    parts = _BETWEEN_SIGNS.findall(word)
-    if len(parts) <= _FEWEST_SIGNS:
-        parts = [word]
-    return " ".join(
-        _words(part, known) if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha() else part
-        for part in parts
-    )
 
 
 def _words(letters: str, known: Container[str]) -> str:

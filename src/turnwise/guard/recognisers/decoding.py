@@ -52,7 +52,7 @@ _CANDIDATE = re.compile(
 )
 """A row of codes, or a long word."""
 
-_JOINED = 8
+_JOINED = 3
 """Characters of long words in lines that are tried together, for each character of the text."""
 
 _FEWEST_TAGS = 4

@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import dropwhile, pairwise, repeat
+from itertools import dropwhile, pairwise
 from operator import add, sub
 from typing import Any
 
@@ -139,23 +139,30 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     """
     marks = [(count, mark) for mark, count in Counter(text).items() if not mark.isalnum()]
     common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
-    tried = ([*_gaps(text, mark)] for _, mark in common)
-    return iter(max(tried, key=lambda gaps: sum(gap.end - gap.start - len(gap.text) for gap in gaps), default=()))
+    tried = ((mark, [*_rows(text, mark)]) for _, mark in common)
+    separator, rows = max(tried, key=lambda each: sum(map(_width, each[1])), default=("", []))
+    for row in rows:
+        yield from _between(text, row, separator)
 
 
-def _gaps(text: str, separator: str) -> Iterator[Stretch]:
-    """Yield the gaps between single characters that stand in a row with one separator between them."""
+def _width(row: Sequence[int]) -> int:
+    """Return how many characters stand between those of a row."""
+    return row[-1] - row[0] + 1 - len(row)
+
+
+def _rows(text: str, separator: str) -> Iterator[Sequence[int]]:
+    """Yield where the characters of each word stand that is pulled apart with one separator between them."""
     mask = _separated(text, separator)
     start = end = 0
     for row in _ROW.finditer(mask):
         # With the whole of the words beside it, whose ends may belong to it.
         first = mask.rfind(b",", 0, max(0, mask.rfind(b"x", 0, row.start()))) + 1
         if first > end:
-            yield from _gaps_in_row(text, start, end, separator)
+            yield from _rows_within(text, start, end, separator)
             start = first
         end = mask.find(b",", max(mask.find(b"x", row.end()), row.end()))
         end = len(text) if end < 0 else end
-    yield from _gaps_in_row(text, start, end, separator)
+    yield from _rows_within(text, start, end, separator)
 
 
 def _separated(text: str, separator: str) -> bytes:
@@ -166,41 +173,36 @@ def _separated(text: str, separator: str) -> bytes:
     return text.encode("ascii", "replace").translate(_SEPARATED)
 
 
-def _gaps_in_row(text: str, at: int, end: int, separator: str) -> Iterator[Stretch]:
+def _rows_within(text: str, at: int, end: int, separator: str) -> Iterator[Sequence[int]]:
     items: list[int] = []
     for token in text[at:end].split(separator):
         bare = token.strip()
+        items_before = items
         if not bare:
-            if items and at - items[-1] > _GAP:
-                yield from _between(text, items, separator)
-                items = []
+            items = [] if items and at - items[-1] > _GAP else items
         elif len(bare) == 1:
             items.append(at if token == bare else at + token.index(bare))
         else:
             first = at + token.index(bare)
             if items and not bare[1].isalnum():
                 items.append(first)
-            yield from _between(text, items, separator)
             items = [first + len(bare) - 1] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
+        if items is not items_before and len(items_before) >= _APART_LEAST:
+            yield items_before
         at += len(token) + 1
-    yield from _between(text, items, separator)
+    if len(items) >= _APART_LEAST:
+        yield items
 
 
-def _between(text: str, items: Sequence[int], separator: str) -> Iterator[Stretch]:
-    """Yield the gaps between the characters of a word that is pulled apart; none of fewer than make one."""
-    if len(items) < _APART_LEAST:
-        return
-    starts, ends = [item + 1 for item in items[:-1]], items[1:]
-    if max(map(sub, ends, starts)) == 1:
-        if len(items) > _APART_MOST:
-            yield Stretch(items[0], ends[-1] + 1, text[items[0] : ends[-1] + 1 : 2])
-        else:
-            yield from map(Stretch, starts, ends, repeat(""))
-        return
-    instead = [_instead(text[start:end], separator) for start, end in zip(starts, ends, strict=True)]
-    if len(items) > _APART_MOST:
-        shown = "".join(map(add, instead, map(text.__getitem__, ends)))
-        yield Stretch(starts[0], ends[-1] + 1, shown)
+def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
+    """Yield the gaps between the characters of a word that is pulled apart; a very long word is one stretch."""
+    starts, ends = [at + 1 for at in row[:-1]], row[1:]
+    if _width(row) == len(starts):
+        instead = [""] * len(starts)
+    else:
+        instead = [_instead(text[start:end], separator) for start, end in zip(starts, ends, strict=True)]
+    if len(row) > _APART_MOST:
+        yield Stretch(starts[0], ends[-1] + 1, "".join(map(add, instead, map(text.__getitem__, ends))))
     else:
         yield from map(Stretch, starts, ends, instead)
 
