@@ -81,7 +81,7 @@ _LEET_LETTERS = str.maketrans({sign: letter for letter, signs in _LEET.items() f
 _SPELLINGS = "|".join(
     "".join(f"[{letter}{letter.upper()}{_LEET.get(letter, '')}]" for letter in name) for name in _NAMES
 )
-_LEET_NAME = re.compile(rf"(?<!\S)(?:{_SPELLINGS})(?![^\s:=,])")
+_LEET_NAME = re.compile(rf"(?<!\S)(?:{_SPELLINGS})(?=[:=,]*+(?!\S))")
 
 _WRITES = re.compile(r"mail|contact|reach|write|send|address|inbox|login")
 _LONGEST_ADDRESS = 256
