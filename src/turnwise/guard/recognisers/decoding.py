@@ -237,7 +237,7 @@ def encoded_words(text: str) -> Iterator[Stretch]:
 
 
 def _lines_from(text: str, start: int, end: int) -> deque[tuple[int, int]]:
-    """Return where the words of a row stand that only line ends are between, of which the last may be short."""
+    """Return where the words stand that only line ends are between, of which the last may be short."""
     lines = deque([(start, end)])
     while end - start >= _SHORTEST and (start := _line_end(text, end)):
         word = _WORD.match(text, start)

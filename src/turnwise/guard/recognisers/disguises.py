@@ -45,7 +45,7 @@ _APART_LEAST = 5
 """Single characters in a row from which they are one word pulled apart."""
 
 _APART_MOST = 200
-"""Single characters in a row that keep their own places, at most; more are one place: no value has so many."""
+"""Single characters in a row that keep their own places; more are one place, as no value has so many."""
 
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
@@ -195,7 +195,7 @@ def _rows_within(text: str, at: int, end: int, separator: str) -> Iterator[Seque
 
 
 def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
-    """Yield the gaps between the characters of a word that is pulled apart; a very long word is one stretch."""
+    """Yield the gaps between the characters of a word that is pulled apart; a very long one is one stretch."""
     starts, ends = [at + 1 for at in row[:-1]], row[1:]
     if _width(row) == len(starts):
         instead = [""] * len(starts)
@@ -225,11 +225,12 @@ def numbers(text: str) -> Iterator[Stretch]:
     mask = _masked(text)
     for row in _DIGIT_GROUPS.finditer(mask):
         if mask.count("0", row.start(), row.end()) >= _APART_LEAST - 1:
-            yield from _number(text, mask, [group.span() for group in _DIGIT_GROUP.finditer(mask, *row.span())])
+            groups = _DIGIT_GROUP.finditer(mask, *row.span())
+            yield from _number(text, mask, [group.span() for group in groups])
 
 
 def _masked(text: str) -> str:
-    """Return 0 for each digit, o for a letter that passes for one, a for other letters, and spaces for signs."""
+    """Return 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
     if not text.isascii():
         text = _OTHER_LETTERS.sub("a", text).encode("ascii", "replace").decode()
     return text.translate(_MASK)
