@@ -195,7 +195,7 @@ def _rows_within(text: str, at: int, end: int, separator: str) -> Iterator[Seque
 
 
 def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
-    """Yield the gaps between the characters of a word that is pulled apart; a very long one is one stretch."""
+    """Yield the gaps between the characters of a word pulled apart; a very long one is one stretch."""
     starts, ends = [at + 1 for at in row[:-1]], row[1:]
     if _width(row) == len(starts):
         instead = [""] * len(starts)
