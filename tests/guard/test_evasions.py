@@ -106,6 +106,20 @@ def test_a_long_text_of_marks_hides_nothing(filler: str) -> None:
     assert "card" in (finding_of(Pii(), text).data or {})["kinds"]
 
 
+def test_a_very_long_row_of_single_characters_is_one_place() -> None:
+    text = f"ssn 123-45-6789, {'a b ' * 300}"
+    loose = readings_of(text)[-1]
+    at = loose.plain.index("abab")
+    assert loose.span(at + 1, at + 3) == loose.span(at + 300, at + 302)
+    assert [(each.start, each.end) for each in finding_of(Pii(), text).redactions] == [(4, 15)]
+
+
+@pytest.mark.parametrize("mark", ["?", "•", "\x85", "\u2028"])
+def test_a_number_is_put_together_whatever_stands_between_its_digits(mark: str) -> None:
+    text = f"é, card: {mark.join('4111111111111111')}"
+    assert [each.kind for each in finding_of(Pii(), text).redactions] == ["card"]
+
+
 @pytest.mark.parametrize("text", ORDINARY[::3] + [case.text for case in CASES[::7]])
 def test_spans_lie_in_the_original(text: str) -> None:
     for reading in readings_of(text):

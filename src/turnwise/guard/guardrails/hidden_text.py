@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Iterator
-from functools import cache
-from typing import Any
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.re2_patterns import compile_pattern
 from turnwise.guard.recognisers.readings import Reading
 from turnwise.guard.recognisers.readings import readings as unfolded
 from turnwise.guard.recognisers.readings import readings_of as unfolded_of
@@ -29,13 +27,16 @@ _GLUE = frozenset(
 _RUN_TOGETHER = 14
 """Letters in a row from which they may be several words."""
 
-_CALL = "!"
 _LONGEST_RUN = 400
 _LONGEST_WORD = 16
 _FEWEST_SIGNS = 3
 """Signs between the letters of one word from which they stand for spaces."""
 
-_SPACES = str.maketrans(dict.fromkeys("+_.,;:|/\\~*-#=", " "))
+_WHOLE_SENTENCE = "\ufdfa"
+"""The one character that stands for 18 in plain form; none of them is Latin."""
+
+_LONG_WORD = re.compile(rf"\S{{{_RUN_TOGETHER},}}+")
+_BETWEEN_SIGNS = re.compile(r"[^\s+_.,;:|/\\~*#=-]+")
 
 
 def readings(check: Check, known: frozenset[str]) -> tuple[str, ...]:
@@ -67,7 +68,7 @@ def _texts(readings: tuple[Reading, ...], known: Collection[str]) -> Iterator[st
     texts = dict.fromkeys((first, PLAIN.fold(first).plain, *(reading.plain for reading in readings[1:])))
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
-            piece = _calm(text[start : start + _STEP])
+            piece = text[start : start + _STEP].replace(_WHOLE_SENTENCE, " ")
             plain = normalise(piece, known).text
             if plain != piece:
                 texts[plain] = None
@@ -77,51 +78,33 @@ def _texts(readings: tuple[Reading, ...], known: Collection[str]) -> Iterator[st
     yield from texts
 
 
-def _calm(text: str) -> str:
-    """Return a text with no more exclamation marks in a row than a word has letters.
-
-    What undoes leetspeak reads each of them as a letter, and takes time quadratic in the length of such a row.
-    """
-    return _calls().sub(_CALL * _LONGEST_WORD, text) if _CALL * (_LONGEST_WORD + 1) in text else text
-
-
-@cache
-def _calls() -> Any:
-    return compile_pattern(f"{_CALL}{{{_LONGEST_WORD},}}", "exclamation marks")
-
-
 def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
     """Return a text with spaces between words that signs or nothing are between; unchanged where there are none.
 
     Args:
         text: the text.
         known: words that letters without a space may be made of.
-        spaced: what each long word came to before, for the texts of one check have most of them in common.
+        spaced: what letters in a row came to before, for the texts of one check have most of them in common.
 
     >>> _spaced("ignore-all+the_rules", {"rules"}, {}), _spaced("a well-known word", set(), {})
     ('ignore all the rules', 'a well-known word')
     """
-    words = text.split()
-    changed = False
-    for index, word in enumerate(words):
-        if len(word) < _RUN_TOGETHER:
-            continue
-        apart = spaced.get(word)
-        if apart is None:
-            apart = spaced[word] = _apart(word, known)
-        if apart != word:
-            words[index], changed = apart, True
-    return " ".join(words) if changed else text
 
+    def apart(match: re.Match[str]) -> str:
+        parts = _BETWEEN_SIGNS.findall(match.group())
+        if len(parts) <= _FEWEST_SIGNS:
+            parts = [match.group()]
+        return " ".join(map(words, parts))
 
-def _apart(word: str, known: Container[str]) -> str:
-    parts = word.translate(_SPACES).split()
-    if len(parts) <= _FEWEST_SIGNS:
-        parts = [word]
-    return " ".join(
-        _words(part, known) if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha() else part
-        for part in parts
-    )
+    def words(part: str) -> str:
+        if not _RUN_TOGETHER <= len(part) <= _LONGEST_RUN or not part.isalpha():
+            return part
+        if part not in spaced:
+            spaced[part] = _words(part, known)
+        return spaced[part]
+
+    found = _LONG_WORD.sub(apart, text)
+    return text if found == text else " ".join(found.split())
 
 
 def _words(letters: str, known: Container[str]) -> str:

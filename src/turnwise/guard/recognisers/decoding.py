@@ -5,10 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import html
+import re
 import string
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 from turnwise.guard.recognisers.re2_patterns import compile_pattern
@@ -16,10 +19,14 @@ from turnwise.guard.recognisers.stretches import Stretch
 
 _HEX = frozenset(string.hexdigits)
 _ALNUM = frozenset(string.ascii_letters + string.digits)
-_BASE64 = frozenset(string.ascii_letters + string.digits + "+/-_=")
 _BASE32 = frozenset(string.ascii_uppercase + "234567=")
 _BITS = frozenset("01")
+_WORD = re.compile(r"[A-Za-z0-9+/_=-]++")
 _TO_STANDARD = str.maketrans("-_", "+/")
+
+_SOFT_BREAK = re.compile("=\r?\n")
+_CODED = {mark: re.compile(f"(?:{mark}[0-9A-Fa-f]{{2}})++") for mark in "%="}
+_TAG = re.compile(r"<(?:!|/?([A-Za-z][A-Za-z0-9]{0,31}+)[ \t\r\n/>])")
 
 _LONGEST_ENTITY = 34
 _LONGEST_TAG = 300
@@ -37,8 +44,15 @@ _SHORTEST = 12
 _FEWEST_CODES = 7
 """Codes in a row, such as 34 31 31, from which they may be text."""
 
-_LONGEST_CODE = 8
-_JOINED = 8
+_CODE = r"(?:0x[0-9A-Fa-f]{0,6}+|[0-9A-Fa-f]{1,8}+)(?![A-Za-z0-9+/_=-])"
+_CANDIDATE = re.compile(
+    rf"(?<![A-Za-z0-9+/_=-])(?:(?P<row>{_CODE}"
+    rf"(?:(?:[ ,:;\n]{{3}}[^A-Za-z0-9+/_=-]*+|[ ,:;\n]{{1,2}}){_CODE}){{{_FEWEST_CODES - 1},}}+)"
+    rf"|[A-Za-z0-9+/_=-]{{{_SHORTEST},}}+)"
+)
+"""A row of codes, or a long word."""
+
+_JOINED = 3
 """Characters of long words in lines that are tried together, for each character of the text."""
 
 _FEWEST_TAGS = 4
@@ -108,21 +122,17 @@ def tags(text: str) -> Iterator[Stretch]:
     ['', '', '\n']
     """
     behind = 0
-    for at in _places(text, "<"):
+    for match in _TAG.finditer(text):
+        at, name = match.start(), match.group(1)
         if at < behind:
             continue
         if text.startswith("<!--", at):
             end = text.find("-->", at, at + _LONGEST_TAG) + 2
         else:
             end = text.find(">", at, at + _LONGEST_TAG)
-        if end <= at + 1:
-            continue
-        name_at = at + 2 if text[at + 1] == "/" else at + 1
-        name_end = _run_end(text, name_at, _ALNUM, 32)
-        name = text[name_at:name_end].lower()
-        if text[at + 1] == "!" or (name and text[name_at].isalpha() and text[name_end] in " \t\r\n/>"):
+        if end > at + 1:
             behind = end + 1
-            yield Stretch(at, behind, "\n" if name in _BLOCKS else "")
+            yield Stretch(at, behind, "\n" if name and name.lower() in _BLOCKS else "")
 
 
 def entities(text: str) -> Iterator[Stretch]:
@@ -162,7 +172,7 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in soft_breaks("41=\n11 =34=31")], list(soft_breaks("a=40"))
     (['', '4', '1'], [])
     """
-    breaks = [Stretch(at, end, "") for at in _places(text, "=") if (end := _line_end(text, at + 1))]
+    breaks = [Stretch(*match.span(), "") for match in _SOFT_BREAK.finditer(text)]
     codes = list(_coded_bytes(text, "="))
     # One code alone is more likely an assignment, such as width=40.
     lone = not breaks and all(each.end != after.start for each, after in pairwise(codes))
@@ -199,69 +209,43 @@ def encoded_words(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in encoded_words("MTIzLTQ1LTY3ODk= 34 31 31 31 31 31 31 31 internationally")]
     ['123-45-6789', '41111111']
     """
-    words = _words(text)
-    rows = _rows_of_codes(text, words)
     room = _JOINED * len(text)
-    index = last = 0
-    for first in sorted({*rows, *(at for at, (start, end) in enumerate(words) if end - start >= _SHORTEST)}):
-        if first < index:
+    behind = 0
+    lines: deque[tuple[int, int]] = deque()
+    for match in _CANDIDATE.finditer(text):
+        start, end = match.span()
+        if start < behind:
             continue
-        index = first
-        if index in rows:
-            index = rows[index]
-            shown = _of_codes([text[start:end] for start, end in words[first:index]])
+        if match.lastgroup == "row":
+            shown = _of_codes(_WORD.findall(text, start, end))
             if shown is not None:
-                yield Stretch(words[first][0], words[index - 1][1], shown)
+                yield Stretch(start, end, shown)
             continue
-        last = last if index < last else _lines_from(text, words, index)
+        while lines and lines[0][0] < start:
+            lines.popleft()
+        lines = lines or _lines_from(text, start, end)
         whole = None
-        if last > index + 1 and room > 0:
-            pieces = "".join(text[start:end] for start, end in words[index:last])
+        if len(lines) > 1 and room > 0:
+            pieces = "".join(text[first:last] for first, last in lines)
             room -= len(pieces)
             whole = _of_word(pieces)
         if whole is not None:
-            yield Stretch(words[index][0], words[last - 1][1], whole)
-            index = last
+            behind = lines[-1][1]
+            yield Stretch(start, behind, whole)
             continue
-        yield from _in_word(text, *words[index])
+        yield from _in_word(text, start, end)
 
 
-def _words(text: str) -> list[tuple[int, int]]:
-    """Return where each run of characters stands that base64 is written in."""
-    others = dict.fromkeys(map(ord, set(text).difference(_BASE64)), " ")
-    lengths = list(map(len, text.translate(others).split(" ")))
-    starts = accumulate((length + 1 for length in lengths), initial=0)
-    return [(start, start + length) for start, length in zip(starts, lengths, strict=False) if length]
-
-
-def _rows_of_codes(text: str, words: Sequence[tuple[int, int]]) -> dict[int, int]:
-    """Return where rows of codes of single characters end, by where they begin; both number words."""
-    rows: dict[int, int] = {}
-    first = -1
-    behind = 0
-    for index, (start, end) in enumerate(words):
-        is_code = end - start <= _LONGEST_CODE and _HEX.issuperset(text[start:end].removeprefix("0x"))
-        if first >= 0 and not (is_code and _CODE_GAP.issuperset(text[behind:start][:3])):
-            if index - first >= _FEWEST_CODES:
-                rows[first] = index
-            first = -1
-        if is_code and first < 0:
-            first = index
-        behind = end
-    if first >= 0 and len(words) - first >= _FEWEST_CODES:
-        rows[first] = len(words)
-    return rows
-
-
-def _lines_from(text: str, words: Sequence[tuple[int, int]], index: int) -> int:
-    """Return the end of a row of long words that only line ends are between."""
-    end = index + 1
-    while end < len(words) and words[end - 1][1] - words[end - 1][0] >= _SHORTEST:
-        start = words[end - 1][1]
-        if _line_end(text, start) != words[end][0]:
+def _lines_from(text: str, start: int, end: int) -> deque[tuple[int, int]]:
+    """Return where the words stand that only line ends are between, of which the last may be short."""
+    lines = deque([(start, end)])
+    while end - start >= _SHORTEST and (start := _line_end(text, end)):
+        word = _WORD.match(text, start)
+        if word is None:
             break
-        end += 1
-    return end
+        end = word.end()
+        lines.append((start, end))
+    return lines
 
 
 def _in_word(text: str, start: int, end: int) -> Iterator[Stretch]:
@@ -332,24 +316,14 @@ def _readable(data: bytes) -> str | None:
 
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
-    run: list[int] = []
-    for at in (*_places(text, mark), len(text) + 1):
-        if run and at != run[-1] + 3:
-            yield from _characters(text, run)
-            run = []
-        if at + 2 < len(text) and text[at + 1] in _HEX and text[at + 2] in _HEX:
-            run.append(at)
-
-
-def _characters(text: str, run: Sequence[int]) -> Iterator[Stretch]:
-    data = bytes(int(text[at + 1 : at + 3], 16) for at in run)
-    if data.isascii():
-        yield from (Stretch(at, at + 3, chr(byte)) for at, byte in zip(run, data, strict=True))
-        return
-    try:
-        yield Stretch(run[0], run[-1] + 3, data.decode("utf-8"))
-    except UnicodeDecodeError:
-        return
+    for match in _CODED[mark].finditer(text):
+        start, end = match.span()
+        data = bytes.fromhex(match.group().replace(mark, ""))
+        if data.isascii():
+            yield from map(Stretch, range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
+            continue
+        with suppress(UnicodeDecodeError):
+            yield Stretch(start, end, data.decode("utf-8"))
 
 
 def _places(text: str, mark: str) -> Iterator[int]:
@@ -375,7 +349,6 @@ def _line_end(text: str, at: int) -> int:
 
 _DIGITS = frozenset(string.digits)
 _CODE_DIGITS = frozenset(string.digits + ";")
-_CODE_GAP = frozenset(" ,:;\n")
 _OCTAL = frozenset("01234567")
 _PADDING = frozenset("=")
 _ESCAPES = {"x": 2, "u": 4, "U": 8}

@@ -8,8 +8,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise, repeat
-from operator import sub
+from itertools import dropwhile, pairwise
+from operator import add, sub
 from typing import Any
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
@@ -17,7 +17,6 @@ from turnwise.guard.recognisers.iban import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.lookalikes import PASS_FOR
 from turnwise.guard.recognisers.re2_patterns import any_script, compile_pattern, matches
 from turnwise.guard.recognisers.stretches import Stretch
-from turnwise.observers.local.normalise import normalise
 
 _CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
@@ -37,8 +36,16 @@ _LATIN = {
     **_BOXED,
 }
 
+_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
+_SEPARATED = b"," + bytes(ord(" ") if bytes([code]).isspace() else ord("x") for code in range(1, 256))
+_ROW = re.compile(rb"(?<!x)x(?: *,[ ,]*x(?!x)){2,}+")
+"""Three single characters in a row in a text that `_separated` made: no row that counts has fewer inside."""
+
 _APART_LEAST = 5
 """Single characters in a row from which they are one word pulled apart."""
+
+_APART_MOST = 200
+"""Single characters in a row that keep their own places; more are one place, as no value has so many."""
 
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
@@ -46,6 +53,9 @@ _SEPARATORS_TRIED = 6
 _GAP = 4
 """Characters between two groups of a number, at most."""
 
+_OTHER_LETTERS = re.compile(r"[^\W\x00-\x7f_]")
+_DIGIT_GROUP = re.compile("[0o]+")
+_DIGIT_GROUPS = re.compile(rf"(?<![0oa])[0o]++(?!a)(?: {{1,{_GAP}}}+[0o]++(?!a))*+")
 _NUMBER_LENGTHS = range(9, 20)
 _EVEN = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (3, 2, 4), (3, 3, 4)})
 """Lengths of the groups in which cards, social security and phone numbers are written."""
@@ -56,15 +66,22 @@ _USUAL = frozenset({" ", "-", "."})
 _DIGIT_LETTERS = {"O": "0", "o": "0", "I": "1", "l": "1"}
 _AWS = ("AKIA", "ASIA", "ABIA", "ACCA")
 _AWS_LENGTH = 20
+_CODE_HEAD = re.compile("A(?:KIA|SIA|BIA|CCA)|[A-Z]{2}[0-9]{2}")
+_CODE_CHARACTER = re.compile(r"[A-Za-z0-9]")
+_NO_CODE_CHARACTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 _FEWEST_DIGITS = 10
 """Digits that an IBAN has at least."""
 
 _CHECKED = 1_000
 """Candidates of a text whose check digits are verified."""
 
-_NAMES = frozenset({"password", "passwort", "passwd", "passphrase", "secret", "token"})
-_LEET = frozenset("0134578@$!")
-_LONGEST_NAME = 12
+_NAMES = ("password", "passwort", "passwd", "passphrase", "secret", "token")
+_LEET = {"a": "4@", "e": "3", "o": "0", "s": "5$", "t": "7"}
+_LEET_LETTERS = str.maketrans({sign: letter for letter, signs in _LEET.items() for sign in signs})
+_SPELLINGS = "|".join(
+    "".join(f"[{letter}{letter.upper()}{_LEET.get(letter, '')}]" for letter in name) for name in _NAMES
+)
+_LEET_NAME = re.compile(rf"(?<!\S)(?:{_SPELLINGS})(?=[:=,]*+(?!\S))")
 
 _WRITES = re.compile(r"mail|contact|reach|write|send|address|inbox|login")
 _LONGEST_ADDRESS = 256
@@ -122,52 +139,79 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     """
     marks = [(count, mark) for mark, count in Counter(text).items() if not mark.isalnum()]
     common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
-    tried = (_gaps(text, mark) for _, mark in common)
-    return iter(max(tried, key=lambda gaps: sum(gap.end - gap.start for gap in gaps), default=()))
+    tried = ((mark, [*_rows(text, mark)]) for _, mark in common)
+    separator, rows = max(tried, key=lambda each: sum(map(_width, each[1])), default=("", []))
+    for row in rows:
+        yield from _between(text, row, separator)
 
 
-def _gaps(text: str, separator: str) -> list[Stretch]:
-    """Return the gaps between single characters that stand in a row with one separator between them."""
-    gaps: list[Stretch] = []
+def _width(row: Sequence[int]) -> int:
+    """Return how many characters stand between those of a row."""
+    return row[-1] - row[0] + 1 - len(row)
+
+
+def _rows(text: str, separator: str) -> Iterator[Sequence[int]]:
+    """Yield where the characters of each word stand that is pulled apart with one separator between them."""
+    mask = _separated(text, separator)
+    start = end = 0
+    for row in _ROW.finditer(mask):
+        # With the whole of the words beside it, whose ends may belong to it.
+        first = mask.rfind(b",", 0, max(0, mask.rfind(b"x", 0, row.start()))) + 1
+        if first > end:
+            yield from _rows_within(text, start, end, separator)
+            start = first
+        end = mask.find(b",", max(mask.find(b"x", row.end()), row.end()))
+        end = len(text) if end < 0 else end
+    yield from _rows_within(text, start, end, separator)
+
+
+def _separated(text: str, separator: str) -> bytes:
+    """Return a comma for each separator of a text, a space for other white space, and x for all else."""
+    text = text.replace("\0", "x").replace(separator, "\0")
+    if not text.isascii():
+        text = _WIDE_SPACE.sub(" ", text)
+    return text.encode("ascii", "replace").translate(_SEPARATED)
+
+
+def _rows_within(text: str, at: int, end: int, separator: str) -> Iterator[Sequence[int]]:
     items: list[int] = []
-    at = 0
-    tokens = text.split(separator)
-    bare_tokens = list(map(str.strip, tokens))
-    if [*map(len, bare_tokens)].count(1) < _APART_LEAST - 2:
-        return gaps
-    for token, bare in zip(tokens, bare_tokens, strict=True):
+    for token in text[at:end].split(separator):
+        bare = token.strip()
+        items_before = items
         if not bare:
-            if items and at - items[-1] > _GAP:
-                gaps += _between(text, items, separator)
-                items = []
+            items = [] if items and at - items[-1] > _GAP else items
         elif len(bare) == 1:
             items.append(at if token == bare else at + token.index(bare))
         else:
             first = at + token.index(bare)
             if items and not bare[1].isalnum():
                 items.append(first)
-            gaps += _between(text, items, separator)
             items = [first + len(bare) - 1] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
+        if items is not items_before and len(items_before) >= _APART_LEAST:
+            yield items_before
         at += len(token) + 1
-    gaps += _between(text, items, separator)
-    return gaps
+    if len(items) >= _APART_LEAST:
+        yield items
 
 
-def _between(text: str, items: Sequence[int], separator: str) -> list[Stretch]:
-    """Return the gaps between the characters of a word that is pulled apart; none of fewer than make one."""
-    if len(items) < _APART_LEAST:
-        return []
-    starts, ends = [item + 1 for item in items[:-1]], items[1:]
-    if max(map(sub, ends, starts)) == 1:
-        return list(map(Stretch, starts, ends, repeat("")))
-    gaps = []
-    for start, end in zip(starts, ends, strict=True):
-        gap, between = text[start:end], ""
-        if gap.count(separator) > 1:
-            # Else it stood there itself, as in 1-2---3.
-            between = " " if separator.isspace() or gap.strip(separator) else separator
-        gaps.append(Stretch(start, end, between))
-    return gaps
+def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
+    """Yield the gaps between the characters of a word pulled apart; a very long one is one stretch."""
+    starts, ends = [at + 1 for at in row[:-1]], row[1:]
+    if _width(row) == len(starts):
+        instead = [""] * len(starts)
+    else:
+        instead = [_instead(text[start:end], separator) for start, end in zip(starts, ends, strict=True)]
+    if len(row) > _APART_MOST:
+        yield Stretch(starts[0], ends[-1] + 1, "".join(map(add, instead, map(text.__getitem__, ends))))
+    else:
+        yield from map(Stretch, starts, ends, instead)
+
+
+def _instead(gap: str, separator: str) -> str:
+    """Return what a gap stands for; a separator where it stood there itself as well, as in 1-2---3."""
+    if gap.count(separator) < 2:
+        return ""
+    return " " if separator.isspace() or gap.strip(separator) else separator
 
 
 def numbers(text: str) -> Iterator[Stretch]:
@@ -178,28 +222,23 @@ def numbers(text: str) -> Iterator[Stretch]:
     """
     if sum(map(text.count, string.digits)) < _APART_LEAST:
         return
-    others = {ord(mark): "a" if mark.isalnum() else " " for mark in set(text)}
-    mask = text.translate({**others, **_MASK})
-    run: list[tuple[int, int]] = []
-    at = 0
-    for word in mask.split():
-        start = mask.find(word, at)
-        at = start + len(word)
-        is_number = "a" not in word
-        if run and (not is_number or start - run[-1][1] > _GAP):
-            yield from _number(text, mask, run)
-            run = []
-        if is_number:
-            run.append((start, at))
-    yield from _number(text, mask, run)
+    mask = _masked(text)
+    for row in _DIGIT_GROUPS.finditer(mask):
+        if mask.count("0", row.start(), row.end()) >= _APART_LEAST - 1:
+            groups = _DIGIT_GROUP.finditer(mask, *row.span())
+            yield from _number(text, mask, [group.span() for group in groups])
+
+
+def _masked(text: str) -> str:
+    """Return 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
+    if not text.isascii():
+        text = _OTHER_LETTERS.sub("a", text).encode("ascii", "replace").decode()
+    return text.translate(_MASK)
 
 
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
-    while run and "0" not in mask[slice(*run[0])] and run[0][1] - run[0][0] == 1:
-        run = run[1:]  # such as the pronoun I
-    if not run or mask.count("0", run[0][0], run[-1][1]) < _APART_LEAST - 1:
-        return
+    run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
     if sum(end - start for start, end in run) in _NUMBER_LENGTHS:
         yield from _joined(text, mask, run)
         return
@@ -236,11 +275,13 @@ def codes(text: str) -> Iterator[Stretch]:
     few = sum(map(text.count, string.digits)) < _FEWEST_DIGITS
     if few and (text.count("A") < 2 or ("I" not in text and "C" not in text)):
         return
-    places = [at for at, mark in enumerate(text) if mark in _CODE_CHARACTERS]
-    squeezed = "".join([text[at] for at in places])
+    squeezed = text.encode("ascii", "replace").translate(None, _NO_CODE_CHARACTERS).decode()
     upper = squeezed.upper()
+    if _CODE_HEAD.search(upper) is None:
+        return
+    places = [match.start() for match in _CODE_CHARACTER.finditer(text)]
     behind = checked = 0
-    for head in _code_head().finditer(upper):
+    for head in _CODE_HEAD.finditer(upper):
         first = head.start()
         start = places[first]
         if start < behind or (start and text[start - 1].isalnum()):
@@ -253,7 +294,7 @@ def codes(text: str) -> Iterator[Stretch]:
         own = places[first : first + length]
         if not length or len(own) < length or checked > _CHECKED or text[own[-1] + 1 : own[-1] + 2].isalnum():
             continue
-        if any(after - before > _GAP + 1 for before, after in pairwise(own)):
+        if max(map(sub, own[1:], own)) > _GAP + 1:
             continue
         code = squeezed[first : first + length]
         digits = sum(map(code.count, string.digits))
@@ -294,17 +335,9 @@ def names(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in names("my p4ssw0rd: x")]
     ['password']
     """
-    if _LEET.isdisjoint(text):
-        return
-    at = 0
-    for word in text.split():
-        start = text.find(word, at)
-        at = start + len(word)
-        bare = word[:_LONGEST_NAME].rstrip(":=,")
-        if len(bare) >= 5 and not _LEET.isdisjoint(bare) and not bare.isalpha() and not bare.isdigit():
-            plain = normalise(bare, _NAMES).text
-            if plain.lower() in _NAMES:
-                yield Stretch(start, start + len(bare), plain)
+    for match in _LEET_NAME.finditer(text):
+        if not match.group().isalpha():
+            yield Stretch(match.start(), match.end(), match.group().translate(_LEET_LETTERS))
 
 
 def wrapped_lines(text: str) -> Iterator[Stretch]:
@@ -334,11 +367,6 @@ DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, addresses, numbers, 
 
 
 @cache
-def _code_head() -> Any:
-    return compile_pattern(f"{'|'.join(_AWS)}|[A-Z]{{2}}[0-9]{{2}}", "codes")
-
-
-@cache
 def _address() -> Any:
     return compile_pattern(_ADDRESS, "addresses", ignore_case=True)
 
@@ -348,5 +376,10 @@ def _address_hint() -> Any:
     return compile_pattern(_ADDRESS_HINT, "addresses", ignore_case=True)
 
 
-_CODE_CHARACTERS = frozenset(string.ascii_letters + string.digits)
-_MASK = {**dict.fromkeys(map(ord, string.digits), "0"), **dict.fromkeys(map(ord, _DIGIT_LETTERS), "o")}
+_MASK = str.maketrans(
+    {
+        **{chr(code): "a" if chr(code).isalnum() else " " for code in range(128)},
+        **dict.fromkeys(string.digits, "0"),
+        **dict.fromkeys(_DIGIT_LETTERS, "o"),
+    }
+)

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Container
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 HEAD = 12_000
@@ -16,34 +17,20 @@ HEAD = 12_000
 TAIL = 4_000
 """Characters kept from its end: a long paste often ends with the request."""
 
-_INVISIBLE = dict.fromkeys(
-    (
-        0x00AD,
-        0x034F,
-        0x061C,
-        0x115F,
-        0x1160,
-        0x17B4,
-        0x17B5,
-        0x180E,
-        0x3164,
-        0xFEFF,
-        0xFFA0,
-        *range(0x200B, 0x2010),
-        *range(0x202A, 0x202F),
-        *range(0x2060, 0x2070),
-        *range(0xFE00, 0xFE10),
-        *range(0xE0000, 0xE0080),
-    )
+_JOINERS = "\u200d\ufe00-\ufe0f"  # joiners and variation selectors also make up emoji
+_UNSEEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\ufeff\uffa0"
+    "\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\U000e0000-\U000e007f"
 )
-_VISIBLE_USE = {0x200D, *range(0xFE00, 0xFE10)}  # joiners and variation selectors also make up emoji
+_INVISIBLE = re.compile(f"[{_UNSEEN}{_JOINERS}]+")
+_HIDING = re.compile(f"[{_UNSEEN}]")
 
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁһӏԛԝАВЕКМНОРСТХІЈЅУαοενικρτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
     "aeopcyxijsdhlqwABEKMHOPCTXIJSYaoevikptuxABEZHIKMNOPTYX",
 )
 _LATIN = re.compile(r"[A-Za-z]")
-_LOOKALIKE_WORD = re.compile(r"\w+")
+_LOOKALIKE_WORD = re.compile(rf"(?<!\w)\w*?[{''.join(map(chr, _LOOKALIKES))}]\w*+")
 _SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?:([ .\-_*|])[^\W\d_])(?:\1[^\W\d_]){2,}(?![^\W_])")
 _SPACED_HINT = re.compile(r"[ .\-_*|][^\W\d_][ .\-_*|][^\W\d_][ .\-_*|]")
 _LONG = 11
@@ -51,7 +38,10 @@ _BASE64 = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{11,4096}={0,2}(?![A-Za-z
 _SHORTEST = 16  # characters of base64 that need no padding to be tried
 _ONE_WORD = re.compile(r"[A-Za-z]{6,}")
 _LEET_HINT = re.compile(r"[0134578@$!][A-Za-z]")
-_LEET_WORD = re.compile(r"[A-Za-z0134578@$!]{3,}[A-Za-z0134578@$]")
+_LEET_WORD = re.compile(
+    r"(?<![A-Za-z0134578@$!])(?=[A-Za-z0134578@$!]*?[0134578@$!][A-Za-z])"
+    r"[A-Za-z0134578@$!]{3,}[A-Za-z0134578@$]"
+)
 _LEET = tuple(str.maketrans("0134578@$!", to) for to in ("oieastbasi", "oleastbasi"))
 
 
@@ -115,8 +105,8 @@ def normalise(text: str, known: Container[str] = frozenset()) -> Normalised:
 
 def _fold_unicode(text: str) -> tuple[str, set[str]]:
     evasions = set()
-    cleaned = text.translate(_INVISIBLE)
-    if any(ord(mark) in _INVISIBLE and ord(mark) not in _VISIBLE_USE for mark in text.strip("\ufeff")):
+    cleaned = _INVISIBLE.sub("", text)
+    if _HIDING.search(text.strip("\ufeff")):
         evasions.add("invisible")
     folded = unicodedata.normalize("NFKC", cleaned)
     if folded != cleaned and _LATIN.search(folded) and _styled(cleaned):
@@ -129,8 +119,8 @@ def _fold_unicode(text: str) -> tuple[str, set[str]]:
 
 def _styled(text: str) -> bool:
     """Tell words in mathematical or fullwidth letters from a stray sign, such as the one for trade mark."""
-    styled = sum(1 for sign in text if ord(sign) > 0x2450 and _becomes_latin(sign))
-    return styled >= 3
+    styled = (text.count(sign) for sign in set(text) if ord(sign) > 0x2450 and _becomes_latin(sign))
+    return any(count >= 3 for count in accumulate(styled))
 
 
 def _becomes_latin(sign: str) -> bool:
@@ -140,7 +130,7 @@ def _becomes_latin(sign: str) -> bool:
 
 def _fold_mixed(match: re.Match[str]) -> str:
     word = match.group()
-    return word.translate(_LOOKALIKES) if not word.isascii() and _LATIN.search(word) else word
+    return word.translate(_LOOKALIKES) if _LATIN.search(word) else word
 
 
 def _join(match: re.Match[str]) -> str:
@@ -150,7 +140,7 @@ def _join(match: re.Match[str]) -> str:
 def _unleet(match: re.Match[str], known: Container[str]) -> str:
     """Return the word that digits and signs stand in for letters of, or the match where there is no such word."""
     word = match.group()
-    if not _LEET_HINT.search(word) or word.lower() in known:
+    if word.lower() in known:
         return word
     for letters in _LEET:
         plain = word.translate(letters)
