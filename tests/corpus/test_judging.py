@@ -52,7 +52,7 @@ class Judging:
                     self.main()
                 except SystemExit as leaving:
                     refused = leaving.code not in (None, 0)
-                    print(leaving.code, file=sys.stderr)
+                    err.write(f"{leaving.code}\n")
         return Done(refused, out.getvalue(), err.getvalue())
 
     def read(self, batch: str, numbers: str = "90 10 2 90 10 2 95 5 0") -> list[str]:
