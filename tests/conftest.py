@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 import typer.main
@@ -12,6 +13,22 @@ from hypothesis import settings
 
 settings.register_profile("turnwise", deadline=None, derandomize=True)
 settings.load_profile("turnwise")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep modules and collected tests out of every later search for garbage: a fifth of the time of all tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Let the end of the interpreter clear away what was kept out."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.observers.local.conftest import write_weights
 
 from turnwise.cli import main
 from turnwise.datasets import examples
@@ -25,40 +28,69 @@ WITHOUT_THE_EXTRA = (
 )
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the store of a demo that was run once; what it told is beside it, as told.json."""
-    path = tmp_path_factory.mktemp("demo") / "turnwise-demo.db"
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told), pytest.raises(SystemExit) as leaving:
-        main(["demo", "--store", str(path), "--json"])
+@dataclass(frozen=True)
+class Shown:
+    """A demo that was run once, with its report, and once more as JSON, without what draws one.
+
+    Its embedded observer has small weights that never learned anything, which take a tenth of the time.
+    """
+
+    store: Path
+    local: str
+    text: str
+    told: Any
+    note: str
+
+
+def run(*arguments: str) -> tuple[str, str]:
+    """Run the demo; return what it printed and what it noted."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as leaving:
+        main(["demo", *arguments])
     assert leaving.value.code in (None, 0)
-    path.with_name("told.json").write_text(told.getvalue(), encoding="utf-8")
-    return path
+    return out.getvalue(), err.getvalue()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    folder = tmp_path_factory.mktemp("demo")
+    store, local = folder / "turnwise-demo.db", f"local:{write_weights(folder / 'weights')}"
+    arguments = ("--store", str(store), "--observer", "reader", "--observer", local)
+    text, _ = run(*arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "altair", None)
+        told, note = run(*arguments, "--json")
+    return Shown(store, local, text, json.loads(told), note)
 
 
 @pytest.fixture
-def demo(store: Path) -> Any:
-    return json.loads(store.with_name("told.json").read_text(encoding="utf-8"))
+def store(shown: Shown) -> Path:
+    return shown.store
+
+
+@pytest.fixture
+def demo(shown: Shown) -> Any:
+    return shown.told
 
 
 def arm(demo: Any, observer: str, context: str) -> Any:
     return next(a for a in demo["arms"] if (a["observer"], a["context"]) == (observer, context))
 
 
-def test_the_demo_shows_a_recorded_reader_and_the_embedded_observer_both_ways(demo: Any) -> None:
-    assert [a["run"] for a in demo["arms"]] == ["reader-turn", "reader-history", "local-turn", "local-history"]
-    for shown in demo["arms"]:
-        labels = [conversation["label"] for conversation in shown["conversations"]]
+def test_the_demo_shows_a_recorded_reader_and_the_embedded_observer_both_ways(shown: Shown) -> None:
+    runs = [f"{observer}-{context}" for observer in ("reader", shown.local) for context in ("turn", "history")]
+    assert [a["run"] for a in shown.told["arms"]] == runs
+    for one in shown.told["arms"]:
+        labels = [conversation["label"] for conversation in one["conversations"]]
         assert min(labels.count("attack"), labels.count("benign")) >= 12
-        for conversation in shown["conversations"]:
+        for conversation in one["conversations"]:
             assert all(0 <= value <= 1 for value in conversation["F"])
             assert conversation["fired"] == (conversation["turn"] is not None)
             assert conversation["turn"] is None or conversation["turn"] <= len(conversation["F"])
-            assert conversation["fired"] == any(value >= shown["threshold"] for value in conversation["F"])
+            assert conversation["fired"] == any(value >= one["threshold"] for value in conversation["F"])
         for label in ("attack", "benign"):
-            rate = shown["summary"][label]
-            fired = sum(c["fired"] for c in shown["conversations"] if c["label"] == label)
+            rate = one["summary"][label]
+            fired = sum(c["fired"] for c in one["conversations"] if c["label"] == label)
             assert (rate["fired"], rate["of"]) == (fired, labels.count(label))
             assert rate["interval"][0] <= fired / labels.count(label) <= rate["interval"][1]
 
@@ -67,7 +99,16 @@ def test_the_recorded_reader_sees_more_with_the_turns_so_far_and_hardly_flags_th
     alone, so_far = (arm(demo, "reader", context)["summary"] for context in ("turn", "history"))
     assert so_far["attack"]["fired"] > alone["attack"]["fired"]
     assert so_far["benign"]["fired"] <= 1
-    assert so_far["attack"]["fired"] > arm(demo, "local", "history")["summary"]["attack"]["fired"]
+
+
+@pytest.mark.integration
+def test_the_demo_by_default_has_the_reader_and_the_embedded_observer_as_it_ships(tmp_path: Path) -> None:
+    told, _ = run("--store", str(tmp_path / "shipped.db"), "--json")
+    shipped = json.loads(told)
+    assert [a["run"] for a in shipped["arms"]] == ["reader-turn", "reader-history", "local-turn", "local-history"]
+    assert Path(shipped["report"]).is_file()
+    caught = {a["run"]: a["summary"]["attack"]["fired"] for a in shipped["arms"]}
+    assert caught["reader-history"] > caught["local-history"]
 
 
 def test_thresholds_come_from_other_conversations(demo: Any) -> None:
@@ -91,7 +132,8 @@ def test_every_turn_of_the_examples_was_read_by_two_readers(mode: str) -> None:
     assert not readings[0] & readings[1]
 
 
-def test_one_observer_can_be_asked_for(cli: Cli, tmp_path: Path) -> None:
+def test_one_observer_can_be_asked_for(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
     asked = cli("demo", "--store", tmp_path / "one.db", "--observer", "scripted:0.5", "--json")
     assert asked.code == 0
     assert [a["run"] for a in asked.json["arms"]] == ["scripted:0.5-turn", "scripted:0.5-history"]
@@ -105,7 +147,10 @@ def test_an_observer_that_is_none_is_named_and_leaves_no_store(cli: Cli, tmp_pat
     assert not (tmp_path / "none.db").exists()
 
 
-def test_conversations_that_an_observer_says_nothing_of_are_not_checked(cli: Cli, tmp_path: Path) -> None:
+def test_conversations_that_an_observer_says_nothing_of_are_not_checked(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
     few = tmp_path / "few.jsonl"
     lines = example_judgements("history").read_text(encoding="utf-8").splitlines()
     few.write_text("\n".join(lines[:3]) + "\n", encoding="utf-8")
@@ -117,10 +162,11 @@ def test_conversations_that_an_observer_says_nothing_of_are_not_checked(cli: Cli
     assert [len(a["conversations"]) for a in arms] == [38, 38, 1, 1]
 
 
-def test_the_demo_ends_with_the_report_of_a_study(demo: Any, store: Path) -> None:
-    assert Path(demo["report"]) == store.with_name("turnwise-demo-report") / "report.html"
-    assert "Does looking over time help?" in Path(demo["report"]).read_text(encoding="utf-8")
-    found = json.loads(Path(demo["report"]).with_name("results.json").read_text(encoding="utf-8"))
+def test_the_demo_ends_with_the_report_of_a_study(shown: Shown, demo: Any, store: Path) -> None:
+    report = store.with_name("turnwise-demo-report") / "report.html"
+    assert shown.text.endswith(f"with tables and figures: {report}\n")
+    assert "Does looking over time help?" in report.read_text(encoding="utf-8")
+    found = json.loads(report.with_name("results.json").read_text(encoding="utf-8"))
     assert found["reference"] == "any_turn@reader-turn"
     runs = {row["run"] for row in found["detectors"]}
     assert runs == {"reader-turn", "reader-history"}
@@ -128,34 +174,30 @@ def test_the_demo_ends_with_the_report_of_a_study(demo: Any, store: Path) -> Non
     assert row["counts"]["caught"] == arm(demo, "reader", "history")["summary"]["attack"]["fired"]
 
 
-def test_without_the_extra_the_demo_runs_to_its_summary_and_says_what_adds_the_report(store: Path) -> None:
-    page = store.with_name("turnwise-demo-report") / "report.html"
-    page.unlink()
-    command = [sys.executable, "-c", WITHOUT_THE_EXTRA, "demo"]
-    done = subprocess.run(command, cwd=store.parent, capture_output=True, text=True, check=False)
+def test_without_the_extra_the_demo_runs_to_its_summary_and_says_what_adds_the_report(
+    shown: Shown, tmp_path: Path
+) -> None:
+    shutil.copy(shown.store, tmp_path)
+    command = [sys.executable, "-c", WITHOUT_THE_EXTRA, "demo", "--observer", "reader", "--observer", shown.local]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "95 % intervals" in done.stdout
     assert "turnwise show" in done.stdout
     assert done.stdout.rstrip().endswith('python -m pip install "turnwise[study]"')
-    assert not page.exists()
+    assert not (tmp_path / "turnwise-demo-report").exists()
+    assert shown.told["report"] is None
+    assert 'python -m pip install "turnwise[study]"' in shown.note
 
 
-def test_the_demo_keeps_a_store_that_the_other_commands_read(cli: Cli, store: Path) -> None:
-    shown = cli("show", "grooming-01", "--store", store, "--run", "reader-history")
-    assert shown.code == 0
-    assert cli("detect", "--store", store, "--run", "local-turn").code == 0
+def test_the_demo_keeps_a_store_that_the_other_commands_read(cli: Cli, shown: Shown) -> None:
+    assert cli("show", "grooming-01", "--store", shown.store, "--run", "reader-history").code == 0
+    assert cli("detect", "--store", shown.store, "--run", f"{shown.local}-turn").code == 0
 
 
-def test_the_demo_tells_a_person_what_to_do_next(cli: Cli, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
-    said = cli("demo", "--store", store)
-    assert said.code == 0
-    assert str(store) in said.out
-    command = next(line for line in said.out.splitlines() if line.strip().startswith("turnwise show"))
+def test_the_demo_tells_a_person_what_to_do_next(cli: Cli, shown: Shown) -> None:
+    assert str(shown.store) in shown.text
+    command = next(line for line in shown.text.splitlines() if line.strip().startswith("turnwise show"))
     assert cli(*command.split()[1:]).code == 0
-    told = cli("demo", "--store", store, "--json")
-    assert told.json["report"] is None
-    assert 'python -m pip install "turnwise[study]"' in told.err
 
 
 def test_the_demo_refuses_a_store_of_another_observer(cli: Cli, evaluated: Path) -> None:
@@ -167,7 +209,7 @@ def test_the_demo_refuses_a_store_of_another_observer(cli: Cli, evaluated: Path)
 
 
 def test_the_demo_names_what_is_wrong_with_a_store_that_can_not_be(cli: Cli) -> None:
-    refused = cli("demo", "--store", "mysql://host/db")
+    refused = cli("demo", "--store", "mysql://host/db", "--observer", "reader")
     assert refused.code == 2
     assert "mysql" in refused.err
     assert "another version" not in refused.err

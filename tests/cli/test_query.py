@@ -130,21 +130,24 @@ def test_the_tables_behind_are_the_documented_ones(cli: Cli, evaluated: Path) ->
             assert f"| `{column['column_name']}` | {column['column_type']} |" in documented
 
 
-@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
-def test_matches_and_a_trajectory_are_drawn(cli: Cli, evaluated: Path, tmp_path: Path, kind: str) -> None:
-    starts = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
-    chart = tmp_path / f"chart.{kind}"
+def test_matches_are_drawn(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
+    chart = tmp_path / "matches.svg"
     done = cli("query", "F > 0.3 and context_integrity.T > 0", "--store", evaluated, "--plot", chart)
-    assert (done.code, chart.read_bytes()[:4]) == (0, starts[kind])
-    other = tmp_path / f"other.{kind}"
-    assert cli("show", "attack_01", "--store", evaluated, "--plot", other).code == 0
-    assert other.read_bytes()[:4] == starts[kind]
-    if kind == "svg":
-        assert all(name in other.read_text() for name in ("attack_01", "reciprocity", "third_party_harm"))
+    assert done.code == 0
+    assert chart.read_bytes().startswith(b"<svg")
+    assert all(name in chart.read_text() for name in ("attack_01", "context_integrity"))
+
+
+def test_a_trajectory_is_drawn(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
+    chart = tmp_path / "trajectory.png"
+    assert cli("show", "attack_01", "--store", evaluated, "--plot", chart).code == 0
+    assert chart.read_bytes().startswith(b"\x89PNG")
 
 
 def test_show_json_and_plot_go_together(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
     done = cli("show", "attack_01", "--store", evaluated, "--plot", tmp_path / "one.svg", "--json")
     assert json.loads(done.out)["sequence_id"] == "attack_01"
     assert "one.svg written" in done.err
+    drawn = (tmp_path / "one.svg").read_text()
+    assert all(name in drawn for name in ("attack_01", "reciprocity", "third_party_harm"))
     assert cli("show", "attack_01", "--store", evaluated, "--plot", "one.gif").code == 2

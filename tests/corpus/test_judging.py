@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
 import json
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,22 +19,41 @@ from turnwise.datasets.judged import join_judgements, read_judgements
 TOOL = Path(__file__).parents[2] / "corpus" / "judging" / "judge.py"
 
 
+class Done(NamedTuple):
+    """What a command left behind."""
+
+    refused: bool
+    out: str
+    err: str
+
+
 class Judging:
     """The tool on a folder of its own."""
 
-    def __init__(self, folder: Path, conversations: list[dict[str, Any]]) -> None:
+    def __init__(self, main: Callable[[], None], folder: Path, conversations: list[dict[str, Any]]) -> None:
+        self.main = main
         self.folder = folder
         self.file = folder / "chats.jsonl"
         self.file.write_text("".join(json.dumps(one) + "\n" for one in conversations), encoding="utf-8")
 
     def __call__(self, *arguments: str, given: str = "") -> str:
         done = self.run(*arguments, given=given)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert not done.refused, done.err
+        return done.out
 
-    def run(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(TOOL), *arguments, "--work", str(self.folder / "work")]
-        return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    def run(self, *arguments: str, given: str = "") -> Done:
+        """Run a command in this process, as it would be run in one of its own."""
+        out, err, refused = io.StringIO(), io.StringIO(), False
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", [str(TOOL), *arguments, "--work", str(self.folder / "work")])
+            patch.setattr(sys, "stdin", io.StringIO(given))
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                try:
+                    self.main()
+                except SystemExit as leaving:
+                    refused = leaving.code not in (None, 0)
+                    err.write(f"{leaving.code}\n")
+        return Done(refused, out.getvalue(), err.getvalue())
 
     def read(self, batch: str, numbers: str = "90 10 2 90 10 2 95 5 0") -> list[str]:
         """Score a batch to its end, and return what was shown, round by round."""
@@ -62,11 +84,25 @@ def chat(name: str, *texts: str, pair: str | None = None) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="module")
+def tool() -> Callable[[], None]:
+    """Return the main function of the tool, which is a script and no module of a package."""
+    spec = importlib.util.spec_from_file_location("judge", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "judge", module)  # where its dataclasses look for their module
+        spec.loader.exec_module(module)
+    main: Callable[[], None] = module.main
+    return main
+
+
 @pytest.fixture
-def judging(tmp_path: Path) -> Judging:
+def judging(tool: Callable[[], None], tmp_path: Path) -> Judging:
     chats = [chat(f"p{n}-{half}", f"one {n}{half}", f"two {n}{half}", f"three {n}{half}", pair=f"p{n}")
              for n in range(3) for half in "ab"]  # fmt: skip
-    return Judging(tmp_path, chats)
+    return Judging(tool, tmp_path, chats)
 
 
 def deal(judging: Judging, mode: str, *further: str) -> list[str]:
@@ -125,8 +161,8 @@ def test_a_round_is_taken_whole_or_not_at_all(judging: Judging, given: str, said
     batch = deal(judging, "history")[0]
     before = judging("next", batch)
     refused = judging.run("score", batch, given=mark(before) + given)
-    assert refused.returncode != 0
-    assert said in refused.stderr
+    assert refused.refused
+    assert said in refused.err
     assert judging("next", batch) == before
 
 
@@ -134,8 +170,8 @@ def test_scores_that_were_meant_for_another_round_are_refused(judging: Judging) 
     one, other = deal(judging, "history")
     rows = "".join(f"{n}.1 90 10 2 90 10 2 95 5 0\n" for n in (1, 2, 3))
     refused = judging.run("score", one, given=mark(judging("next", other)) + rows)
-    assert refused.returncode != 0
-    assert "the first line must be the mark" in refused.stderr
+    assert refused.refused
+    assert "the first line must be the mark" in refused.err
     assert "round 2 of" in judging("score", one, given=mark(judging("next", one)) + rows)
 
 
@@ -168,7 +204,7 @@ def test_what_was_read_before_is_not_dealt_again(judging: Judging) -> None:
     out = judging.folder / "judged"
     judging("collect", "--out", str(out), "--reader", "r", "--kind", "k")
     again = ("deal", "history", str(judging.file), "--name", "y", "--skip", str(out / "history.jsonl"))
-    assert "nothing is left to be read" in judging.run(*again).stderr
+    assert "nothing is left to be read" in judging.run(*again).err
     changed = judging.file.read_text(encoding="utf-8").replace("two 0a", "too 0a")
     judging.file.write_text(changed, encoding="utf-8")
     assert "y-01: 3 turns of 1 conversations" in judging(*again)
@@ -177,7 +213,7 @@ def test_what_was_read_before_is_not_dealt_again(judging: Judging) -> None:
 def test_batches_that_are_there_are_not_dealt_over(judging: Judging) -> None:
     deal(judging, "history")
     refused = judging.run("deal", "history", str(judging.file), "--name", "x")
-    assert "choose another --name" in refused.stderr
+    assert "choose another --name" in refused.err
 
 
 def test_careless_reading_shows(judging: Judging) -> None:

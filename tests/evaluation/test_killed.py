@@ -16,7 +16,7 @@ import pytest
 from turnwise.conversation import Label, Sequence
 from turnwise.store import Store
 
-SEQUENCES, TURNS = 60, 5
+SEQUENCES, TURNS = 40, 5
 BATCH = 16
 """Sequences that a computing worker takes at once: what is told as one step of progress."""
 

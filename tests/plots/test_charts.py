@@ -13,7 +13,7 @@ import pytest
 from turnwise.conversation import Turn
 from turnwise.errors import UsageError
 from turnwise.plots import MatchedLine, check_target, matches_chart, save, trajectory_chart
-from turnwise.plots.render import cleaned
+from turnwise.plots.render import chart, cleaned, render
 from turnwise.scoring import Score, TurnScores
 
 NASTY = 'First </script><script>alert("owned")</script> <!-- \u2028 & "quotes"'
@@ -29,8 +29,8 @@ def spec(prompt: str = "Hello") -> dict[str, Any]:
     return trajectory_chart(scores, turns, title="attack_01", subtitle="attack, made")
 
 
-def rows(chart: dict[str, Any]) -> list[dict[str, Any]]:
-    [data] = chart["datasets"].values() if "datasets" in chart else [chart["data"]["values"]]
+def rows(drawn: dict[str, Any]) -> list[dict[str, Any]]:
+    [data] = drawn["datasets"].values() if "datasets" in drawn else [drawn["data"]["values"]]
     return list(data)
 
 
@@ -45,9 +45,20 @@ def test_gaps_stay_gaps() -> None:
     assert falsity == [0.1, None, 0.9]
 
 
-def test_a_gap_breaks_the_line(tmp_path: Path) -> None:
-    save(spec(), tmp_path / "gaps.svg")
-    drawn = (tmp_path / "gaps.svg").read_text()
+@pytest.fixture(scope="module")
+def drawings() -> dict[str, str]:
+    """Return charts as SVG, by name, drawn together."""
+    specs = {
+        "gaps": spec(),
+        "empty": trajectory_chart([TurnScores(1, {})], [Turn(1, "Hello")], title="empty"),
+        "nothing": matches_chart([], title="nothing"),
+    }
+    made = render([chart(one, "svg") for one in specs.values()])
+    return {name: one.decode() for name, one in zip(specs, made, strict=True) if isinstance(one, bytes)}
+
+
+def test_a_gap_breaks_the_line(drawings: dict[str, str]) -> None:
+    drawn = drawings["gaps"]
     paths = re.findall(
         r'aria-roledescription="line mark"[^>]*? d="([^"]+)"|<path[^>]*line mark[^>]*d="([^"]+)"', drawn
     )
@@ -82,21 +93,25 @@ def test_matches_are_marked_at_their_first_turn() -> None:
 
 
 def test_a_page_is_whole_and_no_text_ends_its_script(tmp_path: Path) -> None:
-    chart = spec(NASTY)
-    save(chart, tmp_path / "chart.html")
+    given = spec(NASTY)
+    save(given, tmp_path / "chart.html")
     page = (tmp_path / "chart.html").read_text(encoding="utf-8")
     assert page.lower().count("</script") == page.lower().count("<script>") == 2
     assert 'alert("owned")' not in page
     assert not re.search(r"(src|href)=", re.sub(r"(?s)<script>.*?</script>", "", page))
-    [given] = re.findall(r'vegaEmbed\("#chart", (\{.*\}), \{"renderer"', page)
-    assert json.loads(given) == cleaned(chart)
+    [shown] = re.findall(r'vegaEmbed\("#chart", (\{.*\}), \{"renderer"', page)
+    assert json.loads(shown) == cleaned(given)
     assert "window.vegaEmbed" in page
 
 
-def test_an_empty_trajectory_or_no_match_is_still_a_chart(tmp_path: Path) -> None:
-    save(trajectory_chart([TurnScores(1, {})], [Turn(1, "Hello")], title="empty"), tmp_path / "empty.svg")
-    save(matches_chart([], title="nothing"), tmp_path / "nothing.svg")
-    assert (tmp_path / "empty.svg").read_text().startswith("<svg")
+def test_an_empty_trajectory_or_no_match_is_still_a_chart(drawings: dict[str, str]) -> None:
+    assert drawings["empty"].startswith("<svg")
+    assert "nothing" in drawings["nothing"]
+
+
+def test_a_chart_is_written_as_pdf(tmp_path: Path) -> None:
+    save(spec(), tmp_path / "chart.pdf")
+    assert (tmp_path / "chart.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_a_missing_package_is_named_with_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_a_planted_effect_is_found(material):
 
 def test_shuffled_labels_find_nothing(material):
     below = 0
-    for seed in range(20):
+    for seed in range(10):
         found = study(
             material(effect=0.0, attacks=45, benign=75, seed=seed, longest=3),
             "cusum:drift=0.3",
@@ -356,8 +356,8 @@ def test_the_first_turn_that_gives_attacks_away_is_warned_of(material):
     assert any("first_turn@t catches 100.0 %" in warning for warning in found.warnings)
 
 
-def test_the_same_seed_gives_the_same_study_and_another_another(material):
-    one, same, other = (study(material(), "cusum:drift=0.3", seed=seed) for seed in (3, 3, 4))
+def test_the_same_seed_gives_the_same_study_and_another_another(material, usual):
+    one, same, other = usual, *(study(material(), "cusum:drift=0.3", seed=seed) for seed in (0, 1))
     assert (one.folds, one.results, one.tests, one.cells) == (same.folds, same.results, same.tests, same.cells)
     assert one.checks == same.checks
     assert one.folds != other.folds

@@ -111,10 +111,9 @@ def _scorers(name: str) -> dict[str, Observer]:
     from turnwise.datasets.judged import example_judgements
     from turnwise.observers import build_observer
 
-    return {
-        context: build_observer(f"replay:{example_judgements(context)}" if name == READER else name)
-        for context in WAYS
-    }
+    if name == READER:
+        return {context: build_observer(f"replay:{example_judgements(context)}") for context in WAYS}
+    return dict.fromkeys(WAYS, build_observer(name))
 
 
 def _score(store: Store, name: str, scorers: Mapping[str, Observer], sequences: Sequence[Chat]) -> None:

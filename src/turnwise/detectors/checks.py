@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import json
 import math
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from turnwise.detectors.protocol import Detector, Signal, run_detector
 from turnwise.scoring import Score, TurnScores
 
-LONG = 10_000
+LONG = 4_000
 """Turns of the conversation over which the state must not grow."""
 
 SLACK = 1.1
@@ -82,6 +83,12 @@ def _irregular(seed: int, turns: int, *, sparse: bool) -> Iterator[TurnScores]:
                 replies[principle] = Score(score.F, score.T, score.I)
         length = 6_000 if next(values) < 0.2 else 300
         yield TurnScores(number, scores, length, replies, 400)
+
+
+@functools.cache
+def _long() -> tuple[TurnScores, ...]:
+    """Return the turns of a long conversation; making them takes longer than most detectors need for them."""
+    return tuple(_irregular(3, LONG, sparse=False))
 
 
 def _noise(seed: int) -> Iterator[float]:
@@ -201,9 +208,9 @@ def _check_separate(detector: Detector) -> None:
 def _check_bounded(detector: Detector) -> None:
     state = detector.start()
     half = 0
-    for number, scores in enumerate(_irregular(3, LONG, sparse=False), start=1):
+    for scores in _long():
         detector.update(state, scores)
-        if number == LONG // 2:
+        if scores.turn == LONG // 2:
             half = len(json.dumps(state))
     size = len(json.dumps(state))
     _demand(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from turnwise.detectors import Detector, run_detector
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
+from turnwise.scoring import TurnScores
 from turnwise.study.bootstrap import REPLICATES, Interval, Weights, interval, resamples
 from turnwise.study.calibrate import threshold_for
 from turnwise.study.example import Example
@@ -18,7 +19,6 @@ from turnwise.study.weighted import auc_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from turnwise.scoring import TurnScores
     from turnwise.study.bootstrap import Floats
 
 
@@ -294,9 +294,10 @@ def label_noise(
 
 def _permuted(example: Example, rng: np.random.Generator) -> list[TurnScores]:
     """Return the turns in another order under the old numbers."""
+    moved = (example.turns[place] for place in rng.permutation(len(example.turns)).tolist())
     return [
-        replace(example.turns[int(place)], turn=turn.turn)
-        for turn, place in zip(example.turns, rng.permutation(len(example.turns)), strict=True)
+        TurnScores(turn.turn, one.scores, one.length, one.response_scores, one.response_length)
+        for turn, one in zip(example.turns, moved, strict=True)
     ]
 
 

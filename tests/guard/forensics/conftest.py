@@ -15,7 +15,7 @@ NOON = datetime(2025, 6, 7, 12, tzinfo=UTC)
 Talk = Callable[..., Conversation]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def talk() -> Talk:
     """Return a function from falsities, turn by turn, to a conversation that was checked with them."""
 

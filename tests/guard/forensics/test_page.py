@@ -56,39 +56,53 @@ def page_of(chat: Conversation) -> str:
     return forensics_page(chat, analyze_conversation_forensics(chat))
 
 
-@pytest.fixture
-def harmless(talk: Talk) -> Tags:
-    """Return the tags of a page whose texts are harmless."""
-    return read(page_of(talk([0.1, 0.1, 0.9])))
+@pytest.fixture(scope="module")
+def page(talk: Talk) -> str:
+    """Return a page whose texts are harmless, with all that a page may have."""
+    chat = talk(
+        [0.1, 0.1, 0.5, 0.6],
+        prompts=["first words", "word " * 2000],
+        rails=[{"length": {"max_characters": 100, "action": "warn"}}],
+    )
+    chat.metadata["rate_limit_events"] = {
+        "count": 1,
+        "latest": [
+            {"reason": "more than 1 per minute", "timestamp": "2025-06-07T13:00:00+00:00", "after_turn": 1}
+        ],
+    }
+    return page_of(chat)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_no_text_or_name_adds_a_tag_or_an_attribute(talk: Talk, harmless: Tags, attack: str) -> None:
-    chat = talk([0.1, 0.1, 0.9], prompts=[attack] * 3)
+def test_no_text_or_name_adds_a_tag_or_an_attribute(talk: Talk, page: str) -> None:
+    together = "".join(ATTACKS)
+    chat = talk([0.1] * len(ATTACKS), prompts=ATTACKS)
     chat = Conversation.from_dict(
         {
             **chat.to_dict(),
-            "conversation_id": attack,
-            "participants": {"initiator": attack, "responder": attack},
-            "model_info": {attack: attack},
+            "conversation_id": together,
+            "participants": {"initiator": together, "responder": together},
+            "model_info": {attack: attack for attack in ATTACKS},
         }
     )
-    record = chat.turn(1).metadata["guardrail_results"]
-    drift = record["input"]["details"].pop("drift")
-    drift["data"]["scores"][attack] = {"T": 0.1, "I": 0.1, "F": 0.1}
-    record["input"]["details"][attack] = {**drift, "found": True, "action": "warn", "reason": attack}
-    record["input"]["stance"]["mode"] = record["input"]["stance"]["rationale"] = attack
-    chat.metadata["rate_limit_events"] = {"count": 1, "latest": [{"reason": attack, "after_turn": attack}]}
-    page = page_of(chat)
-    found = read(page)
+    for number, attack in enumerate(ATTACKS, start=1):
+        checked = chat.turn(number).metadata["guardrail_results"]["input"]
+        drift = checked["details"].pop("drift")
+        drift["data"]["scores"][attack] = {"T": 0.1, "I": 0.1, "F": 0.1}
+        checked["details"][attack] = {**drift, "found": True, "action": "warn", "reason": attack}
+        checked["stance"]["mode"] = checked["stance"]["rationale"] = attack
+    limited = [{"reason": attack, "after_turn": attack} for attack in ATTACKS]
+    chat.metadata["rate_limit_events"] = {"count": len(limited), "latest": limited}
+    drawn = page_of(chat)
+    harmless, found = read(page), read(drawn)
     assert found.tags <= harmless.tags | {"span", "br"}
     assert found.attributes <= harmless.attributes
     assert "script" not in found.tags
-    assert attack in found.text
+    assert all(attack in found.text for attack in ATTACKS)
+    assert together in found.text
+    assert drawn.count("<svg") == len(ATTACKS) + 2
 
 
-def test_the_page_asks_for_nothing_and_forbids_it(talk: Talk) -> None:
-    page = page_of(talk([0.1, 0.5, 0.9]))
+def test_the_page_asks_for_nothing_and_forbids_it(page: str) -> None:
     assert "http:" not in page
     assert "https:" not in page
     assert not {"src", "href", "srcset", "data", "action"} & read(page).attributes
@@ -96,8 +110,7 @@ def test_the_page_asks_for_nothing_and_forbids_it(talk: Talk) -> None:
     assert not re.search(r"url\((?!['\"]?#)", page)
 
 
-def test_the_page_says_what_was_found_and_draws_it(talk: Talk) -> None:
-    page = page_of(talk([0.1, 0.1, 0.5, 0.6], prompts=["first words"]))
+def test_the_page_says_what_was_found_and_draws_it(page: str) -> None:
     text = read(page).text
     for said in ("Conversation c1", "drift began at turn 3", "first words", "Guardrails", "Timeline", "Stance"):
         assert said in text
@@ -114,15 +127,8 @@ def test_a_page_of_what_no_guard_saw() -> None:
     assert "not known" in text
 
 
-def test_rate_limits_failures_and_long_texts(talk: Talk) -> None:
-    chat = talk([0.1], prompts=["word " * 2000], rails=[{"length": {"max_characters": 100, "action": "warn"}}])
-    chat.metadata["rate_limit_events"] = {
-        "count": 1,
-        "latest": [
-            {"reason": "more than 1 per minute", "timestamp": "2025-06-07T13:00:00+00:00", "after_turn": 1}
-        ],
-    }
-    text = read(page_of(chat)).text
+def test_rate_limits_failures_and_long_texts(page: str) -> None:
+    text = read(page).text
     assert "rate limit: more than 1 per minute" in text
     assert "(6000 more characters)" in text
     assert "warning of length" in text

@@ -133,7 +133,7 @@ def test_a_response_is_checked_as_a_prompt_is() -> None:
     "filler", ["1 ", "1.2.", "12 ", "1-", "a.", "4", "+1 ", "AA00 ", "DE00 ", "x@", "::", "(1) "]
 )
 def test_a_long_hostile_text_hides_nothing(filler: str) -> None:
-    long = filler * (100_000 // len(filler))
+    long = filler * (50_000 // len(filler))
     finding = finding_of(PII, f"{long} ; jane@example.com ; card 4111 1111 1111 1111 ; {long}")
     assert finding.data is not None
     assert {"email", "card"} <= set(finding.data["kinds"])

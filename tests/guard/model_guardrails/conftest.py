@@ -8,6 +8,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Side
 from turnwise.guard.guardrail import Action, Check, Finding, Guardrail
+from turnwise.observers import Observer, build_observer
 
 
 def check_of(text: str, side: Side = Side.PROMPT, conversation: Conversation | None = None) -> Check:
@@ -21,6 +22,12 @@ def check_of(text: str, side: Side = Side.PROMPT, conversation: Conversation | N
 def check() -> Callable[..., Check]:
     """Return `check_of`."""
     return check_of
+
+
+@pytest.fixture(scope="session")
+def local() -> Observer:
+    """Return the embedded observer, apart from the one that guardrails share."""
+    return build_observer("local")
 
 
 @pytest.fixture

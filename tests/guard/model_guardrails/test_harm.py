@@ -14,7 +14,7 @@ from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.levels import Levels, levels_of, shipped_levels
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.observing import Scorer
-from turnwise.observers import ObservationFailure, Request, Scene, build_observer
+from turnwise.observers import ObservationFailure, Observer, Request, Scene
 from turnwise.observers.registry import OBSERVERS
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
@@ -63,10 +63,10 @@ def test_it_reads_the_text_as_redacted_so_far(check) -> None:  # type: ignore[no
 
 def test_threads_get_what_one_gets(check) -> None:  # type: ignore[no-untyped-def]
     guardrail = Harm()
-    texts = [*HARMLESS, HARMFUL] * 8
+    texts = [*HARMLESS, HARMFUL]
     alone = [guardrail.check(check(text)).confidence for text in texts]
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda text: guardrail.check(check(text)).confidence, texts)) == alone
+        assert list(pool.map(lambda text: guardrail.check(check(text)).confidence, texts * 4)) == alone * 4
 
 
 def test_a_lone_surrogate_is_read_past(check) -> None:  # type: ignore[no-untyped-def]
@@ -74,8 +74,8 @@ def test_a_lone_surrogate_is_read_past(check) -> None:  # type: ignore[no-untype
     assert finding.found
 
 
-def test_shipped_levels_belong_to_the_shipped_weights() -> None:
-    weights = build_observer("local").parameters["weights_sha256"]
+def test_shipped_levels_belong_to_the_shipped_weights(local: Observer) -> None:
+    weights = local.parameters["weights_sha256"]
     assert shipped_levels()["weights_sha256"] == weights, (
         "the weights of the local observer changed: set the levels anew with "
         "python benchmarks/guard_models.py --data PATH --calibrate --write"

@@ -26,6 +26,7 @@ from turnwise.study.compare.load import strata_of
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, verdict, write_report
 from turnwise.study.report.canonical_pdf import canonical
 from turnwise.study.report.curves import calibration_points, mean_course, roc_points
+from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.figures import all_figures
 from turnwise.study.report.table import Table
 
@@ -73,6 +74,11 @@ def report(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report") / "out"
     write_report(study, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def figures(study: Study) -> dict[str, Figure]:
+    return {figure.name: figure for figure in all_figures(study)}
 
 
 class Page(HTMLParser):
@@ -280,8 +286,7 @@ def test_missing_conversations_have_bounds():
     assert record(found)["if_missing"]["for_second"]["c_count"] >= gone
 
 
-def test_every_figure_of_the_study_is_there(study):
-    figures = {figure.name: figure for figure in all_figures(study)}
+def test_every_figure_of_the_study_is_there(figures):
     assert set(figures) == {
         "recall",
         "roc",
@@ -359,19 +364,18 @@ def test_signed_numbers_stay_in_a_csv_file_and_formulas_do_not():
     assert row == ["-1.5 (−2, 3) %", "+3", "-", "'-1+A1", "'=1", "−1", "plain"]
 
 
-def test_figures_that_can_not_be_drawn_leave_the_rest_of_the_report(study, tmp_path):
+def test_figures_that_can_not_be_drawn_leave_the_rest_of_the_report(study, figures, tmp_path):
     told = []
     with too_little_to_draw():
         files = write_report(study, tmp_path / "out", tell=told.append)
-    names = [figure.name for figure in all_figures(study)]
-    assert len(told) == len(names) + 1
+    assert len(told) == len(figures) + 1
     assert all(
         line.startswith(f"figure {name}: a chart can't be drawn: ") and "\n" not in line
-        for name, line in zip(names, told, strict=False)
+        for name, line in zip(figures, told, strict=False)
     )
     assert {path.parent.name for path in files} == {"out", "tables"}
     page = Page()
     page.feed((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
-    assert " ".join(page.text).count("a chart can't be drawn: ") == len(names)
+    assert " ".join(page.text).count("a chart can't be drawn: ") == len(figures)
     assert "script" not in page.tags
     assert "table" in page.tags
