@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 from turnwise.guard.recognisers.near_words import JUDGED, NearWords
-from turnwise.guard.recognisers.separators import BETWEEN, digits_of
+from turnwise.guard.recognisers.separators import BETWEEN, Group, digit_groups, digits_of, is_between
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
     "card": (
@@ -24,40 +24,52 @@ SHAPES = {
 }
 """What a text has, at least, in which there may be one."""
 
-_RUN = re.compile(rf"[0-9](?:{BETWEEN}?[0-9]){{12,}}+")
-_GROUPED = re.compile(
-    rf"(?<![0-9])(?:[0-9]{{4}}({BETWEEN})[0-9]{{4}}\1[0-9]{{4}}\1[0-9]{{1,4}}(\1[0-9]{{1,3}})?"
-    rf"|[0-9]{{4}}({BETWEEN})[0-9]{{6}}\3[0-9]{{4,5}}"
-    r"|[0-9]{13,19})(?![0-9])"
-)
-_LONGEST_RUN = 19 * 9
+_FEWEST, _MOST = 13, 19
+"""Digits of a card's number."""
+
+_RUN = LinearRegex(rf"[0-9](?:{BETWEEN}?[0-9]){{{_FEWEST - 1},}}")
+_LONGEST_RUN = _MOST * 9
+"""Characters of a number that is pulled apart, at most: each digit with a spoken separator."""
+
+_FOURS = (4, 4, 4)
+_SIXES = (4, 6)
 _WORDS = NearWords(
-    r"cards?|visa|mastercard|master card|amex|american express|discover|diners|jcb|maestro|unionpay|credit|debit|"
-    r"cc|pan|cvv|cvc|exp|expires|expiry|charge|pay|karte|kreditkarte|tarjeta|carte"
+    "card|cards|visa|mastercard|master card|amex|american express|discover|diners|jcb|maestro|unionpay|credit|"
+    "debit|cc|pan|cvv|cvc|exp|expires|expiry|charge|pay|karte|kreditkarte|tarjeta|carte"
 )
 _ZERO = ord("0")
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")
 """Each digit becomes the sum of the digits of its double."""
 _USUAL = (15, 16)
 
-_ISSUERS = (
-    (r"4", (13, 16, 19)),  # Visa
-    (r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", (16,)),  # Mastercard
-    (r"3[47]", (15,)),  # American Express
-    (r"6011|64[4-9]|65|62212[6-9]|6221[3-9]|622[2-8]|6229[01]|62292[0-5]", range(16, 20)),  # Discover
-    (r"30[0-5]|309|36|3[89]", range(14, 20)),  # Diners Club
-    (r"352[89]|35[3-8]", range(16, 20)),  # JCB
-    (r"62|81", range(16, 20)),  # UnionPay
-    (r"5018|5020|5038|5893|6304|6759|676[1-3]", range(13, 20)),  # Maestro
-    (r"220[0-4]", range(16, 20)),  # Mir
-    (r"60|82|508|353|356", (16,)),  # RuPay
-    (r"9792", (16,)),  # Troy
+_ISSUERS: tuple[tuple[str, Sequence[int]], ...] = (
+    ("4", (13, 16, 19)),  # Visa
+    ("51 52 53 54 55 2221-2229 223-229 23-26 270 271 2720", (16,)),  # Mastercard
+    ("34 37", (15,)),  # American Express
+    ("6011 644-649 65 622126-622129 62213-62219 6222-6228 62290 62291 622920-622925", range(16, 20)),  # Discover
+    ("300-305 309 36 38 39", range(14, 20)),  # Diners Club
+    ("3528 3529 353-358", range(16, 20)),  # JCB
+    ("62 81", range(16, 20)),  # UnionPay
+    ("5018 5020 5038 5893 6304 6759 6761-6763", range(13, 20)),  # Maestro
+    ("2200-2204", range(16, 20)),  # Mir
+    ("60 82 508 353 356", (16,)),  # RuPay
+    ("9792", (16,)),  # Troy
 )
-"""Issuer prefixes and the lengths of their numbers. Source: ISO/IEC 7812 and the networks' published ranges."""
+"""Issuer prefixes, single or from one to another, and the lengths of their numbers.
 
-_PREFIX = {
-    length: re.compile("|".join(prefix for prefix, lengths in _ISSUERS if length in lengths))
-    for length in range(13, 20)
+Source: ISO/IEC 7812 and the networks' published ranges.
+"""
+
+
+def _prefixes(ranges: str) -> Iterator[str]:
+    for each in ranges.split():
+        first, _, last = each.partition("-")
+        yield from map(str, range(int(first), int(last or first) + 1))
+
+
+_PREFIXES = {
+    length: tuple(prefix for ranges, lengths in _ISSUERS if length in lengths for prefix in _prefixes(ranges))
+    for length in range(_FEWEST, _MOST + 1)
 }
 
 
@@ -80,8 +92,7 @@ def is_card(digits: str) -> bool:
     >>> is_card("378282246310005"), is_card("1234567812345670")
     (True, False)
     """
-    prefix = _PREFIX.get(len(digits))
-    return prefix is not None and prefix.match(digits) is not None and luhn(digits)
+    return digits.startswith(_PREFIXES.get(len(digits), ())) and luhn(digits)
 
 
 def find_cards(lower: str, shapes: Set[str]) -> Iterator[Span]:
@@ -95,26 +106,69 @@ def find_cards(lower: str, shapes: Set[str]) -> Iterator[Span]:
         shapes: which of `SHAPES` it has.
     """
     if "card" in shapes:
-        for count, match in enumerate(_GROUPED.finditer(lower)):
-            span = _grouped(lower, match, near=count < JUDGED)
+        for count, (groups, tailed) in enumerate(_numbers(lower)):
+            span = _grouped(lower, groups, tailed, near=count < JUDGED)
             if span is not None:
                 yield span
     if "card pulled apart" in shapes:
         for run in _RUN.finditer(lower):
-            text = run.group()
+            start, end = run.start, run.end
+            text = lower[start:end]
             digits = digits_of(text) if len(text) <= _LONGEST_RUN else ""
             if digits != text and is_card(digits) and _evenly(text):
-                words = _WORDS.judge(lower, run.start(), run.end())
+                words = _WORDS.judge(lower, start, end)
                 if words is not False:
-                    yield Span(run.start(), run.end(), "card", 0.9 if words else 0.7)
+                    yield Span(start, end, "card", 0.9 if words else 0.7)
 
 
-def _grouped(lower: str, match: re.Match[str], near: bool) -> Span | None:
-    between, tail = match.group(1), match.group(2)
-    start, end = match.span()
-    digits = digits_of(match.group())
-    if tail and not is_card(digits):  # the last group may be a number by itself
-        end -= len(tail)
+def _numbers(lower: str) -> Iterator[tuple[Sequence[Group], bool]]:
+    """Yield groups that are written like a card, and whether the last may be no part of it."""
+    groups = digit_groups(lower)
+    lengths = [end - start for start, end in groups]
+    if _FOURS[0] not in lengths and max(lengths, default=0) < _FEWEST:
+        return
+    behind = 0
+    for at, length in enumerate(lengths):
+        if at < behind:
+            continue
+        if _FEWEST <= length <= _MOST:
+            yield groups[at : at + 1], False
+        elif length == _FOURS[0]:
+            last, tailed = _last(lower, groups, lengths, at)
+            if last > at:
+                yield groups[at : last + 1], tailed
+                behind = last + 1
+
+
+def _last(lower: str, groups: Sequence[Group], lengths: Sequence[int], at: int) -> tuple[int, bool]:
+    """Return the last group of a number in fours, or in 4, 6 and the rest; the first where there is none."""
+    sizes = tuple(lengths[at : at + 5])
+    if sizes[:3] == _FOURS and len(sizes) > 3 and sizes[3] <= 4:
+        same = _same_gaps(lower, groups[at : at + 5])
+        if same >= 3:
+            tailed = same == 4 and sizes[4] <= 3
+            return at + 3 + tailed, tailed
+    elif sizes[:2] == _SIXES and len(sizes) > 2 and sizes[2] in (4, 5):
+        return (at + 2 if _same_gaps(lower, groups[at : at + 3]) == 2 else at), False
+    return at, False
+
+
+def _same_gaps(lower: str, groups: Sequence[Group]) -> int:
+    """Return how many of some groups follow the first with the same separator before each."""
+    gap = lower[groups[0][1] : groups[1][0]]
+    if not is_between(gap):
+        return 0
+    same = 1
+    while same + 1 < len(groups) and lower[groups[same][1] : groups[same + 1][0]] == gap:
+        same += 1
+    return same
+
+
+def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> Span | None:
+    start, end = groups[0][0], groups[-1][1]
+    digits = digits_of(lower[start:end])
+    if tailed and not is_card(digits):  # the last group may be a number by itself
+        end = groups[-2][1]
         digits = digits_of(lower[start:end])
     if not is_card(digits):
         return None
@@ -122,7 +176,8 @@ def _grouped(lower: str, match: re.Match[str], near: bool) -> Span | None:
     grouped = len(digits) != end - start
     if words is False or (words is None and not grouped and len(digits) not in _USUAL):
         return None
-    if words is None and between and between.strip() and _in_longer(lower, start, end, between):
+    between = lower[groups[0][1] : groups[1][0]] if len(groups) > 3 else ""
+    if words is None and between.strip() and _in_longer(lower, start, end, between):
         return None
     return Span(start, end, "card", 0.99 if words else 0.95 if grouped else 0.9)
 
@@ -136,5 +191,4 @@ def _in_longer(lower: str, start: int, end: int, between: str) -> bool:
 
 def _evenly(run: str) -> bool:
     """Tell whether all groups but the last have one length: one number pulled apart, not several."""
-    groups = re.findall(r"[0-9]+", run)
-    return len({len(group) for group in groups[:-1]}) == 1
+    return len({end - start for start, end in digit_groups(run)[:-1]}) == 1

@@ -25,10 +25,10 @@ _V6 = re.compile(
 )
 _GROUP = re.compile(r"[0-9a-f]{3}")
 _WORDS = NearWords(
-    r"ip|ips|ipv4|ipv6|ip address|address|host|server|ping|ssh|dns|router|gateway|subnet|connect|connected|from|"
-    r"client|login|logged in|https?",
-    r"version|ver|v|build|release|releases|firmware|driver|section|sections|chapter|clause|figure|table|paragraph|"
-    r"update|upgrade|upgraded|sdk|kernel|requires|oid|revision|patch",
+    "ip|ips|ipv4|ipv6|ip address|address|host|server|ping|ssh|dns|router|gateway|subnet|connect|connected|from|"
+    "client|login|logged in|http|https",
+    "version|ver|v|build|release|releases|firmware|driver|section|sections|chapter|clause|figure|table|paragraph|"
+    "update|upgrade|upgraded|sdk|kernel|requires|oid|revision|patch",
 )
 _CHECKED = 2_000
 """Version 6 candidates of a text that are verified; what has the form beyond them counts as found."""

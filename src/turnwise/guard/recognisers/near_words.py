@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import string
+from collections.abc import Iterable, Sequence
 
 BEFORE = 48
 """Characters before a number in which its words are looked for."""
@@ -14,13 +15,19 @@ JUDGED = 1_000
 """Numbers of a kind in a text whose near words are read; those beyond them count by their form alone."""
 
 OTHER_NUMBERS = (
-    r"order|invoice|tracking|shipment|shipping|parcel|package|waybill|ticket|case|claim|reference|ref|part|item|"
-    r"product|sku|model|serial|batch|lot|isbn|issn|ean|upc|gtin|doi|barcode|booking|reservation|confirmation|"
-    r"transaction|receipt|quote|po|version|build|commit|revision|release|firmware|coordinates|latitude|longitude|"
-    r"gps|timestamp|epoch|unix|checksum|hash|bestellung|bestellnummer|auftrag|rechnung|commande|facture|pedido|"
-    r"factura"
+    "order|invoice|tracking|shipment|shipping|parcel|package|waybill|ticket|case|claim|reference|ref|part|item|"
+    "product|sku|model|serial|batch|lot|isbn|issn|ean|upc|gtin|doi|barcode|booking|reservation|confirmation|"
+    "transaction|receipt|quote|po|version|build|commit|revision|release|firmware|coordinates|latitude|longitude|"
+    "gps|timestamp|epoch|unix|checksum|hash|bestellung|bestellnummer|auftrag|rechnung|commande|facture|pedido|"
+    "factura"
 )
-"""Words, as a regular expression, that name a number which is nobody's own."""
+"""Words that name a number which is nobody's own."""
+
+_WORD = frozenset(string.ascii_letters + string.digits + " ")
+_SIGN = ","
+"""Stands for every sign, when words are read."""
+
+_ASCII = {ord(mark): mark if mark in _WORD else _SIGN for mark in map(chr, range(128))}
 
 
 class NearWords:
@@ -29,7 +36,7 @@ class NearWords:
     The nearest word before it decides; without one, a word behind it may speak for the kind.
 
     Args:
-        speaks_for: words that name the kind, as a regular expression in lower case.
+        speaks_for: words that name the kind, in lower case, with bars between; some are two words with a space.
         against: the same for words that name another.
 
     >>> near = NearWords("card|visa", "order")
@@ -38,7 +45,9 @@ class NearWords:
     """
 
     def __init__(self, speaks_for: str, against: str = OTHER_NUMBERS) -> None:
-        self._either = re.compile(rf"(?<![^\W_])(?:(?P<kind>{speaks_for})|(?P<other>{against}))(?![^\W_])")
+        self._kinds = {**dict.fromkeys(against.split("|"), False), **dict.fromkeys(speaks_for.split("|"), True)}
+        self._firsts = frozenset(words.split(" ")[0] for words in self._kinds if " " in words)
+        self._known = self._firsts.union(self._kinds)
 
     def judge(self, lower: str, start: int, end: int) -> bool | None:
         """Return whether the words speak for the kind, against it, or neither.
@@ -48,10 +57,34 @@ class NearWords:
             start: where the number starts.
             end: where it ends.
         """
-        nearest = None
-        for match in self._either.finditer(lower, max(0, start - BEFORE), start):
-            nearest = match.lastgroup
-        if nearest is None:
-            following = self._either.search(lower, end, end + AFTER)
-            return True if following is not None and following.lastgroup == "kind" else None
-        return nearest == "kind"
+        before = _words(lower, max(0, start - BEFORE), start)
+        nearest = self._kind(before, reversed(range(len(before))))
+        if nearest is not None:
+            return nearest
+        behind = _words(lower, end, end + AFTER)
+        return self._kind(behind, range(len(behind))) or None
+
+    def _kind(self, words: Sequence[str], places: Iterable[int]) -> bool | None:
+        """Return what the first known word, of those at some places, speaks for."""
+        if self._known.isdisjoint(words):
+            return None
+        for place in places:
+            word = words[place]
+            kind = self._kinds.get(word)
+            if kind is None and word in self._firsts:
+                kind = self._kinds.get(" ".join(words[place : place + 2]))
+            if kind is not None:
+                return kind
+        return None
+
+
+def _words(lower: str, start: int, end: int) -> list[str]:
+    """Return what stands between single spaces in a stretch, signs apart, without a word that began before it."""
+    part = lower[start:end]
+    if part.upper() == part:
+        return []  # without letters, as in a row of numbers
+    table = _ASCII
+    if not part.isascii():
+        table = _ASCII | {ord(mark): _SIGN for mark in set(part) if not (mark.isascii() or mark.isalnum())}
+    words = part.translate(table).replace(_SIGN, f" {_SIGN} ").split(" ")
+    return words[1:] if start and lower[start - 1].isalnum() else words

@@ -38,9 +38,9 @@ _DATE = re.compile(
     r"|(?:19|20)[0-9]{2}([-./])[0-9]{1,2}\2[0-9]{1,2})(?![0-9]|[-./][0-9])"
 )
 _WORDS = NearWords(
-    r"phone|phones|telephone|tel|mobile|cell|cellphone|call|calls|called|calling|text me|sms|whatsapp|signal|fax|"
-    r"ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
-    r"handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p",
+    "phone|phones|telephone|tel|mobile|cell|cellphone|call|calls|called|calling|text me|sms|whatsapp|signal|fax|"
+    "ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
+    "handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p",
 )
 _AMERICA = 1
 """Country code of the North American Numbering Plan."""

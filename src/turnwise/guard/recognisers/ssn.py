@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 from turnwise.guard.recognisers.near_words import JUDGED, NearWords
-from turnwise.guard.recognisers.separators import BETWEEN, digits_of
+from turnwise.guard.recognisers.separators import BETWEEN, Group, digit_groups, digits_of, is_between
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
     "ssn": (rf"[0-9]{{3}}{BETWEEN}[0-9]{{2}}{BETWEEN}[0-9]{{4}}",),
@@ -15,11 +15,10 @@ SHAPES = {
 }
 """What a text has, at least, in which there may be one."""
 
-_NUMBER = re.compile(
-    rf"(?<![0-9])(?<![0-9][-.])([0-9]{{3}})({BETWEEN})([0-9]{{2}})({BETWEEN})([0-9]{{4}})(?![0-9%])(?![-.][0-9])"
-)
-_DIGITS = re.compile(r"(?<![0-9])(?<![0-9][-. ])[0-9](?:[-. ]?[0-9]){8}(?![-. ]?[0-9])")
-_WORDS = NearWords(r"ssns?|social|social security|socials|soc sec|itin|taxpayer|tax payer|tax id|tin")
+_LENGTHS = (3, 2, 4)
+_DIGITS = sum(_LENGTHS)
+_ROW = LinearRegex(rf"[0-9](?:[-. ]?[0-9]){{{_DIGITS - 1},}}")
+_WORDS = NearWords("ssn|ssns|social|social security|socials|soc sec|itin|taxpayer|tax payer|tax id|tin")
 
 
 def is_ssn(digits: str) -> bool:
@@ -42,15 +41,45 @@ def find_ssns(lower: str, shapes: Set[str]) -> Iterator[Span]:
         shapes: which of `SHAPES` it has.
     """
     if "ssn" in shapes:
-        for count, match in enumerate(_NUMBER.finditer(lower)):
-            first, between, second, again, third = match.groups()
-            if not is_ssn(first + second + third):
+        for count, (first, second, third) in enumerate(_numbers(lower)):
+            start, end = first[0], third[1]
+            if not is_ssn(lower[start : first[1]] + lower[slice(*second)] + lower[third[0] : end]):
                 continue
-            words = _WORDS.judge(lower, match.start(), match.end()) if count < JUDGED else True
+            between, again = lower[first[1] : second[0]], lower[second[1] : third[0]]
+            words = _WORDS.judge(lower, start, end) if count < JUDGED else True
             if words or (words is None and between == again):
-                sure = 0.95 if words or "-" in between else 0.75
-                yield Span(match.start(), match.end(), "ssn", sure)
+                yield Span(start, end, "ssn", 0.95 if words or "-" in between else 0.75)
     if "ssn named" in shapes:
-        for match in _DIGITS.finditer(lower):
-            if is_ssn(digits_of(match.group())) and _WORDS.judge(lower, match.start(), match.end()):
-                yield Span(match.start(), match.end(), "ssn", 0.9)
+        for row in _ROW.finditer(lower):
+            start, end = row.start, row.end
+            digits = digits_of(lower[start:end]) if end - start < 2 * _DIGITS else ""
+            if len(digits) == _DIGITS and is_ssn(digits) and _WORDS.judge(lower, start, end):
+                yield Span(start, end, "ssn", 0.9)
+
+
+def _numbers(lower: str) -> Iterator[Sequence[Group]]:
+    """Yield groups of 3, 2 and 4 digits that are no part of a longer row."""
+    groups = digit_groups(lower)
+    lengths = [end - start for start, end in groups]
+    free = 0
+    for at, sizes in enumerate(zip(lengths, lengths[1:], lengths[2:], strict=False)):
+        if sizes != _LENGTHS or at < free:
+            continue
+        first, second, third = three = groups[at : at + 3]
+        if (
+            is_between(lower[first[1] : second[0]])
+            and is_between(lower[second[1] : third[0]])
+            and not lower.startswith("%", third[1])
+            and not _joined(lower, groups, at - 1, at)
+            and not _joined(lower, groups, at + 2, at + 3)
+        ):
+            yield three
+            free = at + 3
+
+
+def _joined(lower: str, groups: Sequence[Group], before: int, behind: int) -> bool:
+    """Tell whether there are two groups with a single hyphen or full stop between them."""
+    if before < 0 or behind == len(groups):
+        return False
+    end, start = groups[before][1], groups[behind][0]
+    return start - end == 1 and lower[end] in "-."
