@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
-from turnwise.sessions.checks import shown
+from turnwise.visible import shown
 
 HISTORY = 10
 """Turns that changes of balance, breakers and refusals are kept of."""

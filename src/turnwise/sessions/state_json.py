@@ -8,7 +8,7 @@ from typing import Any
 
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
-from turnwise.sessions.checks import in_range, shown, whole
+from turnwise.sessions.checks import in_range, whole
 from turnwise.sessions.state import (
     CONVERSATIONS,
     EPOCH,
@@ -19,6 +19,7 @@ from turnwise.sessions.state import (
     SessionState,
     checked_id,
 )
+from turnwise.visible import shown
 
 _KEYS = (
     "id",

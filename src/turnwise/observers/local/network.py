@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import onnxruntime
 
 from turnwise.errors import ObserverError
 from turnwise.observers.local.caches import Cache
+from turnwise.observers.local.runtime import onnxruntime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
