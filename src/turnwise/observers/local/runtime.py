@@ -1,8 +1,8 @@
 """onnxruntime, told before it is loaded to report nothing to anybody.
 
-Its wheels (from 1.32 on, and earlier ones on Windows) report the process, its models and a lasting id of the device
-to their maker unless they are told not to. The variables of the environment count when the library is loaded, the
-call where somebody else loaded it before.
+Its wheels (from 1.32 on, and earlier ones on Windows) report the process, its models and a lasting id of the
+device to their maker unless they are told not to. The variables of the environment count when the library is
+loaded, the call where somebody else loaded it before.
 """
 
 from __future__ import annotations
