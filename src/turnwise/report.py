@@ -132,11 +132,11 @@ class Report:
         fired = [verdict.detector for verdict in self.verdicts if verdict.fired]
         verdict = f"fired: {', '.join(fired)}" if fired else "nothing fired" if self.verdicts else "not judged"
         gaps = f", {len(self.failures)} scores missing" if self.failures else ""
-        return f"<Report of {len(self.turns)} turns by {self.observer} ({self.context}): {verdict}{gaps}>"
+        return f"<Report of {self._count()} by {self.observer} ({self.context}): {verdict}{gaps}>"
 
     def __str__(self) -> str:
         """Return the verdicts, and what is missing, a line each."""
-        head = f"{len(self.turns)} turns, scored by {self.observer} ({self.context})"
+        head = f"{self._count()}, scored by {self.observer} ({self.context})"
         return "\n".join((head, *map(str, self.verdicts), *map(str, self.failures)))
 
     def _repr_html_(self) -> str:
@@ -151,6 +151,9 @@ class Report:
         head = "".join(f"<th>{name}</th>" for name in ("turn", "side", "principle", "T", "I", "F", "text"))
         title = escape(str(self).partition("\n")[0])
         return f"<p>{title}</p><ul>{lines}</ul><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _count(self) -> str:
+        return f"{len(self.turns)} turn{'' if len(self.turns) == 1 else 's'}"
 
     def _rows(self) -> Iterable[tuple[int, str, str, float, float, float, str]]:
         for scores, turn in zip(self.turns, self.conversation, strict=True):
