@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -18,11 +18,13 @@ from turnwise.guard.step import redacted
 WITHHELD = "[WITHHELD]"
 """Stands for a text that could not be searched: what is not known to be harmless is not written."""
 
-_PLAIN = re.compile(r"[a-z_]{0,24}\Z")
+_PLAIN = frozenset(string.ascii_lowercase + "_")
+_PLAIN_LONGEST = 24
 """Short words of small letters alone: names of principles, modes and the like, in which nothing can be found."""
 
-_MADE_UP = re.compile(r"[0-9a-f]{32}(?:[0-9a-f]{32})?\Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-"""Ids that a program made, whose digits mean nothing: UUIDs and SHA-256."""
+_HEX = frozenset(string.digits + "abcdef")
+_HEX_LENGTHS = (32, 64)
+_UUID_LENGTHS = [8, 4, 4, 4, 12]
 
 _SHORT = 64
 """Characters of a text that is remembered with what came of it."""
@@ -93,7 +95,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return a text with what is found in it replaced; `WITHHELD` where it can't be searched."""
-        if _PLAIN.match(text):
+        if len(text) <= _PLAIN_LONGEST and _PLAIN.issuperset(text):
             return text
         return self._known(text) if len(text) <= _SHORT else self._search(text)
 
@@ -128,6 +130,14 @@ def private_name(name: str, redact: Redact) -> str:
         name: the name.
         redact: says whether there is anything in it that must not be.
     """
-    if _MADE_UP.match(name) or redact(name) == name:
+    if _is_made_up(name) or redact(name) == name:
         return name
     return pseudonym(name)
+
+
+def _is_made_up(name: str) -> bool:
+    """Tell whether a name is an id that a program made, whose digits mean nothing: a UUID or SHA-256."""
+    parts = name.split("-")
+    if len(parts) == 1:
+        return len(name) in _HEX_LENGTHS and _HEX.issuperset(name)
+    return [*map(len, parts)] == _UUID_LENGTHS and all(map(_HEX.issuperset, parts))

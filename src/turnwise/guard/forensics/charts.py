@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ChartError
+from turnwise.linear_regex import LinearRegex
 from turnwise.plots import trajectory_chart
 from turnwise.plots.render import chart, render
 from turnwise.plots.style import CONFIG
@@ -19,7 +19,7 @@ MODES: Final = {"normal": "#0072B2", "cautious": "#E69F00", "guarded": "#D55E00"
 """Colour by engagement mode, of Okabe and Ito's palette."""
 
 _WIDTH, _HEIGHT = 640, 190
-_NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')
+_NAMESPACE = LinearRegex(r'\sxmlns(?::\w+)?="[^"]*"')
 """What a drawing needs as a file, and not inside a page."""
 
 
@@ -46,7 +46,7 @@ def drawings(analysis: Mapping[str, Any]) -> dict[str, str | ChartError]:
         found["Stance"] = _stance(analysis["stance"])
     made = render([chart(spec, "svg") for spec in found.values()]) if found else []
     return {
-        name: one if isinstance(one, ChartError) else _NAMESPACE.sub("", one.decode())
+        name: one if isinstance(one, ChartError) else _NAMESPACE.sub(lambda _: "", one.decode())
         for name, one in zip(found, made, strict=True)
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,8 +10,6 @@ from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
 from turnwise.guard.recognisers.re2_patterns import alternatives, compile_pattern
 from turnwise.guard.recognisers.spans import Span, apart, counted
-
-_HALVES = re.compile("[\ud800-\udfff]")
 
 _MATCHES = 1_000
 """Matches of a pattern that are cut out one by one; where there are more, the rest of the text goes whole."""
@@ -95,5 +92,5 @@ def _encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return _HALVES.sub("\ufffd", text)
+        return "".join("\ufffd" if "\ud800" <= mark <= "\udfff" else mark for mark in text)
     return text

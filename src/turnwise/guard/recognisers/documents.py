@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
+from functools import cache
+from typing import Any
 
+from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.separators import digits_of
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 _LINK = (
-    r"(?:[^\w\n]{1,3}|(?:no|nr|num|number|numbers|is|id|the|my|of|code|card|us|uk|eu|for|ist|es|est|lautet|nummer)"
-    r"(?![^\W_])){0,12}+"
+    r"(?:[^\pL\pN_\n]{1,3}"
+    r"|(?:no|nr|num|number|numbers|is|id|the|my|of|code|card|us|uk|eu|for|ist|es|est|lautet|nummer)\b){0,12}\b"
 )
-_END = r"(?![^\W_]|[.,][0-9])"
+"""What may stand between a name and its value, which begins with a letter or digit."""
+
+_END = r"(?:$|[^\pL\pN.,]|[.,](?:$|[^0-9]))"
+_LONGEST = 128
+"""Characters that what may stand behind a name takes, at most, with the value."""
 
 
-def _named(words: str, value: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_])(?:{words}){_LINK}(?<![^\W_])(?P<value>{value}){_END}")
+def _named(words: str, value: str) -> str:
+    return rf"(?:^|[^\pL\pN])(?:{words}){_LINK}({value}){_END}"
+
+
+def _name(words: str) -> str:
+    return rf"(?:^|[^\pL\pN])({words})"
 
 
 SHAPES = {
@@ -26,16 +37,25 @@ SHAPES = {
 }
 """What a text has, at least, in which there may be one; by kind."""
 
-_PASSPORT = _named(
-    r"passport|passports|reisepass(?:nummer)?|passeport|pasaporte|passaporto",
-    r"(?=[a-z0-9 -]{0,12}[0-9]{2})(?=(?:[a-z0-9][ -]?){6,9}(?![^\W_]))[a-z]{0,2}[ -]?[0-9](?:[ -]?[a-z0-9]){4,8}"
-    r"|[cfghjk][cfghjklmnprtvwxyz0-9]{8}",
+_LINKED = LinearRegex(_LINK + "[a-z0-9]")
+_PASSPORT = _name(r"passports?|reisepass(?:nummer)?|passeport|pasaporte|passaporto")
+_PASSPORT_LETTERS = "cfghjk"
+_PASSPORT_NUMBERS = (
+    LinearRegex(rf"([a-z]{{0,2}}[ -]?[0-9](?:[ -]?[a-z0-9]){{4,8}}){_END}"),
+    LinearRegex(rf"([{_PASSPORT_LETTERS}][cfghjklmnprtvwxyz0-9]{{8}}){_END}"),
 )
-_LICENCE = _named(
+_PASSPORT_LOOK = (
+    LinearRegex(r"[a-z0-9 -]{0,12}[0-9]{2}"),
+    LinearRegex(r"(?:[a-z0-9][ -]?){6,9}(?:$|[^\pL\pN])"),
+)
+"""What the first form of a passport number has, besides."""
+
+_LICENCE = _name(
     r"driv(?:er|ers|er's|ing|er s)['’]? ?licen[cs]es?|dl|license number|licence number|fuhrerschein(?:nummer)?|"
-    r"führerschein(?:nummer)?|permis de conduire|carnet de conducir|patente di guida",
-    r"(?=(?:[a-z -]{0,7}[0-9]){3})[a-z0-9](?:[ -]?[a-z0-9]){5,17}",
+    r"führerschein(?:nummer)?|permis de conduire|carnet de conducir|patente di guida"
 )
+_LICENCE_NUMBER = LinearRegex(rf"([a-z0-9](?:[ -]?[a-z0-9]){{5,17}}){_END}")
+_THREE_DIGITS = LinearRegex(r"(?:[a-z -]{0,7}[0-9]){3}")
 _ACCOUNT = _named(
     r"(?:bank |checking |savings |current |deposit )?(?:account|acct|acc|a/c) ?(?:no\.?|nr\.?|number|num|#)|"
     r"(?:bank|checking|savings|current|deposit) (?:account|acct)|kontonummer|numero de cuenta|número de cuenta",
@@ -65,7 +85,7 @@ def find_passports(lower: str, shapes: Set[str]) -> Iterator[Span]:
         shapes: which of `SHAPES` it has.
     """
     if "passport" in shapes:
-        yield from _values(_PASSPORT, lower, "passport")
+        yield from _read(_PASSPORT, lower, "passport", _passport_number)
 
 
 def find_driving_licences(lower: str, shapes: Set[str]) -> Iterator[Span]:
@@ -76,7 +96,7 @@ def find_driving_licences(lower: str, shapes: Set[str]) -> Iterator[Span]:
         shapes: which of `SHAPES` it has.
     """
     if "driving_licence" in shapes:
-        yield from _values(_LICENCE, lower, "driving_licence")
+        yield from _read(_LICENCE, lower, "driving_licence", _licence_number)
 
 
 def find_bank_accounts(lower: str, shapes: Set[str]) -> Iterator[Span]:
@@ -95,6 +115,41 @@ def find_bank_accounts(lower: str, shapes: Set[str]) -> Iterator[Span]:
             yield span._replace(confidence=0.9)
 
 
-def _values(pattern: re.Pattern[str], lower: str, kind: str) -> Iterator[Span]:
-    for match in pattern.finditer(lower):
-        yield Span(match.start("value"), match.end("value"), kind, 0.7)
+def _values(pattern: str, lower: str, kind: str) -> Iterator[Span]:
+    for _, (start, end) in matches(_compiled(pattern), lower, overlapping=True):
+        yield Span(start, end, kind, 0.7)
+
+
+def _read(pattern: str, lower: str, kind: str, read: Callable[[str], str]) -> Iterator[Span]:
+    """Yield the values behind the names that a pattern knows, as far as they can be read."""
+    behind = 0
+    for (start, _), (_, end) in matches(_compiled(pattern), lower, overlapping=True):
+        text = lower[end : end + _LONGEST]
+        link = _LINKED.match(text) if start >= behind else None
+        if link is None or link.end == 1:  # glued to the name
+            continue
+        value = read(text[link.end - 1 :])
+        if value:
+            first = end + link.end - 1
+            behind = first + len(value)
+            yield Span(first, behind, kind, 0.7)
+
+
+def _passport_number(text: str) -> str:
+    """Return the passport number at the beginning of a text, or an empty one."""
+    first, second = _PASSPORT_NUMBERS
+    found = first.match(text)
+    if found is None or not all(look.match(text) for look in _PASSPORT_LOOK):
+        found = second.match(text) if text[0] in _PASSPORT_LETTERS else None
+    return found[1] if found else ""
+
+
+def _licence_number(text: str) -> str:
+    """Return the driving licence number at the beginning of a text, or an empty one."""
+    found = _LICENCE_NUMBER.match(text) if _THREE_DIGITS.match(text) else None
+    return found[1] if found else ""
+
+
+@cache
+def _compiled(pattern: str) -> Any:
+    return compile_pattern(pattern, "documents")

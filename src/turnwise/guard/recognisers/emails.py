@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Iterator, Set
 
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
     "email": (r"[\pL\pN_+%-]@[\pL\pN][\pL\pN_-]*\.",),
@@ -13,18 +14,30 @@ SHAPES = {
 }
 """What a text has, at least, in which there may be one."""
 
-_AT = re.compile(r"(?<=[\w+%-])@(?P<domain>(?:[^\W_][\w-]{0,62}+\.)+[^\W\d_][\w-]{1,62}+)(?<!-)")
-_LOCAL_BACKWARDS = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]*\w")
-_LOCAL_LONGEST = 64
+_LETTERS = string.ascii_letters + string.digits
+_LABEL = _LETTERS + "_-"
+_MARKS = ".!#$%&'*+/=?^`{|}~-"
+"""What stands in a local part but letters, digits and ``_``."""
+
+_LOCAL = _LETTERS + "_" + _MARKS
+_LONGEST_LOCAL = 64
+_LONGEST_LABEL = 63
 
 _DOT = r"(?: ?[\[({<] ?dot ?[\])}>] ?| ?\[\.\] ?| ?\(\.\) ?| dot |\.)"
-_SPELLED = re.compile(
-    r"(?P<local>[a-z0-9_+%-]{1,40}+(?:(?:\.| dot | ?[\[({<] ?dot ?[\])}>] ?)[a-z0-9_+%-]{1,40}+){0,3})"
-    r"(?P<at> ?[\[({<] ?at ?[\])}>] ?| ?[\[({<] ?@ ?[\])}>] ?| at |@)"
-    rf"(?P<domain>[a-z0-9-]{{1,63}}+(?:{_DOT}[a-z0-9-]{{1,63}}+){{0,3}}{_DOT}"
-    r"(?:com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid))(?![a-z0-9])"
+_SPELLING = frozenset(" [({<")
+"""One of these stands in every address whose ``@`` or dots are spelled."""
+
+_AT = LinearRegex(r" ?[\[({<] ?at ?[\])}>] ?| ?[\[({<] ?@ ?[\])}>] ?| at |@")
+_SPELLED = LinearRegex(
+    r"[a-z0-9+%-]{1,40}(?:(?:\.| dot | ?[\[({<] ?dot ?[\])}>] ?)[a-z0-9+%-]{1,40}){0,3}"
+    rf"(?:{_AT.pattern})[a-z0-9-]{{1,63}}(?:{_DOT}[a-z0-9-]{{1,63}}){{0,3}}{_DOT}"
+    r"(?:com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid)\b"
 )
-_WRITES = re.compile(r"mail|contact|reach|write|send|address|me at|inbox|account is|login")
+"""For a text with ``+`` in place of each ``_``, which is no end of a word for RE2."""
+
+_WRITES = ("mail", "contact", "reach", "write", "send", "address", "me at", "inbox", "account is", "login")
+_NEAR = 40
+"""Characters before a spelled address in which words that speak of mail are looked for."""
 
 
 def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
@@ -37,28 +50,67 @@ def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
         shapes: which of `SHAPES` it has.
     """
     if "email" in shapes:
-        for match in _AT.finditer(lower):
-            start = _start_of_local(lower, match.start())
-            if start < match.start():
-                yield Span(start, match.end(), "email", 0.97)
+        at = lower.find("@")
+        while at >= 0:
+            end = _end_of_domain(lower, at + 1)
+            if end:
+                start = _start_of_local(lower, at)
+                if start < at:
+                    yield Span(start, end, "email", 0.97)
+            at = lower.find("@", at + 1)
     if "email spelled" in shapes:
         yield from _spelled(lower)
 
 
 def _start_of_local(lower: str, at: int) -> int:
     """Return where the part before an ``@`` starts: as far back as its characters go, but at a letter or digit."""
-    match = _LOCAL_BACKWARDS.match(lower[max(0, at - _LOCAL_LONGEST) : at][::-1])
-    return at - match.end() if match is not None else at
+    if not (lower[at - 1 : at].isalnum() or lower.endswith(("_", "+", "%", "-"), 0, at)):
+        return at
+    part = lower[max(0, at - _LONGEST_LOCAL) : at]
+    rest = part.rstrip(_LOCAL)
+    while rest[-1:].isalnum():  # beyond ASCII
+        rest = rest[:-1].rstrip(_LOCAL)
+    return at - len(part[len(rest) :].lstrip(_MARKS))
+
+
+def _end_of_domain(lower: str, at: int) -> int:
+    """Return where the domain that starts at a place ends: behind its last label that may be a top level; or 0."""
+    end, first = 0, at
+    while True:
+        label = _label(lower, at)
+        if not label[:1].isalnum():
+            return end
+        behind = at + len(label)
+        if at > first and len(label) > 1 and not label[0].isdecimal() and label[-1] != "-":
+            end = behind
+        if not lower.startswith(".", behind):
+            return end
+        at = behind + 1
+
+
+def _label(lower: str, at: int) -> str:
+    """Return the letters, digits, ``_`` and ``-`` from a place on, as many as a label of a domain may have."""
+    part = lower[at : at + _LONGEST_LABEL]
+    rest = part.lstrip(_LABEL)
+    while rest[:1].isalnum():  # beyond ASCII
+        rest = rest[1:].lstrip(_LABEL)
+    return part[: len(part) - len(rest)]
 
 
 def _spelled(lower: str) -> Iterator[Span]:
     """Bracketed separators speak for themselves; plain words need some that speak of mail."""
-    for match in _SPELLED.finditer(lower):
-        at, domain = match["at"].strip(), match["domain"]
+    for address in _SPELLED.finditer(lower.replace("_", "+")):
+        text = address[0]
+        if _SPELLING.isdisjoint(text):
+            continue
+        between = _AT.search(text)
+        if between is None:
+            continue
+        at, domain = between[0].strip(), text[between.end :]
         if at == "@" and " " not in domain and "[" not in domain and "(" not in domain:
             continue
         if at == "at" and not any(mark in domain for mark in "[({<"):
-            near = lower[max(0, match.start() - 40) : match.start()]
-            if " dot " not in domain or not _WRITES.search(near):
+            near = lower[max(0, address.start - _NEAR) : address.start]
+            if " dot " not in domain or not any(word in near for word in _WRITES):
                 continue
-        yield Span(match.start(), match.end(), "email", 0.8)
+        yield Span(address.start, address.end, "email", 0.8)

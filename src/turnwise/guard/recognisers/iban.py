@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Iterator, Set
 
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 _LENGTHS = {
     15: "NO",
@@ -32,21 +33,23 @@ _LENGTHS = {
 COUNTRY_LENGTH = {
     country.lower(): length for length, countries in _LENGTHS.items() for country in countries.split()
 }
-_HEAD = r"[a-z]{2}[ -]?[0-9][ -]?[0-9]"
-
 _COUNTRIES = "|".join(sorted(COUNTRY_LENGTH))
 
+_HEAD = rf"(?:^|[^a-z0-9])(?:{_COUNTRIES})[ -]?[0-9][ -]?[0-9]"
+
 SHAPES = {
-    "iban": (rf"(?:^|[^a-z0-9])(?:{_COUNTRIES})[ -]?[0-9][ -]?[0-9](?:[ .-]{{0,2}}[a-z0-9]){{11}}",),
+    "iban": (rf"{_HEAD}(?:[ .-]{{0,2}}[a-z0-9]){{11}}",),
 }
 """What a text has, at least, in which there may be one."""
 
-_START = re.compile(rf"(?<![^\W_]){_HEAD}")
-_REST = {length: re.compile(rf"(?:[ .-]{{0,2}}[a-z0-9]){{{length - 4}}}(?![a-z0-9])") for length in _LENGTHS}
-_GROUPS = re.compile(
-    r"[a-z0-9]+|(?:[a-z0-9]{4}[ .-]{1,2})+[a-z0-9]{1,4}|(?:[a-z0-9]{1,2}[ .-]{1,2})+[a-z0-9]{1,2}"
-)
-"""How IBANs are written: in one piece, in groups of four, or pulled apart."""
+_START = LinearRegex(_HEAD)
+_SMALL_LETTERS = frozenset(string.ascii_lowercase)
+_GOES_ON = _SMALL_LETTERS.union(string.digits)
+_WIDEST = 3
+"""Characters that each of an IBAN takes, at most."""
+
+_FOUR, _APART = 4, 2
+"""Sizes of groups in which IBANs are written; of those that are pulled apart the largest."""
 
 _SEPARATORS = str.maketrans("", "", " .-")
 _CHECKED = 1_000
@@ -77,13 +80,41 @@ def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
         return
     checked = covered = 0
     for head in _START.finditer(lower):
-        length = COUNTRY_LENGTH.get(head.group()[:2])
-        rest = _REST[length].match(lower, head.end()) if length and head.start() >= covered else None
-        if rest is None:
+        start = head.start + (lower[head.start] not in _SMALL_LETTERS)
+        if start < covered or lower[max(0, start - 1) : start].isalnum():
             continue
-        if not _GROUPS.fullmatch(lower, head.start(), rest.end()):
+        length = COUNTRY_LENGTH[lower[start : start + 2]]
+        end = _end(lower, start, length)
+        if not end:
             continue
         checked += 1
-        if checked > _CHECKED or is_iban(lower[head.start() : rest.end()].translate(_SEPARATORS)):
-            yield Span(head.start(), rest.end(), "iban", 0.99 if checked <= _CHECKED else 0.5)
-            covered = rest.end()
+        if checked > _CHECKED or is_iban(lower[start:end].translate(_SEPARATORS)):
+            yield Span(start, end, "iban", 0.99 if checked <= _CHECKED else 0.5)
+            covered = end
+
+
+def _end(lower: str, start: int, length: int) -> int:
+    """Return where letters and digits end that are written in one piece, in fours or pulled apart; else 0."""
+    pieces = lower[start : start + _WIDEST * length].replace(".", " ").replace("-", " ").split(" ")
+    size = len(pieces[0])
+    at, missing, empty = start, length, False
+    for piece in pieces:
+        part = piece[:missing]
+        if not part:
+            if empty:
+                return 0  # three separators
+            empty = True
+            at += 1
+            continue
+        if not (part.isascii() and part.isalnum()):
+            return 0
+        empty = False
+        missing -= len(part)
+        at += len(part)
+        if missing and not (len(part) == size == _FOUR or len(part) <= size == _APART):
+            return 0
+        if not missing:
+            fits = len(part) == length or (size in (_FOUR, _APART) and len(part) <= size)
+            return at if fits and lower[at : at + 1] not in _GOES_ON else 0
+        at += 1
+    return 0

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Iterator, Set
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from itertools import pairwise
 
 from turnwise.guard.recognisers.near_words import JUDGED, NearWords
+from turnwise.guard.recognisers.separators import Group, digit_groups
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 _DOT = r"(?:\.| ?[\[(] ?(?:\.|dot) ?[\])] ?| dot )"
-_PART = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 
 SHAPES = {
     "ip v4": (rf"(?:^|[^\pL\pN.])[0-9]{{1,3}}(?:{_DOT}[0-9]{{1,3}}){{3}}(?:$|[^0-9.,-]|[.,-](?:$|[^0-9]))",),
@@ -18,12 +21,11 @@ SHAPES = {
 }
 """What a text has, at least, in which there may be one."""
 
-_V4 = re.compile(rf"(?<![\w.])(?<![0-9][-,]){_PART}(?:{_DOT}{_PART}){{3}}(?![\w%]|[.,-][0-9])")
-_V6 = re.compile(
-    r"(?<![\w:.])(?=[0-9a-f:]{0,30}:)(?:[0-9a-f]{1,4}|:(?=:))(?::[0-9a-f]{0,4}){2,7}"
-    r"(?::?(?:[0-9]{1,3}\.){3}[0-9]{1,3})?(?![\w:]|\.[0-9])"
-)
-_GROUP = re.compile(r"[0-9a-f]{3}")
+_GROUPS = r"(?:[0-9a-f]{1,4}|:)(?::[0-9a-f]{0,4}){2,7}"
+_V6 = LinearRegex(rf"(?:^|[^\pL\pN_:.])(?:{_GROUPS}:?(?:[0-9]{{1,3}}\.){{3}}[0-9]{{1,3}}|{_GROUPS})")
+_V6_MARKS = frozenset(string.hexdigits + ":")
+_FEWEST_DIGITS = 3
+"""Hexadecimal digits that one group of a version 6 address has, at least; times have none with so many."""
 _WORDS = NearWords(
     "ip|ips|ipv4|ipv6|ip address|address|host|server|ping|ssh|dns|router|gateway|subnet|connect|connected|from|"
     "client|login|logged in|http|https",
@@ -52,17 +54,65 @@ def find_ips(lower: str, shapes: Set[str], private: bool) -> Iterator[Span]:
 
 
 def _version_4(lower: str, private: bool) -> Iterator[Span]:
-    for count, match in enumerate(_V4.finditer(lower)):
-        parts = re.findall(r"[0-9]+", match.group())
+    for count, groups in enumerate(_fours(lower)):
+        start, end = groups[0][0], groups[-1][1]
+        parts = [lower[slice(*group)] for group in groups]
         first, last = int(parts[0]), int(parts[3])
         if first in (0, 127) or first >= 224 or (first == 255 and last == 255):
             continue
         if not private and _is_private(first, int(parts[1])):
             continue
-        words = _WORDS.judge(lower, match.start(), match.end()) if count < JUDGED else True
+        words = _WORDS.judge(lower, start, end) if count < JUDGED else True
         if words is False or (words is None and all(len(part) == 1 for part in parts)):
             continue  # four single digits are a version or a section unless words say otherwise
-        yield Span(match.start(), match.end(), "ip", 0.95 if words else 0.85)
+        yield Span(start, end, "ip", 0.95 if words else 0.85)
+
+
+def _fours(lower: str) -> Iterator[tuple[Group, Group, Group, Group]]:
+    """Yield four numbers up to 255 with dots between them, which are no part of something longer."""
+    groups = digit_groups(lower)
+    dots = [_is_dot(lower[before[1] : after[0]]) for before, after in pairwise(groups)]
+    behind = 0
+    for at in range(len(groups) - 3):
+        if not (dots[at] and dots[at + 1] and dots[at + 2]) or at < behind:
+            continue
+        first, second, third, fourth = groups[at : at + 4]
+        if (
+            not _goes_on_before(lower, first[0])
+            and not _goes_on_behind(lower, fourth[1])
+            and all(_is_byte(lower[start:end]) for start, end in (first, second, third, fourth))
+        ):
+            yield first, second, third, fourth
+            behind = at + 4
+
+
+@lru_cache(maxsize=1024)
+def _is_dot(gap: str) -> bool:
+    """Tell whether a text is what `_DOT` matches as a whole."""
+    if gap in (".", " dot "):
+        return True
+    inner = gap.removeprefix(" ").removesuffix(" ")
+    if not inner.startswith(("[", "(")) or not inner.endswith(("]", ")")):
+        return False
+    return inner[1:-1].removeprefix(" ").removesuffix(" ") in (".", "dot")
+
+
+def _is_byte(digits: str) -> bool:
+    return len(digits) <= 3 and int(digits) <= 255 and (digits[0] != "0" or digits == "0")
+
+
+def _goes_on_before(lower: str, start: int) -> bool:
+    mark, other = lower[max(0, start - 1) : start], lower[max(0, start - 2) : max(0, start - 1)]
+    return mark.isalnum() or mark in ("_", ".") or (mark in ("-", ",") and _is_digit(other))
+
+
+def _goes_on_behind(lower: str, end: int) -> bool:
+    mark, other = lower[end : end + 1], lower[end + 1 : end + 2]
+    return mark.isalnum() or mark in ("_", "%") or (mark in (".", ",", "-") and _is_digit(other))
+
+
+def _is_digit(mark: str) -> bool:
+    return mark.isascii() and mark.isdigit()
 
 
 def _is_private(first: int, second: int) -> bool:
@@ -72,18 +122,22 @@ def _is_private(first: int, second: int) -> bool:
 def _version_6(lower: str, private: bool) -> Iterator[Span]:
     checked = 0
     for match in _V6.finditer(lower):
-        text = match.group()
+        start, end = match.start + (lower[match.start] not in _V6_MARKS), match.end
+        mark, other = lower[end : end + 1], lower[end + 1 : end + 2]
+        if mark.isalnum() or mark in ("_", ":") or (mark == "." and _is_digit(other)):
+            continue
+        text = lower[start:end]
         checked += 1
         if checked > _CHECKED:
-            yield Span(match.start(), match.end(), "ip", 0.5)
+            yield Span(start, end, "ip", 0.5)
             continue
-        if not _GROUP.search(text) or not any(map(str.isdigit, text)):
+        if max(map(len, text.replace(".", ":").split(":"))) < _FEWEST_DIGITS or not any(map(str.isdigit, text)):
             continue  # such as a::b in code, or 22:15::
         address = _read(text)
         if not isinstance(address, IPv6Address) or _is_nobodys(address):
             continue
         if private or not (address.is_link_local or address in _UNIQUE_LOCAL):
-            yield Span(match.start(), match.end(), "ip", 0.95)
+            yield Span(start, end, "ip", 0.95)
 
 
 def _read(text: str) -> IPv4Address | IPv6Address | None:

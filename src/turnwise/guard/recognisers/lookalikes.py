@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
@@ -47,8 +46,6 @@ _SHORTEST = 4
 
 _SHORTEST_EDITED = 5
 """Characters of a name from which one edit counts: of shorter ones too many words are one edit away."""
-
-_PARTS = re.compile(r"[-.]")
 
 
 class Lookalikes:
@@ -103,7 +100,7 @@ class Lookalikes:
 
     def _inside(self, shown: str, ending: str) -> str | None:
         """Look for a trusted domain, or its name, among the labels of a host and their parts."""
-        parts = _PARTS.split(shown.removesuffix(f".{ending}"))
+        parts = shown.removesuffix(f".{ending}").replace("-", ".").split(".")
         for part in parts:
             found = self._names.get(_skeleton(part)) or self._joined.get(part)
             if found is not None:

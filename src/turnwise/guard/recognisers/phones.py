@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence, Set
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.recognisers.near_words import JUDGED, NearWords
+from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
+from turnwise.guard.recognisers.separators import Group, digit_groups
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -26,17 +30,32 @@ SHAPES = {
 }
 """What a text has, at least, in which there may be one."""
 
-_ABROAD = re.compile(rf"(?<![\w+])\+ ?\(?[0-9](?:{_BETWEEN}?[0-9]){{6,14}}+(?![\w%])")
-_AMERICAN = re.compile(
-    rf"(?<![\w+])(?<![0-9][-.])(?:\+?1{_BETWEEN}?)?\(?([2-9][0-9][0-9])\)?({_BETWEEN}?)([0-9]{{3}})({_BETWEEN}?)([0-9]{{4}})"
-    r"(?!\w)(?![-.][0-9])",
+_ABROAD = LinearRegex(rf"\+ ?\(?[0-9](?:{_BETWEEN}?[0-9]){{6,14}}")
+_AMERICAN = (
+    r"(?:^|[^\pL\pN_+.-]|(?:^|[^0-9])[-.])"
+    rf"((?:\+?1{_BETWEEN}?)?\(?([2-9][0-9][0-9])\)?({_BETWEEN}?)([0-9]{{3}})({_BETWEEN}?)([0-9]{{4}}))"
+    r"(?:$|[^\pL\pN_.-]|[-.](?:$|[^0-9]))"
 )
-_AMERICAN_LOCAL = re.compile(r"(?<![\w+$€£#])(?<![0-9][-. /])[2-9][0-9][0-9][-. ][0-9]{4}(?!\w)(?![-./][0-9])")
-_NATIONAL = re.compile(rf"(?<![\w+$€£#])(?<![0-9][-.])\(?[0-9](?:{_BETWEEN}?[0-9]){{5,14}}+(?![\w%])")
-_DATE = re.compile(
-    r"(?:(?:[0-2]?[0-9]|3[01])([-./])(?:[0-2]?[0-9]|3[01])\1(?:19|20)?[0-9]{2}"
-    r"|(?:19|20)[0-9]{2}([-./])[0-9]{1,2}\2[0-9]{1,2})(?![0-9]|[-./][0-9])"
+_AMERICAN_LOCAL = (
+    r"(?:^|[^\pL\pN_+$€£#. /-]|(?:^|[^0-9])[-. /])([2-9][0-9][0-9][-. ][0-9]{4})"
+    r"(?:$|[^\pL\pN_./-]|[-./](?:$|[^0-9]))"
 )
+_FEWEST, _MOST = 6, 15
+"""Digits of a national number."""
+
+_DAY = "(?:[0-2]?[0-9]|3[01])"
+_DATE = LinearRegex(
+    "|".join(
+        rf"(?:{_DAY}{sign}{_DAY}{sign}(?:19|20)?[0-9]{{2}}|(?:19|20)[0-9]{{2}}{sign}[0-9]{{1,2}}{sign}[0-9]{{1,2}})"
+        r"(?:$|[^0-9./-]|[-./](?:$|[^0-9]))"
+        for sign in ("-", r"\.", "/")
+    )
+)
+_LONGEST_DATE = 12
+"""Characters of a date and of what tells that it ends, at most."""
+
+_MARKS = "-.·_/ ()"
+_SPOKEN = ("dash", "hyphen", "minus", "dot")
 _WORDS = NearWords(
     "phone|phones|telephone|tel|mobile|cell|cellphone|call|calls|called|calling|text me|sms|whatsapp|signal|fax|"
     "ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
@@ -90,64 +109,67 @@ class Phones:
         reads = [0]
         if "phone abroad" in shapes:
             for match in _ABROAD.finditer(lower):
-                yield from self._abroad(lower, match, reads)
+                if not (_follows_word(lower, match.start, "_+") or _precedes_word(lower, match.end)):
+                    yield from self._abroad(lower, match.start, match.end, reads)
         if self._american is not None and "phone american" in shapes:
             yield from self._north_american(lower, reads)
         if self._american is not None and "phone local" in shapes:
-            for match in _AMERICAN_LOCAL.finditer(lower):
-                if _WORDS.judge(lower, match.start(), match.end()):
-                    yield Span(match.start(), match.end(), "phone", 0.6)
+            for _, (start, end) in matches(_american_local(), lower, overlapping=True):
+                if _WORDS.judge(lower, start, end):
+                    yield Span(start, end, "phone", 0.6)
         if self._others and "phone national" in shapes:
-            for match in _NATIONAL.finditer(lower):
-                yield from self._national(lower, match, reads)
+            for start, end in _national(lower):
+                yield from self._national(lower, start, end, reads)
 
-    def _abroad(self, lower: str, match: re.Match[str], reads: list[int]) -> Iterator[Span]:
-        for end in _ends(lower, match.start(), match.end()):
-            if self._is_valid(lower[match.start() : end], None, reads):
-                yield Span(match.start(), end, "phone", 0.95)
+    def _abroad(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
+        for end in _ends(lower, start, longest):
+            if self._is_valid(lower[start:end], None, reads):
+                yield Span(start, end, "phone", 0.95)
                 return
 
     def _north_american(self, lower: str, reads: list[int]) -> Iterator[Span]:
-        for count, match in enumerate(_AMERICAN.finditer(lower)):
-            area, first, exchange, second, line = match.groups()
-            words = _WORDS.judge(lower, match.start(), match.end()) if count < JUDGED else True
+        for count, (_, *groups) in enumerate(matches(_american(), lower, overlapping=True)):
+            text, area, first, exchange, second, line = (lower[slice(*group)] for group in groups)
+            start, end = groups[0]
+            words = _WORDS.judge(lower, start, end) if count < JUDGED else True
             if words is False:
                 continue
             valid = self._is_valid(area + exchange + line, self._american, reads)
             grouped = bool(first) and bool(second)
             if words and (valid or grouped):
-                yield Span(_inside(match), match.end(), "phone", 0.9)
-            elif (grouped and (valid or (first.strip() and second.strip()))) or match.group().startswith("+1"):
+                yield Span(_inside(start, text), end, "phone", 0.9)
+            elif (grouped and (valid or (first.strip() and second.strip()))) or text.startswith("+1"):
                 # 555-123-4567 is in no plan, but nobody takes it for anything else
-                yield Span(_inside(match), match.end(), "phone", 0.85 if valid else 0.6)
+                yield Span(_inside(start, text), end, "phone", 0.85 if valid else 0.6)
 
-    def _national(self, lower: str, match: re.Match[str], reads: list[int]) -> Iterator[Span]:
+    def _national(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
         """A national number starts with the prefix that is dialled at home, or stands near words of phones."""
-        start = match.start()
-        if _DATE.match(lower, start) or ("." in match.group() and " " in match.group()):
+        text = lower[start:longest]
+        if _DATE.match(lower[start : start + _LONGEST_DATE]) or ("." in text and " " in text):
             return  # a date, or several numbers with a point
-        words = _WORDS.judge(lower, start, match.end())
+        words = _WORDS.judge(lower, start, longest)
         if words is False:
             return
-        start = _inside(match)
-        digits = lower[start : match.end()].lstrip("(")
+        start = _inside(start, text)
+        digits = lower[start:longest].lstrip("(")
         for region, prefix in self._others.items():
             grouped = any(not character.isdigit() for character in digits)
             if not words and not (prefix and digits.startswith(prefix) and grouped):
                 continue
-            for end in _ends(lower, start, match.end()):
+            for end in _ends(lower, start, longest):
                 if self._is_valid(lower[start:end], region, reads):
                     yield Span(start, end, "phone", 0.9 if words else 0.75)
                     return
             if words and prefix and digits.startswith(prefix):
-                yield Span(start, match.end(), "phone", 0.6)  # in no plan, but dialled and named like one
+                yield Span(start, longest, "phone", 0.6)  # in no plan, but dialled and named like one
                 return
 
     def _is_valid(self, text: str, region: str | None, reads: list[int]) -> bool:
         reads[0] += 1
         if reads[0] > _READ:
             return True
-        text = re.sub(r"dash|hyphen|minus|dot", "-", text)
+        for word in _SPOKEN:
+            text = text.replace(word, "-")
         try:
             number = self._library.parse(text, region)
         except self._library.NumberParseException:
@@ -155,15 +177,72 @@ class Phones:
         return bool(self._library.is_valid_number(number))
 
 
-def _inside(match: re.Match[str]) -> int:
+def _national(lower: str) -> Iterator[Group]:
+    """Yield where numbers in national notation start and end: of 6 to 15 digits, however grouped."""
+    groups = digit_groups(lower)
+    joined = [_is_between(lower[before[1] : after[0]]) for before, after in pairwise(groups)]
+    sizes = [end - start for start, end in groups]
+    behind = 0
+    for first, (digit, _) in enumerate(groups):
+        if digit < behind:
+            continue
+        bracket = digit > behind and lower[digit - 1] == "("
+        start = next(
+            (at for at in ((digit - 1, digit) if bracket else (digit,)) if not _may_go_on(lower, at)), None
+        )
+        if start is None:
+            continue
+        last, missing = first, _MOST - sizes[first]
+        while missing > 0 and last < len(joined) and joined[last]:
+            last += 1
+            missing -= sizes[last]
+        end = groups[last][1]
+        if 0 <= missing <= _MOST - _FEWEST and not _precedes_word(lower, end):
+            yield start, end
+            behind = end
+
+
+def _may_go_on(lower: str, start: int) -> bool:
+    """Tell whether what stands before a place makes a number there a part of something longer."""
+    if _follows_word(lower, start, "_+$€£#"):
+        return True
+    other = lower[max(0, start - 2) : max(0, start - 1)]
+    return lower.endswith(("-", "."), 0, start) and other.isascii() and other.isdigit()
+
+
+def _follows_word(lower: str, start: int, marks: str) -> bool:
+    mark = lower[max(0, start - 1) : start]
+    return mark.isalnum() or (mark in marks and mark != "")
+
+
+def _precedes_word(lower: str, end: int) -> bool:
+    mark = lower[end : end + 1]
+    return mark.isalnum() or mark in ("_", "%")
+
+
+@lru_cache(maxsize=1024)
+def _is_between(gap: str) -> bool:
+    """Tell whether a text is what `_BETWEEN` matches as a whole."""
+    if 0 < len(gap) <= 3 and not gap.strip(_MARKS):
+        return True
+    return gap.removeprefix(" ").removesuffix(" ") in _SPOKEN
+
+
+def _inside(start: int, text: str) -> int:
     """Return where a number starts, without a bracket that closes only behind it."""
-    text = match.group()
-    return match.start() + (text.startswith("(") and ")" not in text)
+    return start + (text.startswith("(") and ")" not in text)
 
 
 def _ends(lower: str, start: int, end: int) -> list[int]:
     """Return where a number may end: at the end of the run, or one or two groups before it."""
-    ends = [end]
-    for gap in list(re.finditer(r"(?<=[0-9])[^0-9]+(?=[0-9])", lower[start:end]))[-1:-3:-1]:
-        ends.append(start + gap.start())
-    return ends
+    return [end, *(start + group[1] for group in digit_groups(lower[start:end])[-2:-4:-1])]
+
+
+@cache
+def _american() -> Any:
+    return compile_pattern(_AMERICAN, "American numbers")
+
+
+@cache
+def _american_local() -> Any:
+    return compile_pattern(_AMERICAN_LOCAL, "American numbers")
