@@ -10,18 +10,18 @@ from benchmarks.hostile import KINDS
 
 SEED = 0
 CASES = {
-    "texts": 40,
-    "messages": 800,
-    "json": 500,
-    "states": 2_000,
-    "yaml": 40,
-    "replies": 2_000,
-    "quoted": 3_000,
-    "imports": 25,
-    "stores": 30,
-    "cli": 4,
-    "cli_processes": 2,
-    "kills": 1,
+    "texts": 120,
+    "messages": 3_000,
+    "json": 2_000,
+    "states": 8_000,
+    "yaml": 120,
+    "replies": 8_000,
+    "quoted": 12_000,
+    "imports": 90,
+    "stores": 120,
+    "cli": 16,
+    "cli_processes": 5,
+    "kills": 3,
 }
 """Cases of each kind, so many that all kinds together take about a minute."""
 
