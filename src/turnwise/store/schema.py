@@ -10,7 +10,6 @@ audit_events
 from __future__ import annotations
 
 import json
-import reprlib
 from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
@@ -34,6 +33,8 @@ from sqlalchemy import (
     true,
 )
 
+from turnwise.visible import shown
+
 metadata = MetaData()
 
 
@@ -46,7 +47,7 @@ class UnreadableValueError(ValueError):
     """
 
     def __init__(self, value: object, kind: str) -> None:
-        super().__init__(f"{reprlib.repr(value)} is not {kind}")
+        super().__init__(f"{shown(value)} is not {kind}")
 
 
 class UtcTime(TypeDecorator[datetime]):

@@ -132,7 +132,7 @@ class Speech:
         size = REMEMBERED[side]
         if len(text.ids) <= size:
             return []
-        head, tail = self._kept(size) if size == PIECE else (0, 0)
+        head, tail = self._kept(size) if side is Side.PROMPT else (0, 0)
         between = text.ids[head : len(text.ids) - tail]
         return [self._marked(ids, side) for ids in _stretches(between, PIECE)]
 
