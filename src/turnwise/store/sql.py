@@ -49,7 +49,8 @@ class SqlAnswer:
             with warnings.catch_warnings():
                 # DuckDB advises against it, for a copy of the rows; the way without would ask a second time.
                 warnings.simplefilter("ignore", UserWarning)
-                return self.connection.to_arrow_table().slice(0, limit)
+                table: Any = self.connection.to_arrow_table()
+                return table.slice(0, limit)
         except duckdb.Error as error:
             raise UsageError(f"the SQL can't be answered: {error}") from error
 
