@@ -259,3 +259,13 @@ def test_ever_and_final_are_two_answers() -> None:
 def test_a_pattern_is_causal(pattern: Expression, turns: list[TurnScores], cut: int) -> None:
     evaluator = Evaluator(pattern)
     assert evaluator.run(turns)[:cut] == evaluator.run(turns[:cut])
+
+
+@pytest.mark.parametrize(
+    ("text", "digest"),
+    [
+        ("ema(reciprocity.F) > 0.5 and streak(F>0.1) > 2", "08b73925c57d"),
+    ],
+)
+def test_states_that_were_saved_before_still_belong_to_their_pattern(text: str, digest: str) -> None:
+    assert Evaluator(parse(text)).digest == digest

@@ -40,8 +40,11 @@ def find_project() -> Project:
     """
     from turnwise.errors import UsageError
 
-    folder = Path.cwd()
-    path = next((one / FILE for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
+    try:
+        folder = Path.cwd()
+        path = next((one / FILE for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
+    except OSError:  # a working directory that is gone or closed has no project
+        path = None
     if path is None:
         return Project(None, {})
     import tomllib
