@@ -29,7 +29,7 @@ from random_patterns import PRINCIPLES, random_call, random_condition, random_tu
 from trajectory_table import TABLE, make_table
 
 from turnwise.conversation import Side
-from turnwise.patterns import Evaluator, Function, Kind, match
+from turnwise.patterns import FUNCTIONS, Evaluator, Kind, match
 from turnwise.patterns.sql import Columns, matches_sql, values_sql
 from turnwise.store import Store
 
@@ -85,13 +85,13 @@ def agreement(wanted: int, seed: int) -> None:
     columns = Columns(tuple((principle, side) for principle in PRINCIPLES for side in Side))
     chance = random.Random(seed)
     worst, turns_compared, wrong, block = 0.0, 0, 0, 25
-    asked = dict.fromkeys(Function, 0)
+    asked = dict.fromkeys(FUNCTIONS, 0)
     with duckdb.connect(":memory:") as database:
         for at in range(math.ceil(wanted / block)):
             lengths = [chance.choice((0, 1, 2, 3, 5, 8, 13, 40, chance.randint(0, 300))) for _ in range(block)]
             conversations = [random_turns(chance, length) for length in lengths]
             make_table(database, columns, conversations)
-            function = list(Function)[at % len(Function)]
+            function = list(FUNCTIONS)[at % len(FUNCTIONS)]
             asked[function] += block
             patterns = random_call(chance, function, 4), random_condition(chance, chance.randint(2, 6))
             for pattern in patterns:

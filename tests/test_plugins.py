@@ -9,7 +9,7 @@ import pytest
 from turnwise.cli import main
 from turnwise.datasets.registry import DATASETS, get_loader
 from turnwise.detectors import build_detector
-from turnwise.detectors.registry import DETECTORS
+from turnwise.detectors.kit.registry import DETECTORS
 from turnwise.errors import PluginError, TurnwiseError, UnknownNameError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.registry import GUARDRAILS

@@ -119,7 +119,6 @@ from turnwise.observers.llm import (
 from turnwise.patterns import (
     Evaluator,
     Expression,
-    Function,
     Kind,
     Library,
     Match,
@@ -316,7 +315,7 @@ def patterns(turns: Sequence[TurnScores]) -> Match:
     stream: Stream = named("gradual_drift", patterns=library, limit=0.2).stream()
     value: PatternValue = stream.update(turns[0])
     values: tuple[PatternValue, ...] = Evaluator(rising).run(turns)
-    assert kind is Kind.CONDITION and known and numbers and value.holds and values and Function("slope")
+    assert kind is Kind.CONDITION and known and numbers and value.holds and values
     return match(rising, turns)
 
 

@@ -3,6 +3,7 @@
     TurnwiseError                 something a user can understand and mend
     ├── UsageError                the request itself was wrong (exit code 2)
     │   ├── UnknownNameError      no principle, detector, observer, run ... of that name
+    │   ├── NotScoredError        a question about scores that a run does not have
     │   ├── DetectorError         a detector that can't be built
     │   ├── GuardError            a guardrail or pipeline that can't be built, or is used wrongly
     │   └── PatternError          a pattern that can't be read, or does not fit together
@@ -67,6 +68,10 @@ class UnknownNameError(UsageError):
         self.kind = kind
         self.name = name
         self.known = tuple(names)
+
+
+class NotScoredError(UsageError):
+    """A question about scores that a run does not have."""
 
 
 class ScoreError(TurnwiseError, ValueError):

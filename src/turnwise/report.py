@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, from_any
 from turnwise.detectors import Verdict, run_detector
-from turnwise.detectors.loading import DetectorSpec, name_detector
+from turnwise.detectors.kit.registry import DetectorSpec, name_detector
 from turnwise.evaluation import DEFAULT_DETECTORS
 from turnwise.evaluation.plan import plan
 from turnwise.evaluation.worker import score_sequence

@@ -26,8 +26,8 @@ def test_matches_with_rates_first_turn_and_graph(cli: Cli, evaluated: Path) -> N
 def test_json_is_the_documented_shape(cli: Cli, evaluated: Path) -> None:
     found = cli("query", "slope(reciprocity.F) > 0.1", "--store", evaluated, "--json").json
     assert found.pop("seconds") > 0
-    match = {"sequence_id": "attack_01", "label": "attack", "turn": 2}
-    assert found == {"count": 1, "of": 3, "matches": [match]}
+    match = {"sequence_id": "attack_01", "label": "attack", "source": "made", "turns": 3, "turn": 2, "final": True}
+    assert found == {"count": 1, "of": 3, "not_scored": 0, "matches": [match]}
 
 
 def test_final_is_not_ever(cli: Cli, evaluated: Path) -> None:
@@ -56,6 +56,7 @@ def test_fewer_rows_than_matches_is_said_and_csv_has_all(cli: Cli, evaluated: Pa
         "sequence_id": "attack_01",
         "label": "attack",
         "source": "made",
+        "turns": "3",
         "turn": "1",
         "final": "True",
     }
@@ -85,6 +86,18 @@ def test_only_one_label(cli: Cli, evaluated: Path) -> None:
         (["F > 0.5", "--plot", "chart.gif"], ".html, .svg, .png, .pdf"),
         (["F > 0.5", "--plot", "no/chart.svg"], "no folder no"),
         (["F > 0.5", "--csv", "no/rows.csv"], "can't write no/rows.csv"),
+        (["F > 0.5", "--export", "rows.xls"], "--export writes .csv, .parquet, .arrow"),
+        (["F > 0.5", "--export", "no/rows.arrow"], "there is no folder no"),
+        (["F > 0.5", "--where", "tactic = x"], "unknown field 'tactic'"),
+        (["F > 0.5", "--where", "kind = test"], "write metadata.kind"),
+        (["F > 0.5", "--where", "metadata.knd = test"], "did you mean 'kind'"),
+        (["F > 0.5", "--where", "source = maid"], "did you mean 'made'"),
+        (["F > 0.5", "--where", "turns >="], "column 9"),
+        (["--sql", "SELECT 1", "--where", "turns > 1"], "--sql says itself"),
+        (["response.F > 0.5"], "response.F is not scored"),
+        (["response.F > 0.5", "--json"], "response.F is not scored"),
+        (['run("first").response.F > 0.5'], "is not scored"),
+        (['run("frist").F > 0.5'], "did you mean 'first'"),
         (["F > 0.5", "--limit", "-1"], "--limit"),
     ],
 )
@@ -128,6 +141,84 @@ def test_the_tables_behind_are_the_documented_ones(cli: Cli, evaluated: Path) ->
         documented = text.partition(f"## {table}\n")[2].partition("\n## ")[0]
         for column in columns:
             assert f"| `{column['column_name']}` | {column['column_type']} |" in documented
+
+
+def test_what_a_sequence_lacks_is_counted(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
+    replies = tmp_path / "replies.jsonl"
+    rows = [
+        {
+            "sequence_id": "attack_01",
+            "turn": 1,
+            "side": side,
+            "principle": "reciprocity",
+            "T": 0.1,
+            "I": 0,
+            "F": 0.9,
+        }
+        for side in ("prompt", "response")
+    ]
+    rows.append({**rows[0], "sequence_id": "benign_01"})
+    replies.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    cli(
+        "evaluate", "--store", evaluated, "--run", "both", "--observer", f"replay:{replies}",
+        "--sides", "prompt,response", "--principle", "reciprocity",
+    )  # fmt: skip
+    ask = "query", "response.F > 0.5", "--store", evaluated, "--run", "both"
+    found = cli(*ask, "--json").json
+    assert (found["count"], found["of"], found["not_scored"]) == (1, 2, 1)
+    assert "1 of the 2 are not scored" in cli(*ask).err
+    assert cli(*ask, "--quiet").err == ""
+
+
+def test_only_some_sequences_by_what_is_known_of_them(cli: Cli, evaluated: Path) -> None:
+    def matches(where: str) -> list[str]:
+        found = cli("query", "F >= 0", "--where", where, "--store", evaluated, "--json").json
+        return [match["sequence_id"] for match in found["matches"]]
+
+    assert matches('turns >= 3 and not label = attack and metadata.kind = "test"') == ["benign_02"]
+    assert matches("chars < 30 or id = attack_01") == ["attack_01", "benign_01", "benign_02"]
+    assert matches("cost > 0") == []
+
+
+def test_two_runs_are_compared(cli: Cli, evaluated: Path) -> None:
+    cli("evaluate", "--store", evaluated, "--run", "flat", "--observer", "scripted:0.5")
+    ask = "query", 'abs(run("flat").reciprocity.F - reciprocity.F) >= 0.4', "--run", "first"
+    found = cli(*ask, "--store", evaluated, "--json").json
+    assert [(match["sequence_id"], match["turn"]) for match in found["matches"]] == [
+        ("attack_01", 1), ("benign_01", 1)
+    ]  # fmt: skip
+    assert (
+        "compares runs"
+        in cli("detect", "--store", evaluated, "--run", "first", "--detector", f"pattern:{ask[1]}").err
+    )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_results_are_exported(cli: Cli, evaluated: Path, tmp_path: Path, suffix: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import csv as arrow_csv
+    from pyarrow import feather, parquet
+
+    read = {".csv": arrow_csv.read_csv, ".parquet": parquet.read_table, ".arrow": feather.read_table}[suffix]
+    file = tmp_path / f"found{suffix}"
+    assert cli("query", "F >= 0.5", "--store", evaluated, "--export", file).code == 0
+    table = read(str(file))
+    assert isinstance(table, pyarrow.Table)
+    row = {"sequence_id": "attack_01", "label": "attack", "source": "made", "turns": 3, "turn": 2, "final": True}
+    assert [{**one, "final": str(one["final"]) in {"True", "true"}} for one in table.to_pylist()] == [row]
+    asked = cli("query", "--sql", "SELECT max(F) AS top FROM evaluations", "--export", file, "--store", evaluated)
+    assert "1 rows written" in asked.err
+    assert read(str(file)).to_pylist() == [{"top": 0.9}]
+
+
+def test_the_strongest_matches_are_drawn_and_counted(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
+    chart = tmp_path / "strongest.svg"
+    ask = "query", "F > 0.01", "--when", "ever", "--store", evaluated, "--plot", chart, "--limit", "2"
+    assert "2 of 3 matches drawn, the strongest" in cli(*ask).err
+    drawn = chart.read_text()
+    assert "attack_01" in drawn
+    assert "benign_02" in drawn
+    assert "benign_01" not in drawn
 
 
 def test_matches_are_drawn(cli: Cli, evaluated: Path, tmp_path: Path) -> None:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import pytest
 import yaml
 
-from turnwise.detectors import build_detector, load_detector, name_detector, to_mapping
+from turnwise.detectors import (
+    DETECTORS,
+    build_detector,
+    format_spec,
+    load_detector,
+    name_detector,
+    to_mapping,
+)
+from turnwise.detectors.any_turn import AnyTurn
 from turnwise.errors import DetectorError
 
 SPECS = [
@@ -90,3 +101,23 @@ def test_members_of_a_combination_are_calibrated_each_by_itself():
     detector = load_detector("any_of:members=[cusum; any_turn:threshold=0.9; page_hinkley]", POINTS)
     assert [member.threshold for member in detector.members[:2]] == [0.02, 0.9]
     assert detector.members[2] == build_detector("page_hinkley")
+
+
+def test_operating_points_of_other_detectors_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[float] = []
+
+    @dataclass(frozen=True)
+    class Counted(AnyTurn):
+        name: ClassVar[str] = "counted"
+
+        def __post_init__(self) -> None:
+            AnyTurn.__post_init__(self)
+            built.append(self.threshold)
+
+    monkeypatch.setitem(DETECTORS._parts, "counted", Counted)
+    points = {"counted": 0.25, "cusum": 0.75}
+    assert name_detector("cusum", points).detector.threshold == 0.75
+    assert built == []
+    named = name_detector("any_of:members=[counted; cusum]", points)
+    assert [member.threshold for member in named.detector.members] == [0.25, 0.75]
+    assert format_spec(named.plain) == "any_of:members=[counted;cusum]"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.patterns import Evaluator, Function, Kind, parse_expression
-from turnwise.patterns.functions import SIGNATURES
+from turnwise.patterns import Evaluator, Kind, parse_expression
+from turnwise.patterns.functions import FUNCTIONS
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 GAPPY = [0.25, None, 0.75, 0.5, None, 1.0]
@@ -145,8 +145,8 @@ def test_no_number_comes_of_what_is_undefined(undefined: str) -> None:
     assert not any(run(f"{undefined} > 0 or {undefined} <= 0 or {undefined} == 0 or {undefined} != 0"))
 
 
-@pytest.mark.parametrize("function", [one for one in Function if SIGNATURES[one].of is Kind.NUMBER])
-def test_running_functions_never_overflow(function: Function) -> None:
+@pytest.mark.parametrize("function", [one for one in FUNCTIONS if FUNCTIONS[one].of is Kind.NUMBER])
+def test_running_functions_never_overflow(function: str) -> None:
     parameters = {"at": ", 1", "rise": ", 1, 3", "cusum": ", drift=-1e100", "ema": ", start=-1e100"}.get(
         function, ""
     )

@@ -11,15 +11,15 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_patterns import PRINCIPLES, random_call, random_condition, random_turns
+from random_patterns import PRINCIPLES, PatternGenerator, random_call, random_condition, random_turns
 from trajectory_table import TABLE, make_table
 
 from turnwise.conversation import Side
 from turnwise.errors import PatternError, UnknownNameError
 from turnwise.patterns import (
+    FUNCTIONS,
     Evaluator,
     Expression,
-    Function,
     Kind,
     default_library,
     match,
@@ -71,6 +71,23 @@ def same(one: float | None, other: float | None) -> bool:
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 
 
+def check_two_runs(database: Any, pattern: Expression, pairs: Sequence[tuple[Turns, Turns]]) -> None:
+    """Compare SQL with live evaluation of a pattern that reads another run over the same conversations."""
+    columns = BOTH_SIDES.with_others({"second": BOTH_SIDES})
+    make_table(database, BOTH_SIDES, [second for _, second in pairs], "second_run")
+    make_table(database, BOTH_SIDES, [first for first, _ in pairs])
+    table = columns.joined_sql(TABLE, ["second_run"])
+    rows = database.execute(matches_sql(pattern, columns, table)).fetchall()
+    found_matches = {key: (turn, final) for key, turn, final in rows}
+    found = {row[0]: row[2] for row in database.execute(values_sql(pattern, columns, table)).fetchall()}
+    for key, (first, second) in enumerate(pairs):
+        others = {"second": second}
+        said = Evaluator(pattern).run(first, others)
+        evaluated = [value for turn, value in zip(first, said, strict=True) if turn.scores or turn.response_scores]
+        assert found.get(key, []) == [float(value.holds) for value in evaluated], str(pattern)
+        assert found_matches.get(key, (None, False)) == tuple(match(pattern, first, others)), str(pattern)
+
+
 def check(database: Any, expression: Expression, conversations: Sequence[Turns]) -> None:
     for turns, found in zip(conversations, values(database, expression, conversations), strict=True):
         expected = live(expression, turns)
@@ -83,11 +100,11 @@ def check(database: Any, expression: Expression, conversations: Sequence[Turns])
             assert found_matches.get(key, (None, False)) == tuple(match(expression, turns)), str(expression)
 
 
-@pytest.mark.parametrize("function", Function)
+@pytest.mark.parametrize("function", FUNCTIONS)
 @settings(max_examples=4)
 @given(seed=st.integers(0, 2**32))
 def test_every_function_agrees_with_live_evaluation(
-    database: duckdb.DuckDBPyConnection, function: Function, seed: int
+    database: duckdb.DuckDBPyConnection, function: str, seed: int
 ) -> None:
     chance = random.Random(seed)
     conversations = [random_turns(chance, chance.choice((0, 1, 2, 5, 12, 40))) for _ in range(4)]
@@ -101,6 +118,25 @@ def test_conditions_agree_with_live_evaluation(database: duckdb.DuckDBPyConnecti
     chance = random.Random(seed)
     conversations = [random_turns(chance, chance.choice((0, 1, 3, 8, 20))) for _ in range(6)]
     check(database, random_condition(chance, chance.randint(2, 6)), conversations)
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32))
+def test_patterns_over_two_runs_agree_with_live_evaluation(database: duckdb.DuckDBPyConnection, seed: int) -> None:
+    chance = random.Random(seed)
+    pairs = []
+    for length in (0, 1, 4, 9):
+        first, second = random_turns(chance, length), random_turns(chance, length)
+        pairs.append((first, [other_scores(turn, scored) for turn, scored in zip(first, second, strict=True)]))
+    pairs.append((random_turns(chance, 5), []))  # the other run has nothing of it
+    generator = PatternGenerator(chance, runs=("second",))
+    check_two_runs(database, generator.condition(chance.randint(2, 5)), pairs)
+    check_two_runs(database, parse('abs(run("second").F - F) > 0.25'), pairs)
+
+
+def other_scores(turn: TurnScores, scored: TurnScores) -> TurnScores:
+    """Return what another run says of a turn: other scores, of the same texts."""
+    return TurnScores(turn.turn, scored.scores, turn.length, scored.response_scores, turn.response_length)
 
 
 @settings(max_examples=1)
@@ -135,6 +171,8 @@ def test_named_patterns_agree(database: duckdb.DuckDBPyConnection, name: str) ->
         ("current_streak(reciprocity.F > 0.3)", (0.5, 0.5, None, 0.5), [1, 2, 0, 1]),
         ("share(reciprocity.F > 0.3)", (0.5, None, 0.25), [1, 1, 0.5]),
         ("turns_since(reciprocity.F > 0.3)", (0.25, 0.5, None, 0.25), [None, 0, 1, 2]),
+        ("abs(reciprocity.F - 0.5)", (0.25, None, 0.75), [0.25, None, 0.25]),
+        ("peak(abs(delta(reciprocity.F)))", (0.75, 0.25, None, 0.5), [None, 0.5, 0.5, 0.5]),
         ("reciprocity.F / (reciprocity.F - 0.5)", (0.5, 0.25, 0.75), [None, -1, 3]),
         ("reciprocity.F * 1e100 * 1e100", (0.5, 0.0), [None, 0]),
         ("not delta(reciprocity.F) > 0.1", (0.25, 0.5, None), [1, 0, 1]),

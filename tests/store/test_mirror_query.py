@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from turnwise.conversation import Label
-from turnwise.errors import PatternError, UnknownNameError, UsageError
+from turnwise.errors import NotScoredError, PatternError, UnknownNameError, UsageError
 from turnwise.patterns import Library, NamedPattern, series
 from turnwise.scoring import Score
 from turnwise.store import Store
@@ -41,9 +41,9 @@ def asked(store: Store, make_sequence: Make, make_run: Make, make_evaluation: Ma
 def test_matches_and_rates_by_label_and_source(asked: Store) -> None:
     result = asked.query("p.F > 0.5")
     assert list(result) == [
-        QueryMatch("rises", Label.ATTACK, "one", 2, True),
-        QueryMatch("falls", Label.ATTACK, "two", 1, False),
-        QueryMatch("brief", Label.BENIGN, "two", 1, True),
+        QueryMatch("rises", Label.ATTACK, "one", 2, 2, True),
+        QueryMatch("falls", Label.ATTACK, "two", 2, 1, False),
+        QueryMatch("brief", Label.BENIGN, "two", 2, 1, True),
     ]
     assert (result.rate.count, result.rate.of, len(result)) == (3, 4, 3)
     assert {label: (rate.count, rate.of) for label, rate in result.by_label.items()} == {
@@ -96,21 +96,62 @@ def test_patterns_that_can_not_be_asked(asked: Store, pattern: Any, error: type[
         asked.query(pattern)
 
 
-@pytest.mark.parametrize("library", ["arrow", "pandas", "polars"])
+@pytest.mark.parametrize("pattern", ["response.F > 0.5", "F > 0.5 or response.p.F > 0.5", "response.chars > 3"])
+def test_a_pattern_over_what_nobody_scored_is_no_answer(asked: Store, pattern: str) -> None:
+    with pytest.raises(NotScoredError, match=r"is not scored: run 'first' has scores of p \(prompt\)"):
+        asked.query(pattern)
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("source = two", ["falls", "brief"]),
+        ('label != "benign" and turns = 2', ["rises", "falls"]),
+        ("(id = rises or id = calm) and not source == two", ["rises", "calm"]),
+        ("metadata.tactic = boil", ["rises"]),
+        ('metadata.tags = "b"', ["rises"]),
+        ("metadata.deep.level >= 2", ["rises"]),
+        ("metadata.tactic != boil", []),
+        ("response_chars < 0 or chars > 1000", []),
+        ("cost >= 0.5", ["calm"]),
+    ],
+)
+def test_only_sequences_for_which_a_condition_holds(
+    store: Store, make_sequence: Make, make_run: Make, make_evaluation: Make, where: str, expected: list[str]
+) -> None:
+    store.start_run(make_run())
+    extra: dict[str, dict[str, Any]] = {"rises": {"tactic": "boil", "tags": ["a", "b"], "deep": {"level": 2}}}
+    sides = (("rises", "one"), ("falls", "two"), ("calm", "one"), ("brief", "two"))
+    for name, source in sides:
+        label = Label.ATTACK if name in ("rises", "falls") else Label.BENIGN
+        store.add_sequences([make_sequence(name, label=label, source=source, **extra.get(name, {}))])
+        store.append([make_evaluation(name, 1, cost_usd=0.5 if name == "calm" else None)])
+    assert [match.sequence_id for match in store.query("F >= 0", where=where)] == expected
+
+
+def test_a_text_in_where_is_never_sql(asked: Store) -> None:
+    assert asked.query("F >= 0", where='id = "x\' OR 1=1 --"').rate.of == 0
+    with pytest.raises(PatternError, match="known: chars, cost, id, label"):
+        asked.query("F >= 0", where="1 = 1")
+
+
+@pytest.mark.parametrize("library", ["arrow", "frame", "polars"])
 def test_tables_of_other_libraries(asked: Store, library: str) -> None:
-    pytest.importorskip("pyarrow" if library == "arrow" else library)
-    table = getattr(asked.query("p.F > 0.5", label=Label.ATTACK), library)()
-    if library == "pandas":
+    pytest.importorskip({"arrow": "pyarrow", "frame": "pandas"}.get(library, library))
+    table = getattr(asked.query("p.F > 0.5", label=Label.ATTACK), f"to_{library}")()
+    if library == "frame":
         rows = table.to_dict("records")
     else:
         rows = table.to_pylist() if library == "arrow" else table.to_dicts()
     assert rows == [
-        {"sequence_id": "rises", "label": "attack", "source": "one", "turn": 2, "final": True},
-        {"sequence_id": "falls", "label": "attack", "source": "two", "turn": 1, "final": False},
+        {"sequence_id": "rises", "label": "attack", "source": "one", "turns": 2, "turn": 2, "final": True},
+        {"sequence_id": "falls", "label": "attack", "source": "two", "turns": 2, "turn": 1, "final": False},
     ]
 
 
-@pytest.mark.parametrize(("method", "package"), [("arrow", "pyarrow"), ("pandas", "pandas"), ("polars", "polars")])
+@pytest.mark.parametrize(
+    ("method", "package"), [("to_arrow", "pyarrow"), ("to_frame", "pandas"), ("to_polars", "polars")]
+)
 def test_a_library_that_is_not_installed_is_named(
     asked: Store, monkeypatch: pytest.MonkeyPatch, method: str, package: str
 ) -> None:

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from turnwise.detectors import build_detector, check_detector, run_detector
-from turnwise.detectors.registry import DETECTORS, parameters_of
+from turnwise.detectors.kit.registry import DETECTORS, parameters_of
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study import Example
 from turnwise.study.calibrate import threshold_for
@@ -67,7 +67,7 @@ def test_it_is_quiet_and_leaves_the_library_as_it_was(make_examples, capsys):
 def test_every_range_fits_the_detector_up_to_its_corners(name):
     factory = DETECTORS.get(name)
     known = parameters_of(factory)
-    threshold = getattr(factory, "threshold_parameter", "limit")
+    threshold = "k" if name == "count_flags" else "limit"
     space = space_of(name)
     assert space.keys() <= known.keys()
     assert threshold not in space

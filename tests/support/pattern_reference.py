@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnwise.conversation import Side
-from turnwise.patterns.functions import Function
 from turnwise.patterns.tree import (
     And,
     Arithmetic,
@@ -32,7 +31,7 @@ NEAR = 1e-7
 """Numbers nearer than this may be compared either way: two ways to reckon need not round alike."""
 
 
-ROUNDED = {Function.MEAN, Function.SLOPE, Function.VOLATILITY, Function.EMA, Function.CUSUM}
+ROUNDED = {"mean", "slope", "volatility", "ema", "cusum"}
 """Functions that two ways to reckon round differently."""
 
 
@@ -141,59 +140,61 @@ def _at_least(k: int, told: list[bool | None]) -> bool | None:
     return False if told.count(True) + told.count(None) < k else None
 
 
-def _call(function: Function, parameters: dict[str, Any], past: list[tuple[int, Any]]) -> Any:  # noqa: PLR0911, PLR0912
+def _call(function: str, parameters: dict[str, Any], past: list[tuple[int, Any]]) -> Any:  # noqa: PLR0911, PLR0912
     known = [(turn, x) for turn, x in past if x is not None]
-    if function in (Function.AT, Function.RISE):
+    if function in ("at", "rise"):
         at = dict(known)
-        if function is Function.AT:
+        if function == "at":
             return at.get(parameters["k"])
         early, late = at.get(parameters["i"]), at.get(parameters["j"])
         return None if early is None or late is None else late - early
     held = [turn for turn, x in known if x is True]
     values = [x for _, x in known]
     differences = [late - early for early, late in itertools.pairwise(values)]
-    match function:
-        case Function.DELTA:
+    match str(function):
+        case "abs":
+            return None if past[-1][1] is None else abs(past[-1][1])
+        case "delta":
             return differences[-1] if differences and past[-1][1] is not None else None
-        case Function.VOLATILITY:
+        case "volatility":
             return statistics.fmean(map(abs, differences)) if differences else None
-        case Function.SLOPE:
+        case "slope":
             return _slope(known[-parameters.get("window", len(known)) :])
-        case Function.COUNT:
+        case "count":
             return len(held)
-        case Function.STREAK:
+        case "streak":
             return max(map(len, _runs(held)), default=0)
-        case Function.CURRENT_STREAK:
+        case "current_streak":
             return next((len(run) for run in _runs(held) if run[-1] == past[-1][0]), 0)
-        case Function.ANY:
+        case "any":
             return bool(held)
-        case Function.ALL:
+        case "all":
             return bool(values) and all(values)
-        case Function.SHARE:
+        case "share":
             return len(held) / len(values) if values else None
-        case Function.TURNS_SINCE:
+        case "turns_since":
             return past[-1][0] - held[-1] if held else None
     if not values:
         return None
     match function:
-        case Function.FIRST:
+        case "first":
             return values[0]
-        case Function.LAST:
+        case "last":
             return values[-1]
-        case Function.PEAK:
+        case "peak":
             return max(values)
-        case Function.LOW:
+        case "low":
             return min(values)
-        case Function.DROP:
+        case "drop":
             return max(values) - values[-1]
-        case Function.MEAN:
+        case "mean":
             return statistics.fmean(values)
-        case Function.EMA:
+        case "ema":
             average = parameters.get("start", values[0])
             for x in values:
                 average = parameters["alpha"] * x + (1 - parameters["alpha"]) * average
             return average
-        case Function.CUSUM:
+        case "cusum":
             total = 0.0
             for x in values:
                 total = max(0.0, total + x - parameters["drift"])

@@ -8,7 +8,7 @@ from random import Random
 import hypothesis.strategies as st
 from random_patterns import NAMES, PatternGenerator, random_turn
 
-from turnwise.patterns import Expression, Function, Kind
+from turnwise.patterns import Expression, Kind
 from turnwise.scoring import TurnScores
 
 ODD_NAMES = ("my-principle", "and", "response", 'a "b" \\ c', "zwölf", "F", "turn", "mean")
@@ -28,7 +28,7 @@ def trees(
     return st.builds(make, st.integers(0, 2**32), st.integers(1 if kind is Kind.NUMBER else 2, depth))
 
 
-def calls(function: Function, depth: int = 3) -> st.SearchStrategy[Expression]:
+def calls(function: str, depth: int = 3) -> st.SearchStrategy[Expression]:
     """Return random calls of one function."""
     seeds = st.integers(0, 2**32)
     return seeds.map(lambda seed: PatternGenerator(Random(seed), limits=LIMITS).call(function, depth))

@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 
 from turnwise.conversation import Side
-from turnwise.patterns import Expression, Function, Kind
-from turnwise.patterns.functions import SIGNATURES, Parameter
+from turnwise.patterns import Expression, Kind
+from turnwise.patterns.functions import FUNCTIONS, Parameter
 from turnwise.patterns.tree import (
     ARITHMETIC,
     COMPARISONS,
@@ -22,6 +22,7 @@ from turnwise.patterns.tree import (
     Not,
     Number,
     Or,
+    OtherRun,
     Series,
     TurnNumber,
 )
@@ -68,7 +69,7 @@ def random_condition(chance: random.Random, depth: int) -> Expression:
     return PatternGenerator(chance).condition(depth)
 
 
-def random_call(chance: random.Random, function: Function, depth: int) -> Call:
+def random_call(chance: random.Random, function: str, depth: int) -> Call:
     """Return a call of a function with random parameters and a random argument."""
     return PatternGenerator(chance).call(function, depth)
 
@@ -80,6 +81,7 @@ class PatternGenerator:
         chance: source of chance.
         names: principles that series are of, None for the bare series.
         limits: numbers that occur; by default edges of formulas, huge ones and any between -2 and 2.
+        runs: other runs that half of the series are of; none by default.
     """
 
     def __init__(
@@ -87,10 +89,12 @@ class PatternGenerator:
         chance: random.Random,
         names: Sequence[str | None] = NAMES,
         limits: Sequence[float] | None = None,
+        runs: Sequence[str] = (),
     ) -> None:
         self._chance = chance
         self._names = names
         self._limits = limits
+        self._runs = runs
 
     def condition(self, depth: int) -> Expression:
         """Return a condition of at most so many levels, at least 2."""
@@ -102,7 +106,7 @@ class PatternGenerator:
         if kind == 5:
             return Not(self.condition(deeper))
         if kind == 6:
-            return Call(chance.choice((Function.ANY, Function.ALL)), self.condition(deeper))
+            return Call(chance.choice(("any", "all")), self.condition(deeper))
         parts = tuple(self.condition(deeper) for _ in range(chance.randint(2, 3)))
         if kind == 7:
             return And(parts)
@@ -119,20 +123,20 @@ class PatternGenerator:
         if kind <= 2:
             left, right = self.number(depth - 1), self.number(depth - 1)
             return Arithmetic(chance.choice(ARITHMETIC), left, right)  # type: ignore[arg-type]
-        numeric = [name for name in Function if SIGNATURES[name].gives is Kind.NUMBER]
+        numeric = [name for name in FUNCTIONS if FUNCTIONS[name].gives is Kind.NUMBER]
         if depth <= 2:
-            numeric = [name for name in numeric if SIGNATURES[name].of is Kind.NUMBER]
+            numeric = [name for name in numeric if FUNCTIONS[name].of is Kind.NUMBER]
         return self.call(chance.choice(numeric), depth)
 
-    def call(self, function: Function, depth: int) -> Call:
+    def call(self, function: str, depth: int) -> Call:
         """Return a call of a function of at most so many levels, at least 3 where it is of a condition."""
-        chance, signature = self._chance, SIGNATURES[function]
+        chance, signature = self._chance, FUNCTIONS[function]
         make = self.number if signature.of is Kind.NUMBER else self.condition
         parameters = []
         for parameter in signature.parameters:
             if parameter.required or chance.random() < 0.6:
                 parameters.append((parameter.name, self._parameter(parameter)))
-        if function is Function.RISE:
+        if function == "rise":
             early = chance.randint(1, 6)
             parameters = [("i", early), ("j", early + chance.randint(1, 5))]
         return Call(function, make(depth - 1), tuple(parameters))
@@ -157,4 +161,5 @@ class PatternGenerator:
             return Number(chance.choice(limits))
         principle = chance.choice(self._names)
         side = Side.RESPONSE if chance.random() < 0.25 else Side.PROMPT
-        return Series(chance.choice(COMPONENTS), principle, side)  # type: ignore[arg-type]
+        series = Series(chance.choice(COMPONENTS), principle, side)  # type: ignore[arg-type]
+        return OtherRun(chance.choice(self._runs), series) if self._runs and chance.random() < 0.5 else series

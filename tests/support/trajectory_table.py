@@ -12,11 +12,13 @@ from turnwise.scoring import TurnScores
 TABLE = "trajectories"
 
 
-def make_table(connection: Any, columns: Columns, conversations: Sequence[Sequence[TurnScores]]) -> None:
+def make_table(
+    connection: Any, columns: Columns, conversations: Sequence[Sequence[TurnScores]], table: str = TABLE
+) -> None:
     """Make the table anew; the number of a sequence is its place. One without scores has no row."""
     lists = ["turn", "prompt_chars", "response_chars", *columns.names]
     connection.execute(
-        f"CREATE OR REPLACE TABLE {TABLE} (sequence INTEGER, {', '.join(f'{name} DOUBLE[]' for name in lists)})"
+        f"CREATE OR REPLACE TABLE {table} (sequence INTEGER, {', '.join(f'{name} DOUBLE[]' for name in lists)})"
     )
     marks = ", ".join("?" * (1 + len(lists)))
     for key, turns in enumerate(conversations):
@@ -29,4 +31,4 @@ def make_table(connection: Any, columns: Columns, conversations: Sequence[Sequen
             sides = [turn.scores if side is Side.PROMPT else turn.response_scores for turn in evaluated]
             scores = [by_principle.get(principle) for by_principle in sides]
             row += [[None if score is None else getattr(score, name) for score in scores] for name in "TIF"]
-        connection.execute(f"INSERT INTO {TABLE} VALUES ({marks})", row)
+        connection.execute(f"INSERT INTO {table} VALUES ({marks})", row)

@@ -22,21 +22,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     _give_streams()
     from turnwise.cli.app import app
-    from turnwise.cli.output import note
+    from turnwise.cli.output import keep_quiet, print_error
     from turnwise.errors import TurnwiseError, UsageError
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # what the terminal or file can't encode is shown as an escape
             stream.reconfigure(errors="backslashreplace")
+    keep_quiet(False)
     try:
         app(args=list(arguments) if arguments is not None else None, prog_name="turnwise")
     except TurnwiseError as error:
-        note(f"error: {error}")
+        print_error(f"error: {error}")
         sys.exit(2 if isinstance(error, UsageError) else 1)
     except OSError as error:  # a full disk, a name that is too long: what is found only where the file is used
         _let_go_of_output()
         about = "" if error.filename is None else f": {str(error.filename)[:_NAME_SHOWN]!r}"
-        note(f"error: {error.strerror or error}{about}")
+        print_error(f"error: {error.strerror or error}{about}")
         sys.exit(1)
 
 

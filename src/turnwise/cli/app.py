@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from copy import copy
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from turnwise._version import __version__
 from turnwise.cli.cache import cache
@@ -21,10 +23,11 @@ from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
 from turnwise.cli.listings import datasets, detectors, principles
 from turnwise.cli.observers import observers
-from turnwise.cli.output import say
+from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.patterns import app as patterns
 from turnwise.cli.power import power
 from turnwise.cli.presets import guardrails, presets
+from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.prompt import prompt
 from turnwise.cli.query import query
 from turnwise.cli.retry import retry
@@ -33,12 +36,38 @@ from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
 from turnwise.cli.tune import tune
 
+
+class Commands(TyperGroup):
+    """A group of commands whose help is never cut, and each of which takes ``--quiet`` as well."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command with the option ``--quiet`` of the application."""
+        command: Any = super().get_command(ctx, cmd_name)
+        options = [one for one in ctx.find_root().command.params if one.name == "quiet"]
+        if command is None or any(one.name == "quiet" for one in command.params):
+            return command
+        command = copy(command)
+        command.params = [*command.params, *options]
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names of the commands with the whole first paragraph of their help."""
+        found = {name: self.commands[name] for name in self.list_commands(ctx)}
+        rows = [
+            (name, " ".join((command.help or "").partition("\n\n")[0].split()))
+            for name, command in found.items()
+            if not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 app = typer.Typer(
-    help="Catch manipulation that unfolds over several turns of a conversation.",
+    cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(demo)
 app.command("import")(import_)
@@ -47,13 +76,13 @@ app.command()(retry)
 app.command()(runs)
 app.command()(cost)
 app.command()(prompt)
-app.add_typer(cache, name="cache")
+app.add_typer(cache, name="cache", cls=Commands)
 app.command()(detect)
 app.command()(discover)
 app.command()(show)
 app.command()(query)
 app.command()(check)
-app.add_typer(observers, name="observers")
+app.add_typer(observers, name="observers", cls=Commands)
 app.command()(detectors)
 app.command()(principles)
 app.command()(datasets)
@@ -61,12 +90,13 @@ app.command()(tune)
 app.command()(calibrate)
 app.command()(compare)
 app.command()(power)
-app.add_typer(sessions, name="sessions")
-app.add_typer(patterns, name="patterns")
-app.add_typer(guard, name="guard")
+app.add_typer(sessions, name="sessions", cls=Commands)
+app.add_typer(patterns, name="patterns", cls=Commands)
+app.add_typer(guard, name="guard", cls=Commands)
 app.command()(forensics)
-app.add_typer(presets, name="presets")
+app.add_typer(presets, name="presets", cls=Commands)
 app.command()(guardrails)
+app.command()(status)
 
 
 def _print_version(wanted: bool) -> None:
@@ -75,10 +105,32 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _keep_quiet(wanted: bool) -> None:
+    if wanted:
+        keep_quiet()
+
+
 @app.callback()
 def turnwise(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            callback=_keep_quiet,
+            is_eager=True,
+            expose_value=False,
+            help="No progress and no remarks on standard error; errors stay.",
+        ),
+    ] = False,
 ) -> None:
-    """Catch manipulation that unfolds over several turns of a conversation."""
+    """Catch manipulation that unfolds over several turns of a conversation.
+
+    A file turnwise.toml, in the working directory or above it, may name store, run and observer of a project;
+    turnwise status says what holds.
+    """
+    if values := find_project().values:
+        context.default_map = defaults_of(context.command, values)

@@ -12,6 +12,7 @@ DEFAULT_STORE = "turnwise.db"
 MOST = sys.maxsize
 """The largest number of rows that a ``--limit`` may be: more can't be counted."""
 
+
 Store: TypeAlias = Annotated[
     str, typer.Option(envvar="TURNWISE_STORE", help="File or sqlite:/// URL of the store.", show_envvar=True)
 ]

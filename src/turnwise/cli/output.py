@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
@@ -35,8 +36,22 @@ def say_text(text: str) -> None:
     say(*text.removesuffix("\n").split("\n"))
 
 
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+def keep_quiet(quiet: bool = True) -> None:
+    """Leave out remarks and progress from now on, or no longer; errors stay."""
+    _QUIET.set(quiet)
+
+
 def note(text: str) -> None:
-    """Print a remark to standard error; its further lines are indented, so that none passes for another remark."""
+    """Print a remark to standard error, unless turnwise is to keep quiet."""
+    if not _QUIET.get():
+        print_error(text)
+
+
+def print_error(text: str) -> None:
+    """Print to standard error; further lines are indented, so that none passes for another error or remark."""
     first, *others = visible_lines(text).split("\n")
     further = (line if line.startswith("  ") else f"  {line}" for line in others)
     typer.echo("\n".join([first, *further]), err=True, color=True)
@@ -140,6 +155,9 @@ def progress(title: str, total: int) -> Iterator[Progress]:
         title: what is going on.
         total: how many steps there are.
     """
+    if _QUIET.get():
+        yield lambda steps: None
+        return
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

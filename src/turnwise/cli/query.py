@@ -23,6 +23,7 @@ DRAWN = 60
 
 
 def query(
+    context: typer.Context,
     pattern: Annotated[
         str | None,
         typer.Argument(
@@ -35,11 +36,21 @@ def query(
     when: Annotated[str, typer.Option(help="When it has to hold: ever, or final for the last turn.")] = "ever",
     label: options.Label = None,
     source: Annotated[str | None, typer.Option(help="Only sequences of this data set.")] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            help="Only sequences for which this holds, such as 'turns >= 5 and metadata.tactic = \"x\"'. "
+            "Fields: id, label, source, turns, chars, response_chars, cost, metadata.KEY."
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option(min=0, max=options.MOST, help=f"Matches to show at most. Default: {SHOWN}, with --json all."),
     ] = None,
     csv: Annotated[str | None, typer.Option(help="Write all matches to this CSV file.")] = None,
+    export: Annotated[
+        str | None, typer.Option(help="Write all matches to this file: .csv, .parquet or .arrow.")
+    ] = None,
     plot: Annotated[str | None, typer.Option(help="Draw the matches: .html, .svg, .png or .pdf.")] = None,
     sql: Annotated[
         str | None, typer.Option(help="Ask in DuckDB's SQL instead; docs/sql.md lists the tables.")
@@ -51,33 +62,41 @@ def query(
     """Ask which stored trajectories match a pattern, and from which turn on."""
     from turnwise.cli.arguments import read_label, read_run
     from turnwise.cli.patterns import read_library
+    from turnwise.cli.project import given
     from turnwise.cli.sql import answer_sql
-    from turnwise.cli.tables import write_csv
+    from turnwise.cli.tables import check_export, export_table, write_csv
     from turnwise.errors import UsageError
     from turnwise.plots import check_target
     from turnwise.store import Store
+    from turnwise.store.query import COLUMNS
 
     if (pattern is None) == (sql is None):
         raise UsageError("give a pattern, such as 'peak(F) > 0.5', or --sql with a statement")
-    if sql is not None and (run or label or source or plot):
-        raise UsageError("--sql says itself what it asks of: it goes with --csv, --json, --limit and --store only")
+    asked_of = [name for name, value in (("label", label), ("source", source), ("where", where)) if value]
+    if sql is not None and (asked_of or plot or given("run", context)):
+        raise UsageError(
+            "--sql says itself what it asks of: it goes with --csv, --export, --json, --limit and --store only"
+        )
     if plot is not None:
         check_target(plot)
+    if export is not None:
+        check_export(export)
     wanted = read_label(label)
     library = read_library(patterns)
     with Store(store) as opened:
         if sql is not None:
-            answer_sql(opened, sql, limit=limit, csv=csv, json=json)
+            answer_sql(opened, sql, limit=limit, csv=csv, export=export, json=json)
             return
         assert pattern is not None  # one of the two was given
         name = read_run(opened, run)
-        result = opened.query(pattern, name, when=when, label=wanted, source=source, patterns=library)
+        result = opened.query(pattern, name, when=when, label=wanted, source=source, where=where, patterns=library)
         matches = list(result)
         if csv is not None:
-            columns = ("sequence_id", "label", "source", "turn", "final")
-            write_csv(csv, columns, ([getattr(match, column) for column in columns] for match in matches))
+            write_csv(csv, COLUMNS, (list(match.to_dict().values()) for match in matches))
+        if export is not None:
+            export_table(export, COLUMNS, (list(match.to_dict().values()) for match in matches), result.to_arrow)
         if plot is not None:
-            _draw(opened, result, matches[: DRAWN if limit is None else limit], plot)
+            _draw(opened, result, matches, DRAWN if limit is None else limit, plot)
         if json:
             _print_json(result, matches if limit is None else matches[:limit])
         else:
@@ -91,11 +110,9 @@ def _print_json(result: QueryResult, matches: Sequence[QueryMatch]) -> None:
         {
             "count": result.rate.count,
             "of": result.rate.of,
+            "not_scored": result.not_scored,
             "seconds": result.seconds,
-            "matches": [
-                {"sequence_id": match.sequence_id, "label": str(match.label), "turn": match.turn}
-                for match in matches
-            ],
+            "matches": [match.to_dict() for match in matches],
         }
     )
 
@@ -125,20 +142,45 @@ def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> 
             held = "still holds" if match.final else ""
             table.add_row(match.sequence_id, str(match.label), match.source, str(match.turn), held, graph)
         print_table(table)
+    if result.not_scored:
+        note(f"{result.not_scored} of the {result.rate.of} are not scored on all that the pattern reads")
     if len(matches) < result.rate.count:
         note(f"{len(matches)} of {result.rate.count} matches shown; --limit shows more, --csv and --json have all")
 
 
-def _draw(store: Store, result: QueryResult, matches: Sequence[QueryMatch], plot: str) -> None:
+def _draw(store: Store, result: QueryResult, matches: Sequence[QueryMatch], most: int, plot: str) -> None:
     from turnwise.cli.output import note
     from turnwise.cli.series import all_series, over_turns
     from turnwise.plots import MatchedLine, matches_chart, save
 
-    found = over_turns(store, result.run, [match.sequence_id for match in matches], all_series(result.pattern))
+    drawn = matches if len(matches) <= most else _strongest(store, result, matches, most)
+    found = over_turns(store, result.run, [match.sequence_id for match in drawn], all_series(result.pattern))
     lines = [
-        MatchedLine(match.sequence_id, str(match.label), match.turn, found[match.sequence_id]) for match in matches
+        MatchedLine(match.sequence_id, str(match.label), match.turn, found[match.sequence_id]) for match in drawn
     ]
-    drawn = f"{len(lines)} of them drawn, " if len(lines) < result.rate.count else ""
-    subtitle = f"run {result.run}: {result.rate} match, {drawn}each marked at its first turn"
+    which = "all" if len(lines) == len(matches) else "the strongest"
+    told = f"{len(lines)} of {len(matches)} matches drawn, {which}"
+    subtitle = f"run {result.run}: {result.rate} match; {told}, each marked at its first turn"
     save(matches_chart(lines, title=str(result.pattern), subtitle=subtitle), plot)
-    note(f"{plot} written")
+    note(f"{plot} written: {told}")
+
+
+def _strongest(
+    store: Store, result: QueryResult, matches: Sequence[QueryMatch], most: int
+) -> Sequence[QueryMatch]:
+    """Return the matches in which the pattern holds by the greatest margin at some turn, greatest first."""
+    from turnwise.patterns import Evaluator
+
+    evaluator = Evaluator(result.pattern)
+    ids = [match.sequence_id for match in matches]
+    others = {
+        run: {head.sequence_id: trajectory for head, trajectory in store.trajectories(run, ids=ids)}
+        for run in evaluator.other_runs
+    }
+    margins: dict[str, float] = {}
+    for head, trajectory in store.trajectories(result.run, ids=ids):
+        beside = {run: theirs.get(head.sequence_id, ()) for run, theirs in others.items()}
+        said = evaluator.run(trajectory, beside)
+        held = (value.margin for value in said if value.holds and value.margin is not None)
+        margins[head.sequence_id] = max(held, default=0.0)
+    return sorted(matches, key=lambda match: -margins[match.sequence_id])[:most]

@@ -6,6 +6,8 @@ import math
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from turnwise.errors import UsageError
+
 if TYPE_CHECKING:
     from turnwise.store import Store
 
@@ -13,22 +15,29 @@ SHOWN = 100
 """Rows that are printed by default."""
 
 
-def answer_sql(store: Store, statement: str, *, limit: int | None, csv: str | None, json: bool) -> None:
+def answer_sql(
+    store: Store, statement: str, *, limit: int | None, csv: str | None, export: str | None, json: bool
+) -> None:
     """Ask and print; rows are taken from the database as they are written."""
     from turnwise.cli.output import Table, note, print_json, print_table
-    from turnwise.cli.tables import write_csv
+    from turnwise.cli.tables import export_table, write_csv
     from turnwise.store.sql import ask
 
     answer = ask(store.mirror, statement)
-    if csv is not None:
-        count = write_csv(csv, answer.columns, islice(answer.rows, limit))
-        note(f"{count} rows written to {csv}")
+    if csv is not None and export is not None:
+        raise UsageError("--csv and --export both write the answer, and --sql answers once: give one of them")
+    if csv is not None or export is not None:
+        rows = islice(answer.rows, limit)
+        if csv is not None:
+            count = write_csv(csv, answer.columns, rows)
+        else:
+            count = export_table(str(export), answer.columns, rows, lambda: answer.to_arrow(limit))
+        note(f"{count} rows written to {csv or export}")
         if json:
-            print_json({"columns": answer.columns, "count": count, "csv": csv})
+            print_json({"columns": answer.columns, "count": count, "csv" if csv else "export": csv or export})
         return
     if json:
-        rows = [dict(zip(answer.columns, map(plain, row), strict=True)) for row in islice(answer.rows, limit)]
-        print_json(rows)
+        print_json([dict(zip(answer.columns, map(plain, row), strict=True)) for row in islice(answer.rows, limit)])
         return
     table = Table(*answer.columns)
     most = SHOWN if limit is None else limit

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turnwise.detectors.combined import Combination, reason_of, update_members
-from turnwise.detectors.latch import silence
-from turnwise.detectors.protocol import Detector, Signal, State
+from turnwise.detectors.kit.base import silence
+from turnwise.detectors.kit.combined import Combination, reason_of, update_members
+from turnwise.detectors.kit.protocol import Detector, Signal, State
 from turnwise.scoring import TurnScores
 
 

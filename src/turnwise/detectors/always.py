@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from turnwise.detectors.latch import FIRED_AT, judge, silence
-from turnwise.detectors.protocol import Signal, State
+from turnwise.detectors.kit.base import FIRED_AT, judge, silence
+from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.scoring import TurnScores
 
 _SEEN = "seen"
@@ -28,7 +28,6 @@ class Always:
     """
 
     name: ClassVar[str] = "always"
-    threshold_parameter: ClassVar[str] = "threshold"
 
     threshold: float = 1.0
 

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from turnwise.detectors.latch import FIRED_AT, judge, silence
-from turnwise.detectors.parameters import number
-from turnwise.detectors.protocol import Signal, State
+from turnwise.detectors.kit.base import FIRED_AT, judge, number, silence
+from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.scoring import TurnScores
 
 
@@ -35,7 +34,6 @@ class AnyTurn:
     """
 
     name: ClassVar[str] = "any_turn"
-    threshold_parameter: ClassVar[str] = "threshold"
 
     threshold: float = 0.5
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.parameters import number
+from turnwise.detectors.kit.base import ByPrinciple, number
 from turnwise.scoring import Score, TurnScores
 
 
@@ -35,7 +34,6 @@ class CountFlags(ByPrinciple):
 
     name: ClassVar[str] = "count_flags"
     label: ClassVar[str] = "flagged turns"
-    threshold_parameter: ClassVar[str] = "k"
 
     k: float = 3.0
     flag: float = 0.5

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.parameters import number
+from turnwise.detectors.kit.base import ByPrinciple, number
 from turnwise.scoring import Score, TurnScores
 
 

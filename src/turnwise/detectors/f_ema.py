@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.parameters import number
+from turnwise.detectors.kit.base import ByPrinciple, number
 from turnwise.errors import DetectorError
 from turnwise.scoring import Score, TurnScores
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.by_principle import ByPrinciple
-from turnwise.detectors.parameters import number
-from turnwise.detectors.welford import NO_POINTS, added
+from turnwise.detectors.kit.base import ByPrinciple, number
+from turnwise.detectors.slope import NO_POINTS, added
 from turnwise.errors import DetectorError, UnknownNameError
 from turnwise.scoring import Score, TurnScores
 

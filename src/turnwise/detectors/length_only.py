@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turnwise.detectors.latch import FIRED_AT, latch, silence
-from turnwise.detectors.limited import Limited
-from turnwise.detectors.parameters import count, number
-from turnwise.detectors.protocol import Signal, State
+from turnwise.detectors.kit.base import FIRED_AT, Limited, count, latch, number, silence
+from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.errors import DetectorError
 from turnwise.scoring import TurnScores
 

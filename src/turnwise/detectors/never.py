@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from turnwise.detectors.latch import FIRED_AT, silence
-from turnwise.detectors.protocol import Signal, State
+from turnwise.detectors.kit.base import FIRED_AT, silence
+from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.scoring import TurnScores
 
 
@@ -24,7 +24,6 @@ class Never:
     """
 
     name: ClassVar[str] = "never"
-    threshold_parameter: ClassVar[str] = "threshold"
 
     threshold: float = math.inf
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from turnwise.detectors.latch import FIRED_AT, latch, silence
-from turnwise.detectors.limited import Limited
-from turnwise.detectors.parameters import number
-from turnwise.detectors.protocol import Signal, State
+from turnwise.detectors.kit.base import FIRED_AT, Limited, latch, number, silence
+from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.errors import DetectorError
 from turnwise.patterns import Evaluator, Kind, parse_expression
 from turnwise.patterns.tree import Series
@@ -63,7 +61,13 @@ class Pattern(Limited):
         named = {node.principle for node in series if node.principle is not None}
         everywhere = not named or any(node.principle is None for node in series)
         object.__setattr__(self, "limit", number(self.name, "limit", self.limit, never=True))
-        object.__setattr__(self, "_evaluator", Evaluator(tree))
+        evaluator = Evaluator(tree)
+        if evaluator.other_runs:
+            raise DetectorError(
+                f"{self.name}: {self.expression} compares runs, and a detector reads one: "
+                "ask it with turnwise query"
+            )
+        object.__setattr__(self, "_evaluator", evaluator)
         object.__setattr__(self, "_principles", () if everywhere else tuple(sorted(named)))
 
     def start(self) -> State:

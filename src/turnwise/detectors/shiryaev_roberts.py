@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.likelihood_ratio import LikelihoodRatio
+from turnwise.detectors.kit.likelihood import LikelihoodRatio
 from turnwise.scoring import Score, TurnScores
 
 

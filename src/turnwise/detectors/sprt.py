@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from turnwise.detectors.likelihood_ratio import LikelihoodRatio
-from turnwise.detectors.parameters import number
+from turnwise.detectors.kit.base import number
+from turnwise.detectors.kit.likelihood import LikelihoodRatio
 from turnwise.scoring import Score, TurnScores
 
 

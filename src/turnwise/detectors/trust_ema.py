@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from turnwise.detectors.latch import FIRED_AT, latch, silence, strongest
-from turnwise.detectors.parameters import number
-from turnwise.detectors.protocol import Signal, State
+from turnwise.detectors.kit.base import FIRED_AT, latch, number, silence, strongest
+from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.scoring import TurnScores, trust_strength
 
 _TRUST = "trust"
@@ -43,7 +42,6 @@ class TrustEma:
     """
 
     name: ClassVar[str] = "trust_ema"
-    threshold_parameter: ClassVar[str] = "limit"
 
     alpha: float = 0.3
     initial: float = 0.5

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from turnwise.detectors.combined import MEMBERS, Combination
-from turnwise.detectors.latch import silence
-from turnwise.detectors.parameters import number
-from turnwise.detectors.protocol import Detector, Signal, State
+from turnwise.detectors.kit.base import number, silence
+from turnwise.detectors.kit.combined import MEMBERS, Combination
+from turnwise.detectors.kit.protocol import Detector, Signal, State
 from turnwise.errors import DetectorError
 from turnwise.scoring import TurnScores
 

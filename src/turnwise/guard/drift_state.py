@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation
-from turnwise.detectors.protocol import State
+from turnwise.detectors.kit.protocol import State
 from turnwise.guard.guardrail import Finding
 from turnwise.guard.observing import ScorerState
 from turnwise.guard.records import Record

@@ -1,46 +1,43 @@
-"""The pattern language: one expression over a trajectory, evaluated live or as SQL. Pure but for `files`.
+"""The pattern language: one expression over a trajectory, live or as SQL. Pure but for `named`, which reads files.
 
 docs/patterns.md says what every series and function means.
 """
 
-from turnwise.patterns.build import (
-    all_,
-    any_,
+from turnwise.patterns.conditional import all_, any_, count, current_streak, share, streak, turns_since
+from turnwise.patterns.evaluator import Evaluator, Match, PatternValue, Stream, match
+from turnwise.patterns.expression import Expression
+from turnwise.patterns.functions import FUNCTIONS, Kind
+from turnwise.patterns.named import (
+    Library,
+    NamedPattern,
+    default_library,
+    load_patterns,
+    named,
+    shipped_patterns,
+)
+from turnwise.patterns.numeric import (
     at,
-    chars,
-    count,
-    current_streak,
     cusum,
     delta,
     drop,
     ema,
     first,
-    k_of,
     last,
     low,
     mean,
     peak,
     rise,
-    series,
-    share,
     slope,
-    streak,
-    turn,
-    turns_since,
     volatility,
 )
-from turnwise.patterns.evaluator import Evaluator, Match, PatternValue, Stream, match
-from turnwise.patterns.expression import Expression
-from turnwise.patterns.files import load_patterns, shipped_patterns
-from turnwise.patterns.functions import Function, Kind
-from turnwise.patterns.named import Library, NamedPattern, default_library, named
 from turnwise.patterns.parser import parse, parse_expression
 from turnwise.patterns.printer import to_text
+from turnwise.patterns.series import chars, k_of, series, turn
 
 __all__ = [
+    "FUNCTIONS",
     "Evaluator",
     "Expression",
-    "Function",
     "Kind",
     "Library",
     "Match",

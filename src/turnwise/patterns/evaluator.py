@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 from turnwise.errors import PatternError
 from turnwise.patterns.expression import Expression, require
 from turnwise.patterns.functions import Kind
+from turnwise.patterns.margins import holds, margin
 from turnwise.patterns.program import Program
-from turnwise.patterns.verdict import holds, margin
 from turnwise.scoring import TurnScores
 
 State = dict[str, Any]
@@ -59,7 +59,7 @@ class Evaluator:
     PatternValue(holds=True, margin=0.25, value=None)
     """
 
-    __slots__ = ("_fresh", "_holds", "_margin", "_number", "_program", "digest", "expression")
+    __slots__ = ("_fresh", "_holds", "_margin", "_number", "_program", "digest", "expression", "other_runs")
 
     def __init__(self, expression: Expression) -> None:
         program = Program()
@@ -71,39 +71,56 @@ class Evaluator:
             self._holds, self._margin = holds(program, expression), margin(program, expression)
         self._program, self._fresh = program, program.start()
         self.expression = expression
+        self.other_runs = program.other_runs
         self.digest = hashlib.sha256(repr(expression).encode()).hexdigest()[:12]
 
     def start(self) -> State:
         """Return the state before the first turn."""
         return {"pattern": self.digest, "turn": 0, "cells": self._program.start()}
 
-    def update(self, state: State, scores: TurnScores) -> PatternValue:
+    def update(
+        self, state: State, scores: TurnScores, others: Mapping[str, TurnScores] | None = None
+    ) -> PatternValue:
         """Take the scores of the next turn into the state and return what the expression says after it.
 
         At a turn without any score nothing holds, and the state stays as it is but for the turn number.
 
+        Args:
+            state: state of the conversation; changed.
+            scores: scores of the turn.
+            others: scores of the same turn by the name of another run, for an expression with ``run("name")``.
+
         Raises:
-            PatternError: the turn is not after the one before it, or the state belongs to another pattern.
+            PatternError: the turn is not after the one before it, the state belongs to another pattern, or the
+                expression compares runs and `others` is not given.
         """
+        if self.other_runs and others is None:
+            raise PatternError(
+                f"{self.expression} compares runs, and here is only one: ask it with turnwise query, or in Python "
+                "give the scores of the others"
+            )
         if scores.turn <= state["turn"] or state["pattern"] != self.digest:
             raise self._misused(state, scores.turn)
         state["turn"] = scores.turn
         if not scores.scores and not scores.response_scores:
             return _NOT_EVALUATED
-        values = self._program.run(state["cells"], scores)
+        values = self._program.run(state["cells"], scores, others)
         result = values[self._margin]
         if self._number:
             return PatternValue(False, None, None if result is None else float(result))
         return PatternValue(values[self._holds], float(result) if math.isfinite(result) else None)
 
-    def run(self, turns: Iterable[TurnScores]) -> tuple[PatternValue, ...]:
+    def run(
+        self, turns: Iterable[TurnScores], others: Mapping[str, Iterable[TurnScores]] | None = None
+    ) -> tuple[PatternValue, ...]:
         """Return what the expression says after each turn of a conversation, from its first.
 
         Args:
             turns: the scores turn by turn, such as a `Trajectory`.
+            others: the same of other runs by name, for an expression with ``run("name")``.
         """
         state = self.start()
-        return tuple(self.update(state, scores) for scores in turns)
+        return tuple(self.update(state, scores, beside) for scores, beside in _side_by_side(turns, others))
 
     def check_state(self, state: object) -> State:
         """Return a state that was read from outside, or refuse it.
@@ -135,6 +152,18 @@ class Evaluator:
         if state["pattern"] != self.digest:
             return PatternError(f"the state is not of the pattern {self.expression}, but of another one")
         return PatternError(f"turn {turn} came after turn {state['turn']}; turns come in order, each once")
+
+
+def _side_by_side(
+    turns: Iterable[TurnScores], others: Mapping[str, Iterable[TurnScores]] | None
+) -> Iterator[tuple[TurnScores, Mapping[str, TurnScores] | None]]:
+    """Yield each turn with the scores of other runs at it."""
+    if others is None:
+        yield from ((scores, None) for scores in turns)
+        return
+    by_turn = {run: {scores.turn: scores for scores in theirs} for run, theirs in others.items()}
+    for scores in turns:
+        yield scores, {run: theirs[scores.turn] for run, theirs in by_turn.items() if scores.turn in theirs}
 
 
 class Stream:
@@ -210,15 +239,18 @@ class Match(NamedTuple):
         return self.turn is not None
 
 
-def match(pattern: Expression, turns: Iterable[TurnScores]) -> Match:
+def match(
+    pattern: Expression, turns: Iterable[TurnScores], others: Mapping[str, Iterable[TurnScores]] | None = None
+) -> Match:
     """Return whether the turns of a conversation match a pattern, ever and finally.
 
     Args:
         pattern: a condition.
         turns: the scores turn by turn, such as a `Trajectory`.
+        others: the same of other runs by name, for a pattern with ``run("name")``.
 
     Raises:
-        PatternError: the expression is a number.
+        PatternError: the expression is a number, or compares runs that are not given.
 
     >>> from turnwise.patterns import parse
     >>> from turnwise.scoring import Score
@@ -231,8 +263,8 @@ def match(pattern: Expression, turns: Iterable[TurnScores]) -> Match:
     state = evaluator.start()
     first: int | None = None
     final = False
-    for scores in turns:
-        value = evaluator.update(state, scores)
+    for scores, beside in _side_by_side(turns, others):
+        value = evaluator.update(state, scores, beside)
         if value.holds and first is None:
             first = scores.turn
         if scores.scores or scores.response_scores:

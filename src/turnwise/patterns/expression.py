@@ -23,8 +23,8 @@ MAX_DEPTH = 60
 class Expression(ABC):
     """A number or a condition over the turns so far: the base of all nodes of the tree.
 
-    Python's operators build trees: ``+ - * /`` and ``< <= > >=`` on numbers, ``& | ~`` on conditions. ``==``
-    compares trees, so that the comparison of values has its own name, `equals`. ``str`` gives the text that
+    Python's operators build trees: ``+ - * /``, ``abs`` and ``< <= > >=`` on numbers, ``& | ~`` on conditions.
+    ``==`` compares trees, so that the comparison of values has its own name, `equals`. ``str`` gives the text that
     parses back to the same tree.
 
     >>> from turnwise.patterns import series, streak
@@ -124,6 +124,11 @@ class Expression(ABC):
         from turnwise.patterns.tree import Negative
 
         return Negative(self)
+
+    def __abs__(self) -> Expression:
+        from turnwise.patterns.tree import call
+
+        return call("abs", self)
 
     def __and__(self, other: Expression) -> Expression:
         from turnwise.patterns.tree import And

@@ -1,13 +1,30 @@
-"""The functions of the pattern language: what each takes, what it gives, and what it means."""
+"""What a function of the pattern language is, and the table of all of them.
+
+A function is defined in one place, `turnwise.patterns.numeric` or `turnwise.patterns.conditional`: its live form,
+its SQL and, decorated with `define`, its Python form.
+
+Live, a function keeps a cell, a list of JSON values. An update takes the cell, the turn number and the value of
+the argument, which is None where it is undefined; it changes the cell in place and returns the function's value
+after the turn, None where that is undefined. In SQL a function is fields of a fold, with the same arithmetic step
+by step, so that both agree to the last digits. docs/patterns.md says what each function means.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnwise.errors import PatternError
+
+if TYPE_CHECKING:
+    from turnwise.patterns.sql.fold import Term
+
+Cell = list[Any]
+Update = Callable[[Cell, int, Any], Any]
+PythonForm = TypeVar("PythonForm", bound=Callable[..., Any])
 
 LARGEST = 1e100
 """A number beyond ±1e100 is undefined, so that no running sum overflows."""
@@ -19,6 +36,15 @@ MAX_WINDOW = 100
 """Longest window, in values: what a pattern may keep of a conversation is bounded."""
 
 
+def bounded(value: float) -> float | None:
+    """Return a number, or None where it is beyond what a pattern reckons with, or no number at all.
+
+    >>> bounded(0.5), bounded(1e101), bounded(float("nan"))
+    (0.5, None, None)
+    """
+    return value if -LARGEST <= value <= LARGEST else None
+
+
 class Kind(StrEnum):
     """What an expression is at a turn: a number, or a condition that holds or does not."""
 
@@ -26,29 +52,16 @@ class Kind(StrEnum):
     CONDITION = "condition"
 
 
-class Function(StrEnum):
-    """The functions over the turns so far."""
+class Function(str):
+    """The name of a function of the language, one of `FUNCTIONS`.
 
-    AT = "at"
-    FIRST = "first"
-    LAST = "last"
-    PEAK = "peak"
-    LOW = "low"
-    MEAN = "mean"
-    RISE = "rise"
-    DELTA = "delta"
-    DROP = "drop"
-    SLOPE = "slope"
-    VOLATILITY = "volatility"
-    EMA = "ema"
-    CUSUM = "cusum"
-    STREAK = "streak"
-    CURRENT_STREAK = "current_streak"
-    COUNT = "count"
-    SHARE = "share"
-    ANY = "any"
-    ALL = "all"
-    TURNS_SINCE = "turns_since"
+    Its repr is part of what the digest of a saved state is made of, and so stays as it is.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<Function.{self.upper()}: {str(self)!r}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,63 +114,54 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
-    """What a function takes and gives.
+class Definition:
+    """A function of the language: what it takes and gives, and how it is evaluated, live and in SQL.
 
     Args:
         of: kind of its argument.
         gives: kind of its value.
         parameters: the numbers that it takes, in their order.
-        meaning: its value in a few words; ``x`` is a number, ``c`` a condition.
+        live: from the parameters, by name, to the cell before the first turn and the update of a turn.
+        sql: from the fold, the argument, the present turn number and the parameters to the value.
+        pointwise: whether it depends on the present turn alone.
     """
 
     of: Kind
     gives: Kind
-    meaning: str
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[Parameter, ...]
+    live: Callable[..., tuple[Cell, Update]]
+    sql: Callable[..., Term]
+    pointwise: bool = False
 
 
-def _turn(name: str) -> Parameter:
-    return Parameter(name, 1, MAX_TURN, whole=True, required=True, by_name=False)
+FUNCTIONS: dict[str, Definition] = {}
+"""Definition by name, of every function of the language; `turnwise.patterns.numeric` and `conditional` fill it."""
 
 
-def _of_number(meaning: str, *parameters: Parameter) -> Signature:
-    return Signature(Kind.NUMBER, Kind.NUMBER, meaning, parameters)
+def define(
+    live: Callable[..., tuple[Cell, Update]],
+    sql: Callable[..., Term],
+    *parameters: Parameter,
+    of: Kind = Kind.NUMBER,
+    gives: Kind = Kind.NUMBER,
+    pointwise: bool = False,
+) -> Callable[[PythonForm], PythonForm]:
+    """Return a decorator of the Python form of a function, which defines the function under that name.
 
+    The Python form takes the argument and the parameters. Its name ends in ``_`` where Python has one like it.
 
-def _of_condition(meaning: str, gives: Kind = Kind.NUMBER) -> Signature:
-    return Signature(Kind.CONDITION, gives, meaning)
+    Args:
+        live: as in `Definition`, as are the others.
+        sql: how it is evaluated over stored data.
+        parameters: the numbers that it takes, in their order.
+        of: kind of its argument.
+        gives: kind of its value.
+        pointwise: whether it depends on the present turn alone.
+    """
 
+    def defined(form: PythonForm) -> PythonForm:
+        name = form.__name__.removesuffix("_")
+        FUNCTIONS[name] = Definition(of, gives, parameters, live, sql, pointwise)
+        return form
 
-SIGNATURES: Mapping[Function, Signature] = {
-    Function.AT: _of_number("x at turn k", _turn("k")),
-    Function.FIRST: _of_number("the first value of x"),
-    Function.LAST: _of_number("the latest value of x"),
-    Function.PEAK: _of_number("the highest value of x so far"),
-    Function.LOW: _of_number("the lowest value of x so far"),
-    Function.MEAN: _of_number("the mean of x so far"),
-    Function.RISE: _of_number("x at turn j minus x at turn i", _turn("i"), _turn("j")),
-    Function.DELTA: _of_number("x at this turn minus the value before it"),
-    Function.DROP: _of_number("how far x is below its peak: peak(x) - last(x)"),
-    Function.SLOPE: _of_number(
-        "least-squares slope of x over turn numbers, of all values or the last few",
-        Parameter("window", 2, MAX_WINDOW, whole=True),
-    ),
-    Function.VOLATILITY: _of_number("mean absolute difference between one value of x and the next"),
-    Function.EMA: _of_number(
-        "exponential moving average: alpha*x + (1-alpha)*before, from start or from the first value",
-        Parameter("alpha", 0.0, 1.0, above=True, default=0.3),
-        Parameter("start"),
-    ),
-    Function.CUSUM: _of_number(
-        "cumulative sum max(0, before + x - drift), from 0", Parameter("drift", required=True)
-    ),
-    Function.STREAK: _of_condition("longest run of consecutive turn numbers at which c held"),
-    Function.CURRENT_STREAK: _of_condition("the run of consecutive turn numbers up to this one at which c held"),
-    Function.COUNT: _of_condition("how many turns c held at"),
-    Function.SHARE: _of_condition("count(c) divided by the turns at which c could be told"),
-    Function.ANY: _of_condition("c held at some turn so far", Kind.CONDITION),
-    Function.ALL: _of_condition("c held at every turn at which it could be told, at least one", Kind.CONDITION),
-    Function.TURNS_SINCE: _of_condition("this turn number minus that of the latest turn at which c held"),
-}
-"""Signature by function."""
+    return defined

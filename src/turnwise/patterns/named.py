@@ -1,16 +1,35 @@
-"""Named patterns: a definition with parameters, and the collections that names are looked up in."""
+"""Named patterns: what they are, the collections that names are looked up in, and the YAML files that hold them.
+
+A file is a mapping from name to definition::
+
+    lasting_doubt:
+      expression: streak(x > limit) >= turns
+      description: The observer could not tell, turn after turn.
+      reference: our own
+      parameters: {x: I, limit: 0.5, turns: 2}
+      version: 1
+      example:            # may be left out: T, I, F turn by turn, null for a gap
+        reciprocity: [[0.8, 0.2, 0.1], [0.5, 0.7, 0.2], [0.5, 0.6, 0.2]]
+
+Only this module of the package reads files.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
 
-from turnwise.errors import PatternError, UnknownNameError
-from turnwise.patterns.expression import Expression
-from turnwise.patterns.parser import BUILT_IN, parse_in
+from turnwise.bounded import YamlError, read_yaml
+from turnwise.errors import PatternError, ScoreError, UnknownNameError
+from turnwise.paths import to_path
+from turnwise.patterns.expression import Expression, lifted
+from turnwise.patterns.parser import is_built_in, parse_in
 from turnwise.patterns.printer import PLAIN_NAME
-from turnwise.patterns.reader import Context
+from turnwise.patterns.reader import Context, unknown
 from turnwise.patterns.tree import Named
 from turnwise.plugins import Registry
 from turnwise.scoring import Score, TurnScores
@@ -49,7 +68,7 @@ class NamedPattern:
         for what, name in words:
             if not PLAIN_NAME.fullmatch(name):
                 raise PatternError(f"the name of a {what} has letters, digits and _ only, not {name!r}")
-            if name in BUILT_IN:
+            if is_built_in(name):
                 raise PatternError(f"a {what} can't be called {name!r}: that word means something already")
 
     @property
@@ -155,8 +174,6 @@ def default_library() -> Library:
     >>> "gradual_drift" in default_library()
     True
     """
-    from turnwise.patterns.files import shipped_patterns
-
     return Library(shipped_patterns(), _Installed())
 
 
@@ -175,8 +192,6 @@ def named(name: str, /, *, patterns: Library | None = None, **arguments: Express
     >>> print(named("gradual_drift", limit=0.05))
     gradual_drift(limit=0.05)
     """
-    from turnwise.patterns.expression import lifted
-
     library = default_library() if patterns is None else patterns
     values = {parameter: lifted(value) for parameter, value in arguments.items()}
     return expand(library.get(name), values, Context(library))
@@ -207,17 +222,121 @@ def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: 
     for parameter, text in pattern.parameters.items():
         # A default that is not used may be about a principle that is not there.
         known = None if parameter in arguments else context.principles
-        default = _read(pattern, f"default of {parameter}", text, replace(inner, principles=known))
+        default = _read_part(pattern, f"default of {parameter}", text, replace(inner, principles=known))
         value = arguments.get(parameter, default)
         if value.kind is not default.kind:
             raise PatternError(f"{parameter} of {pattern.name} is a {default.kind}, but {value} is a {value.kind}")
         bound[parameter] = value
-    body = _read(pattern, "expression", pattern.expression, replace(inner, bound=bound))
+    body = _read_part(pattern, "expression", pattern.expression, replace(inner, bound=bound))
     return context.expanded.setdefault((pattern.name, given), Named(pattern.name, given, body))
 
 
-def _read(pattern: NamedPattern, what: str, text: str, context: Context) -> Expression:
+def _read_part(pattern: NamedPattern, what: str, text: str, context: Context) -> Expression:
     try:
         return parse_in(text, context)
     except PatternError as error:
         raise PatternError(f"{what} of {pattern.name}, {text!r}: {error.reason}") from error
+
+
+SHIPPED = "shipped.yaml"
+
+_NEEDED = ("expression", "description")
+_KEYS = (*_NEEDED, "reference", "parameters", "version", "example")
+
+
+@cache
+def shipped_patterns() -> tuple[NamedPattern, ...]:
+    """Return the named patterns that ship with turnwise, in the order of their file."""
+    text = resources.files("turnwise.patterns").joinpath(SHIPPED).read_text(encoding="utf-8")
+    return read_patterns(text, SHIPPED)
+
+
+def load_patterns(path: str | Path, behind: Library | None = None) -> Library:
+    """Return the named patterns of a file, with those that ship and those of installed packages behind them.
+
+    Args:
+        path: a YAML file; the shape is at the top of this module.
+        behind: the patterns behind them; `default_library` by default.
+
+    Raises:
+        PatternError: the file can't be read, or a pattern in it; the message names file and pattern.
+    """
+    try:
+        text = to_path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PatternError(f"{path}: the file of patterns can't be read: {error}") from error
+    library = Library(read_patterns(text, str(path)), default_library() if behind is None else behind)
+    try:
+        library.check()
+    except PatternError as error:
+        raise PatternError(f"{path}: {error}") from error
+    return library
+
+
+def read_patterns(text: str, source: str) -> tuple[NamedPattern, ...]:
+    """Return the named patterns that a YAML text defines, in its order.
+
+    Args:
+        text: the YAML text.
+        source: where it is from, for messages.
+
+    Raises:
+        PatternError: it is no YAML, or not of the right shape; expressions are not read yet.
+    """
+    try:
+        data = read_yaml(text)
+    except YamlError as error:
+        raise PatternError(f"{source}: not readable as YAML: {error}") from error
+    if not isinstance(data, dict) or not data:
+        raise PatternError(f"{source}: a file of patterns is a mapping from name to definition")
+    return tuple(_read(name, definition, source) for name, definition in data.items())
+
+
+def _read(name: object, definition: Any, source: str) -> NamedPattern:
+    where = f"{source}, pattern {name!r}"
+    if not isinstance(name, str) or not isinstance(definition, dict):
+        raise PatternError(f"{where}: a pattern is a name and a mapping with {', '.join(_KEYS)}")
+    for key in definition:
+        if key not in _KEYS:
+            raise PatternError(f"{where}: {unknown('key', str(key), _KEYS)}")
+    for key in _NEEDED:
+        if not isinstance(definition.get(key), str):
+            raise PatternError(f"{where}: it needs {key}, a text")
+    parameters = definition.get("parameters") or {}
+    if not isinstance(parameters, dict) or not all(
+        isinstance(key, str) and isinstance(value, (str, int, float)) and not isinstance(value, bool)
+        for key, value in parameters.items()
+    ):
+        raise PatternError(
+            f"{where}: parameters are names with a default each: a number or an expression (quote names that YAML "
+            "reads as something else, such as y or on)"
+        )
+    try:
+        return NamedPattern(
+            name=name,
+            expression=definition["expression"].strip(),
+            description=" ".join(definition["description"].split()),
+            reference=" ".join(str(definition.get("reference", "")).split()),
+            parameters={key: str(value) for key, value in parameters.items()},
+            version=str(definition.get("version", "1")),
+            example=_read_example(definition.get("example") or {}),
+        )
+    except (PatternError, ScoreError) as error:
+        raise PatternError(f"{where}: {error}") from error
+
+
+def _read_example(data: Any) -> Mapping[str, tuple[Triple | None, ...]]:
+    if not isinstance(data, dict) or not all(isinstance(turns, list) for turns in data.values()):
+        raise PatternError("an example is a list of turns by principle")
+    if len({len(turns) for turns in data.values()}) > 1:
+        raise PatternError("the principles of an example have equally many turns")
+    return {str(principle): tuple(map(_read_triple, turns)) for principle, turns in data.items()}
+
+
+def _read_triple(value: Any) -> Triple | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 3:
+        raise PatternError(f"a turn of an example is [T, I, F] or null, not {value!r}")
+    score = Score(*value)
+    return score.T, score.I, score.F

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 from turnwise.conversation import Side
 from turnwise.errors import PatternError
-from turnwise.patterns.build import TRUST
 from turnwise.patterns.expression import MAX_DEPTH, Expression, mismatch
-from turnwise.patterns.functions import SIGNATURES, Function, Kind
-from turnwise.patterns.lexer import Token
+from turnwise.patterns.functions import FUNCTIONS, Kind
 from turnwise.patterns.printer import AND, COMPARE, NOT, OR, PRODUCT, SIGN, SUM
-from turnwise.patterns.reader import Context, Part, Reader, unknown
+from turnwise.patterns.reader import Context, Part, Reader, Token, unknown
+from turnwise.patterns.series import TRUST
 from turnwise.patterns.tree import (
     COMPARISONS,
     COMPONENTS,
@@ -31,6 +30,7 @@ from turnwise.patterns.tree import (
     Not,
     Number,
     Or,
+    OtherRun,
     Series,
     TurnNumber,
 )
@@ -38,7 +38,6 @@ from turnwise.patterns.tree import (
 if TYPE_CHECKING:
     from turnwise.patterns.named import Library
 
-_FUNCTIONS = frozenset(Function)
 _OF_A_TURN = ("turn", "chars")
 _OF_A_SCORE = (*COMPONENTS, "trust")
 _POWERS = {
@@ -51,8 +50,12 @@ _POWERS = {
     "/": PRODUCT,
 }
 
-BUILT_IN = frozenset({*Function, *_OF_A_TURN, *_OF_A_SCORE, "k_of", "and", "or", "not", "response"})
-"""Words that mean something already, and so are no name of a pattern or a parameter."""
+_WORDS = frozenset({*_OF_A_TURN, *_OF_A_SCORE, "k_of", "and", "or", "not", "response", "run"})
+
+
+def is_built_in(word: str) -> bool:
+    """Return whether a word means something already, and so is no name of a pattern or a parameter."""
+    return word in _WORDS or word in FUNCTIONS
 
 
 def parse(text: str, *, principles: Collection[str] | None = None, patterns: Library | None = None) -> Expression:
@@ -195,7 +198,7 @@ class _Parser(Reader):
 
     def _named(self, token: Token) -> Part:  # noqa: PLR0911 - one for each kind of name
         if self.comes("("):
-            return self._call(token)
+            return self._of_run(token) if token.text == "run" else self._call(token)
         if self.comes("."):
             return self._series(token)
         name, span = token.text, (token.start, token.end)
@@ -213,7 +216,9 @@ class _Parser(Reader):
 
     def _no_word(self, name: str) -> str:
         """Return what to say of a word that is no value."""
-        if name in _FUNCTIONS or name == "k_of":
+        if name == "run":
+            return 'run names another run: write run("second").F'
+        if name in FUNCTIONS or name == "k_of":
             return f"{name} is a function: write {name}(...)"
         if name == "response":
             return "response is a side: write response.F, or response.reciprocity.F"
@@ -222,23 +227,39 @@ class _Parser(Reader):
         if self._context.principles is not None and name in self._context.principles:
             return f"{name} is a principle: write {name}.F, {name}.T or {name}.I"
         words = {*_OF_A_SCORE, *_OF_A_TURN, *self._context.bound, *self._context.patterns.names()}
-        return unknown("name", name, words, also=(*Function, *(self._context.principles or ())))
+        return unknown("name", name, words, also=(*FUNCTIONS, *(self._context.principles or ())))
 
-    def _series(self, first: Token) -> Part:
+    def _of_run(self, token: Token) -> Part:
+        opening = self.take()
+        name = self.take()
+        if name.kind not in ("name", "quoted"):
+            raise self.error('the name of a run comes here, as in run("second").F', name)
+        self.closing(opening)
+        if not self.comes("."):
+            raise self.error('a series comes after the run, as in run("second").F', token)
+        self.take()
+        first = self.take()
+        if first.kind not in ("name", "quoted"):
+            raise self.error(f"after the dot comes one of {', '.join(_OF_A_SCORE)}", first)
+        if self.comes("."):
+            return self._series(first, name.text, token.start)
+        return self._of_a_score(first, None, Side.PROMPT, (token.start, first.end), name.text)
+
+    def _series(self, first: Token, run: str | None = None, start: int | None = None) -> Part:
         words = [first]
         while self.comes("."):
             self.take()
             if self.next.kind not in ("name", "quoted"):
                 raise self.error(f"after the dot comes one of {', '.join(_OF_A_SCORE)}", self.next)
             words.append(self.take())
-        span = first.start, words[-1].end
+        span = first.start if start is None else start, words[-1].end
         if first.kind == "name" and first.text in self._context.bound:
             raise self.error(f"{first.text} is a parameter, which is a whole expression: write it alone", first)
         side = Side.PROMPT
         if first.kind == "name" and first.text == "response" and len(words) > 1:
             side = Side.RESPONSE
             del words[0]
-            if len(words) == 1 and words[0].text == "chars" and words[0].kind == "name":
+            if run is None and len(words) == 1 and words[0].text == "chars" and words[0].kind == "name":
                 return self.made(*span, Length, side)
         elif len(words) == 1:
             raise self.error(f"a name in quotes is a principle: write {self.shown(first)}.F", first)
@@ -247,19 +268,22 @@ class _Parser(Reader):
                 f"a series is principle.F or response.principle.F: {words[2].text} is too much", words[2]
             )
         principle = words[0] if len(words) == 2 else None
-        known = self._context.principles
+        known = self._context.principles if run is None else None
         if principle and known is not None and principle.text not in known:
             raise self.error(unknown("principle", principle.text, known, also=("response",)), principle)
-        return self._of_a_score(words[-1], principle, side, span)
+        return self._of_a_score(words[-1], principle, side, span, run)
 
-    def _of_a_score(self, word: Token, principle: Token | None, side: Side, span: tuple[int, int]) -> Part:
+    def _of_a_score(
+        self, word: Token, principle: Token | None, side: Side, span: tuple[int, int], run: str | None = None
+    ) -> Part:
         name = principle.text if principle else None
-        if word.kind == "name" and word.text == "trust":
-            strength = self.made(*span, Series, "strength", name, side).node
-            return self.made(*span, Call, Function.EMA, strength, tuple(TRUST.items()))
-        if word.kind != "name" or word.text not in COMPONENTS:
+        if word.kind != "name" or word.text not in _OF_A_SCORE:
             raise self.error(unknown("series", word.text, _OF_A_SCORE), word)
-        return self.made(*span, Series, word.text, name, side)
+        trust = word.text == "trust"
+        part = self.made(*span, Series, "strength" if trust else word.text, name, side)
+        if run is not None:
+            part = self.made(*span, OtherRun, run, part.node)
+        return self.made(*span, Call, "ema", part.node, tuple(TRUST.items())) if trust else part
 
     def _call(self, token: Token) -> Part:
         opening = self.take()
@@ -270,13 +294,13 @@ class _Parser(Reader):
             self.take()
             arguments.append(self._argument())
         end = self.closing(opening).end
-        if token.text in _FUNCTIONS:
+        if token.text in FUNCTIONS:
             return self._function(token, arguments, end)
         if token.text == "k_of":
             return self._k_of(token, arguments, end)
         if token.text in self._context.patterns:
             return self._expanded(token, arguments, end)
-        known = [*Function, "k_of", *self._context.patterns.names()]
+        known = [*FUNCTIONS, "k_of", *self._context.patterns.names()]
         raise self.error(unknown("function", token.text, known), token)
 
     def _argument(self) -> Part:
@@ -287,8 +311,7 @@ class _Parser(Reader):
         return self._expression(OR)
 
     def _function(self, token: Token, arguments: list[Part], end: int) -> Part:
-        function = Function(token.text)
-        signature = SIGNATURES[function]
+        function, signature = token.text, FUNCTIONS[token.text]
         names = [parameter.name for parameter in signature.parameters]
         call = f"{function}({', '.join(['x' if signature.of is Kind.NUMBER else 'condition', *names])})"
         if not arguments or arguments[0].name is not None:

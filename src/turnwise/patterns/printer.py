@@ -7,7 +7,7 @@ import re
 
 from turnwise.conversation import Side
 from turnwise.patterns.expression import Expression
-from turnwise.patterns.functions import SIGNATURES
+from turnwise.patterns.functions import FUNCTIONS
 from turnwise.patterns.tree import (
     And,
     Arithmetic,
@@ -20,6 +20,7 @@ from turnwise.patterns.tree import (
     Not,
     Number,
     Or,
+    OtherRun,
     Series,
     TurnNumber,
 )
@@ -62,6 +63,8 @@ def _text(expression: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
             names = ["response"] if side is Side.RESPONSE else []
             names += [] if principle is None else [_name(principle)]
             return ".".join([*names, component]), ATOM
+        case OtherRun(run, series):
+            return f"run({json.dumps(run)}).{to_text(series)}", ATOM
         case TurnNumber():
             return "turn", ATOM
         case Length(side):
@@ -97,7 +100,7 @@ def _inside(expression: Expression, least: int) -> str:
 
 
 def _parameters(call: Call) -> list[str]:
-    by_name = {parameter.name: parameter.by_name for parameter in SIGNATURES[call.function].parameters}
+    by_name = {parameter.name: parameter.by_name for parameter in FUNCTIONS[call.function].parameters}
     return [
         f"{name}={number_text(value)}" if by_name[name] else number_text(value) for name, value in call.parameters
     ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
+from turnwise.conversation import Side
 from turnwise.patterns.expression import Expression
-from turnwise.patterns.running import Cell, Fold, bounded, prepare
+from turnwise.patterns.functions import FUNCTIONS, Cell, Update, bounded
 from turnwise.patterns.tree import (
     And,
     Arithmetic,
@@ -21,11 +23,11 @@ from turnwise.patterns.tree import (
     Not,
     Number,
     Or,
+    OtherRun,
     Series,
     TurnNumber,
 )
-from turnwise.patterns.turn_values import read_length, read_series
-from turnwise.scoring import TurnScores
+from turnwise.scoring import Score, TurnScores, balance, trust_strength
 
 Values = list[Any]
 Step = Callable[[Values], Any]
@@ -52,6 +54,7 @@ class Program:
     def __init__(self) -> None:
         self._values: Values = []
         self._reads: list[tuple[int, Callable[[TurnScores], Any]]] = []
+        self._reads_of_others: list[tuple[int, str, Callable[[TurnScores], Any]]] = []
         self._steps: list[tuple[int, Callable[..., Any], int, int]] = []
         self._cells: list[Cell] = []
         self._places: dict[tuple[str, Expression], int] = {}
@@ -60,11 +63,24 @@ class Program:
         """Return the cells before the first turn."""
         return copy.deepcopy(self._cells)
 
-    def run(self, cells: list[Cell], turn: TurnScores) -> Values:
-        """Take every step of a turn and return all values; the cells are changed."""
+    @property
+    def other_runs(self) -> frozenset[str]:
+        """The other runs that it reads."""
+        return frozenset(run for _, run, _ in self._reads_of_others)
+
+    def run(self, cells: list[Cell], turn: TurnScores, others: Mapping[str, TurnScores] | None = None) -> Values:
+        """Take every step of a turn and return all values; the cells are changed.
+
+        Args:
+            cells: what the functions keep.
+            turn: scores of the turn.
+            others: scores of the same turn by the name of another run.
+        """
         values, number = self._values.copy(), turn.turn
         for place, read in self._reads:
             values[place] = read(turn)
+        for place, run, read in self._reads_of_others:
+            values[place] = read(others[run]) if others and run in others else None
         for place, step, cell, argument in self._steps:
             values[place] = step(values) if cell < 0 else step(cells[cell], number, values[argument])
         return values
@@ -78,7 +94,7 @@ class Program:
             self._steps.append((self._places[key], step, -1, -1))
         return self._places[key]
 
-    def folded(self, what: str, node: Expression, argument: int, start: Cell, step: Fold) -> int:
+    def folded(self, what: str, node: Expression, argument: int, start: Cell, step: Update) -> int:
         """Return the place of what a step makes of a value and of a cell of its own."""
         key = (what, node)
         if key not in self._places:
@@ -92,14 +108,21 @@ class Program:
         match node:
             case Named():
                 return self.value(node.body)
-            case Call(_, argument):
-                return self.folded("value", node, self.value(argument), *prepare(node))
+            case Call(function, argument, parameters):
+                return self.folded(
+                    "value", node, self.value(argument), *FUNCTIONS[function].live(**dict(parameters))
+                )
             case Number(value):
                 if ("value", node) not in self._places:
                     self._places["value", node] = self._place(value)
                 return self._places["value", node]
             case Series():
                 return self._read(node, read_series(node))
+            case OtherRun(run, series):
+                if ("value", node) not in self._places:
+                    self._places["value", node] = self._place()
+                    self._reads_of_others.append((self._places["value", node], run, read_series(series)))
+                return self._places["value", node]
             case TurnNumber():
                 return self._read(node, operator.attrgetter("turn"))
             case Length():
@@ -198,3 +221,64 @@ def _k_of(k: int, at: list[int]) -> Step:
         return None if true + parts.count(None) >= k else False
 
     return step
+
+
+Read = Callable[[TurnScores], float | None]
+
+_WITH_LENGTH: Mapping[str, Callable[[Score, int], float]] = {"balance": balance, "strength": trust_strength}
+_WORST: Mapping[str, Callable[..., float]] = {"T": min, "I": max, "F": max, "balance": min, "strength": min}
+
+
+def read_series(series: Series) -> Read:
+    """Return a function from the scores of a turn to the value of a series; None at a gap.
+
+    >>> read = read_series(Series("F"))
+    >>> read(TurnScores(1, {"a": Score(0.5, 0.1, 0.3), "b": Score(0.5, 0.1, 0.8)}))
+    0.8
+    >>> read(TurnScores(2, {})) is None
+    True
+    """
+    response = series.side is Side.RESPONSE
+    scores_of: Callable[[TurnScores], Mapping[str, Score]]
+    scores_of = attrgetter("response_scores" if response else "scores")
+    length_at: Callable[[TurnScores], int] = attrgetter("response_length" if response else "length")
+    if series.component in _WITH_LENGTH:
+        return _with_length(series, scores_of, length_at, _WITH_LENGTH[series.component])
+    component: Callable[[Score], float] = attrgetter(series.component)
+    principle, worst = series.principle, _WORST[series.component]
+
+    def over_principles(turn: TurnScores) -> float | None:
+        scores = scores_of(turn)
+        return worst(map(component, scores.values())) if scores else None
+
+    def of_principle(turn: TurnScores) -> float | None:
+        score = scores_of(turn).get(principle)
+        return None if score is None else component(score)
+
+    return over_principles if principle is None else of_principle
+
+
+def _with_length(
+    series: Series,
+    scores_of: Callable[[TurnScores], Mapping[str, Score]],
+    length_at: Callable[[TurnScores], int],
+    component: Callable[[Score, int], float],
+) -> Read:
+    principle, worst = series.principle, _WORST[series.component]
+
+    def over_principles(turn: TurnScores) -> float | None:
+        length = length_at(turn)
+        return worst((component(score, length) for score in scores_of(turn).values()), default=None)
+
+    def of_principle(turn: TurnScores) -> float | None:
+        score = scores_of(turn).get(principle)  # type: ignore[arg-type]
+        return None if score is None else component(score, length_at(turn))
+
+    return over_principles if principle is None else of_principle
+
+
+def read_length(length: Length) -> Read:
+    """Return a function from the scores of a turn to its characters; None where there is no response to judge."""
+    if length.side is Side.PROMPT:
+        return attrgetter("length")
+    return lambda turn: turn.response_length if turn.response_scores else None

@@ -3,6 +3,7 @@
     Expression
     ├── Number          0.5
     ├── Series          reciprocity.F, F, response.F, response.reciprocity.F, balance
+    ├── OtherRun        run("second").reciprocity.F: a series of another run
     ├── TurnNumber      turn
     ├── Length          chars, response.chars
     ├── Negative        -x
@@ -10,7 +11,7 @@
     ├── Comparison      x < y, x <= y, x > y, x >= y, x == y, x != y
     ├── Not, And, Or    not c, c and d, c or d
     ├── KOf             k_of(2, c, d, e)
-    ├── Call            every other function, one argument and parameters: slope(x, window=5)
+    ├── Call            a function, with one argument and parameters: slope(x, window=5)
     └── Named           a named pattern with its arguments, and the expression that it stands for
 
 ``trust`` is read as ``ema(strength, alpha=0.3, start=0.5)`` and has no node of its own.
@@ -23,8 +24,8 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise.conversation import Side
 from turnwise.errors import PatternError
-from turnwise.patterns.expression import ConditionExpression, Expression, NumberExpression, require
-from turnwise.patterns.functions import LARGEST, SIGNATURES, Function, Kind
+from turnwise.patterns.expression import ConditionExpression, Expression, NumberExpression, lifted, require
+from turnwise.patterns.functions import FUNCTIONS, LARGEST, Function, Kind
 
 Component = Literal["T", "I", "F", "balance", "strength"]
 """What a series reads of a score; balance and strength are those of `turnwise.scoring`."""
@@ -79,6 +80,24 @@ class Series(NumberExpression):
             raise PatternError(f"unknown series {self.component!r}: a score has {', '.join(COMPONENTS)}")
         if self.principle == "":
             raise PatternError("a principle has a name")
+        self._measure()
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRun(NumberExpression):
+    """A series of another run over the same conversations; a gap where that run has no score of the turn.
+
+    Args:
+        run: name of the run.
+        series: what is read of it.
+    """
+
+    run: str
+    series: Series
+
+    def __post_init__(self) -> None:
+        if not self.run:
+            raise PatternError("a run has a name")
         self._measure()
 
 
@@ -264,25 +283,26 @@ class KOf(ConditionExpression):
 
 @dataclass(frozen=True, slots=True)
 class Call(Expression):
-    """A function over the turns so far.
+    """A function with its argument.
 
     Args:
-        function: which; its signature is in `turnwise.patterns.functions.SIGNATURES`.
+        function: its name, one of `turnwise.patterns.functions.FUNCTIONS`.
         argument: what it is a function of.
-        parameters: (name, value) in the order of the signature, every one that has a value: defaults are filled
+        parameters: (name, value) in the order of the definition, every one that has a value: defaults are filled
             in here, and one that may be left out is absent. Whole numbers are ints, others floats.
     """
 
-    function: Function
+    function: str
     argument: Expression
     parameters: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        signature = SIGNATURES[self.function]
-        require(signature.of, self.argument, self.function)
+        definition = FUNCTIONS[self.function]
+        object.__setattr__(self, "function", Function(self.function))
+        require(definition.of, self.argument, self.function)
         given = dict(self.parameters)
         values: list[tuple[str, float]] = []
-        for parameter in signature.parameters:
+        for parameter in definition.parameters:
             value = given.pop(parameter.name, parameter.default)
             if value is not None:
                 values.append((parameter.name, parameter.read(self.function, value)))
@@ -291,7 +311,7 @@ class Call(Expression):
         if given:
             raise PatternError(f"{self.function} has no parameter {next(iter(given))!r}")
         object.__setattr__(self, "parameters", tuple(values))
-        if self.function is Function.RISE and values[0][1] >= values[1][1]:
+        if self.function == "rise" and values[0][1] >= values[1][1]:
             raise PatternError(
                 f"rise goes from an earlier turn i to a later j, not {values[0][1]} to {values[1][1]}"
             )
@@ -300,15 +320,21 @@ class Call(Expression):
     @property
     def kind(self) -> Kind:
         """Whether it gives a number or a condition."""
-        return SIGNATURES[self.function].gives
-
-    def parameter(self, name: str) -> float | None:
-        """Return the value of a parameter, or None where it is left out."""
-        return dict(self.parameters).get(name)
+        return FUNCTIONS[self.function].gives
 
     def children(self) -> tuple[Expression, ...]:
         """Return the argument."""
         return (self.argument,)
+
+
+def call(function: str, argument: Expression | float, /, **parameters: float | None) -> Expression:
+    """Return a function of an argument; parameters that are None are left out.
+
+    Raises:
+        PatternError: they don't fit the function.
+    """
+    given = tuple((name, value) for name, value in parameters.items() if value is not None)
+    return Call(function, lifted(argument), given)
 
 
 @dataclass(frozen=True, slots=True)

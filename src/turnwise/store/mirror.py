@@ -8,7 +8,7 @@ record turns out to be another one than before, the copy begins anew. docs/sql.m
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -79,8 +79,8 @@ class Mirror:
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
-        self._engine = engine
-        self._path = path
+        self.engine = engine
+        self.path = path
         self._lock = threading.RLock()
         self._database: DuckDBPyConnection | None = None
         self._empty()
@@ -98,21 +98,24 @@ class Mirror:
             self._empty()
 
     @contextmanager
-    def trajectories(self, run: str) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
+    def trajectories(
+        self, run: str, others: Collection[str] = ()
+    ) -> Iterator[tuple[DuckDBPyConnection, str, Columns]]:
         """Give a connection, the table of the trajectories of a run, up to date, and what that holds.
 
-        The table has a row for each sequence with an evaluation; see `turnwise.patterns.sql.Columns`. Nothing is
-        changed while the block runs.
+        The table has a row for each sequence with an evaluation; see `turnwise.patterns.sql.Columns`. Beside the
+        columns of the run it has those of the other runs that are named. Nothing is changed while the block runs.
 
         Raises:
             UnknownNameError: the record has no such run.
             StoreError: the record can't be read.
         """
         with self._lock:
-            [key] = self._refreshed(run)
-            columns = self._copied[key].columns
-            assert columns is not None  # made while the run was brought up to date
-            yield self._opened().cursor(), _table(key), columns
+            key, *keys = self._refreshed((run, *others))
+            of_runs = [self._copied[one].columns for one in (key, *keys)]
+            columns, *beside = (columns for columns in of_runs if columns is not None)
+            joined = columns.with_others(dict(zip(others, beside, strict=True)))
+            yield self._opened().cursor(), joined.joined_sql(_table(key), list(map(_table, keys))), joined
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
@@ -136,31 +139,32 @@ class Mirror:
 
     # From the record ------------------------------------------------------------------------------------
 
-    def _refreshed(self, run: str | None) -> list[int]:
-        """Bring one run, or all, up to date within one read transaction, and return their numbers.
+    def _refreshed(self, runs: Sequence[str] | None) -> list[int]:
+        """Bring some runs, or all, up to date within one read transaction, and return their numbers.
 
         Raises:
             StoreCorruptError: a row holds what it can't.
         """
         import duckdb
 
-        with translated(self._path), intact(self._path, "a row of the scores, or of what they are about,"):
+        with translated(self.path), intact(self.path, "a row of the scores, or of what they are about,"):
             try:
-                return self._copied_from_record(run)
+                return self._copied_from_record(runs)
             except (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError) as error:
                 raise ValueError(str(error)) from error
 
-    def _copied_from_record(self, run: str | None) -> list[int]:
-        with self._engine.connect() as record, record.begin():
+    def _copied_from_record(self, runs: Sequence[str] | None) -> list[int]:
+        with self.engine.connect() as record, record.begin():
             if not self._is_the_same(record):
                 self.close()
             self._copy_names(record)
-            if run is not None and run not in self._runs:
-                raise UnknownNameError("run", run, self._runs)
-            keys = [self._runs[run]] if run is not None else list(self._runs.values())
+            for run in runs or ():
+                if run not in self._runs:
+                    raise UnknownNameError("run", run, self._runs)
+            keys = list(self._runs.values()) if runs is None else [self._runs[run] for run in runs]
             for key in keys:
                 try:
-                    self._copy_run(record, key, with_trajectories=run is not None)
+                    self._copy_run(record, key, with_trajectories=runs is not None)
                 except BaseException:
                     self.close()  # half a copy is none
                     raise

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Label
-from turnwise.errors import UnknownNameError, UsageError
+from turnwise.errors import NotScoredError, UnknownNameError, UsageError
 from turnwise.patterns import Expression, Library, parse
-from turnwise.patterns.sql import matches_sql
+from turnwise.patterns.sql import Columns, matches_sql
+from turnwise.patterns.tree import Length, OtherRun, Series
 from turnwise.rates import Rate
+from turnwise.store.database import intact, translated
 from turnwise.store.mirror import Mirror
+from turnwise.store.where import known_names, parse_where
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
     from duckdb import DuckDBPyConnection
+
+
+COLUMNS = ("sequence_id", "label", "source", "turns", "turn", "final")
+"""Columns of the matches, wherever they go: attributes of `QueryMatch`."""
 
 
 class When(StrEnum):
@@ -40,6 +47,7 @@ class QueryMatch:
         sequence_id: its id.
         label: its ground truth.
         source: the data set that it comes from.
+        turns: how many turns it has.
         turn: number of the first turn at which the pattern holds.
         final: whether it holds at the last evaluated turn.
     """
@@ -47,8 +55,13 @@ class QueryMatch:
     sequence_id: str
     label: Label
     source: str
+    turns: int
     turn: int
     final: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {**asdict(self), "label": str(self.label)}
 
 
 class QueryResult:
@@ -63,6 +76,7 @@ class QueryResult:
 
     Attributes:
         rates: how many of how many evaluated sequences match, by (label, source).
+        not_scored: how many of those have no score at all of something that the pattern reads.
     """
 
     def __init__(
@@ -76,6 +90,7 @@ class QueryResult:
         counted = connection.execute(
             "SELECT label, source, count(*) FILTER (matched), count(*) FROM found GROUP BY ALL ORDER BY ALL"
         ).fetchall()
+        [[self.not_scored]] = connection.execute("SELECT count(*) FILTER (NOT scored) FROM found").fetchall()
         self.rates = {(Label(label), str(source)): Rate(count, of) for label, source, count, of in counted}
 
     @property
@@ -101,40 +116,40 @@ class QueryResult:
     def __iter__(self) -> Iterator[QueryMatch]:
         """Yield the sequences that match, in the order of import."""
         # All rows at once: a connection has one open result at a time, and two loops may run over this one.
-        for sequence_id, label, source, turn, final in self._connection.execute(self._matches()).fetchall():
-            yield QueryMatch(sequence_id, Label(label), source, turn, final)
+        for sequence_id, label, *rest in self._connection.execute(self._matches()).fetchall():
+            yield QueryMatch(sequence_id, Label(label), *rest)
 
-    def arrow(self) -> pyarrow.Table:
-        """Return the matches as a pyarrow table: sequence_id, label, source, turn, final.
-
-        Raises:
-            UsageError: pyarrow is not installed.
-        """
-        _need("pyarrow", "arrow()")
-        return self._connection.sql(self._matches()).to_arrow_table()
-
-    def pandas(self) -> pandas.DataFrame:
-        """Return the matches as a data frame of pandas, with the columns of `arrow`.
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the matches as a data frame of pandas, with the columns `COLUMNS`.
 
         Raises:
             UsageError: pandas is not installed.
         """
-        _need("pandas", "pandas()")
+        need("pandas", "to_frame()")
         return self._connection.sql(self._matches()).df()
 
-    def polars(self) -> polars.DataFrame:
-        """Return the matches as a data frame of Polars, with the columns of `arrow`.
+    def to_polars(self) -> polars.DataFrame:
+        """Return the matches as a data frame of Polars, with the columns `COLUMNS`.
 
         Raises:
             UsageError: polars or pyarrow is not installed.
         """
-        _need("polars", "polars()")
-        _need("pyarrow", "polars()")
+        need("polars", "to_polars()")
+        need("pyarrow", "to_polars()")
         frame: polars.DataFrame = self._connection.sql(self._matches()).pl()
         return frame
 
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the matches as a table of pyarrow, with the columns `COLUMNS`.
+
+        Raises:
+            UsageError: pyarrow is not installed.
+        """
+        need("pyarrow", "to_arrow()")
+        return self._connection.sql(self._matches()).to_arrow_table()
+
     def _matches(self) -> str:
-        return "SELECT sequence_id, label, source, turn, final FROM found WHERE matched ORDER BY sequence"
+        return f"SELECT {', '.join(COLUMNS)} FROM found WHERE matched ORDER BY sequence"
 
 
 def read_when(text: str) -> When:
@@ -156,31 +171,65 @@ def query(
     when: When = When.EVER,
     label: Label | None = None,
     source: str | None = None,
+    where: str | None = None,
     patterns: Library | None = None,
 ) -> QueryResult:
     """Ask a pattern of every evaluated sequence of a run; see `Store.query`."""
     began = time.perf_counter()
-    if isinstance(pattern, str):
-        parse(pattern, patterns=patterns)  # a slip of the pen is told at once, before anything is copied
-    with mirror.trajectories(run) as (connection, table, columns):
+    # A slip of the pen is told at once, before anything is copied.
+    known = parse(pattern, patterns=patterns) if isinstance(pattern, str) else pattern
+    chosen = None if where is None else _sequences(mirror, run, where)
+    others = sorted({node.run for node in known.walk() if isinstance(node, OtherRun)})
+    with mirror.trajectories(run, others) as (connection, table, columns):
         if not columns.scored:
             raise UsageError(f"run {run!r} has no evaluation yet; turnwise evaluate --run {run} makes them")
         principles = {principle for principle, _ in columns.scored}
         read = parse(pattern, principles=principles, patterns=patterns) if isinstance(pattern, str) else pattern
+        matches = matches_sql(read, columns, "asked")
+        _check_scored(read, run, columns)
         conditions: dict[str, Any] = {"label": None if label is None else str(label), "source": source}
         given = {name: value for name, value in conditions.items() if value is not None}
         if source is not None:
             _check_source(connection, source)
         wanted = " AND ".join(f"{name} = ${name}" for name in given) or "TRUE"
+        if chosen is not None:
+            connection.execute("CREATE TEMP TABLE wanted (sequence INTEGER)")
+            connection.execute("INSERT INTO wanted SELECT unnest(?)", [chosen])
+            wanted += " AND sequence IN (FROM wanted)"
         some = f"(SELECT t.* FROM {table} t SEMI JOIN (FROM copied.sequences WHERE {wanted}) USING (sequence))"
         matched = "turn IS NOT NULL" if when is When.EVER else "final"
+        scored = columns.scored_sql([node for node in read.walk() if isinstance(node, Series | Length | OtherRun)])
         connection.execute(
-            "CREATE TEMP TABLE found AS SELECT sequence, sequence_id, label, source, m.turn, m.final, "
-            f"{matched} AS matched FROM ({matches_sql(read, columns, some if given else table)}) m "
+            f"CREATE TEMP TABLE found AS WITH asked AS {some if wanted != 'TRUE' else f'(FROM {table})'} "
+            f"SELECT sequence, sequence_id, label, source, turns, m.turn, m.final, {matched} AS matched, s.scored "
+            f"FROM ({matches}) m JOIN (SELECT sequence, {scored} AS scored FROM asked) s USING (sequence) "
             "JOIN copied.sequences USING (sequence)",
             given,
         )
     return QueryResult(read, run, when, connection, time.perf_counter() - began)
+
+
+def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:
+    """Refuse a pattern that reads what nobody scored: an answer of 0 % would be about nothing.
+
+    Raises:
+        NotScoredError: the run, or another one that the pattern names, has no score of something that it reads.
+    """
+    for node in pattern.walk():
+        if not isinstance(node, Series | Length | OtherRun) or columns.has(node):
+            continue
+        of, scored = (node.run, columns.others[node.run]) if isinstance(node, OtherRun) else (run, columns)
+        there = ", ".join(sorted(f"{principle} ({side})" for principle, side in scored.scored)) or "nothing"
+        raise NotScoredError(
+            f"{node} is not scored: run {of!r} has scores of {there}; turnwise evaluate --run {of} "
+            "with --principle and --sides adds others"
+        )
+
+
+def _sequences(mirror: Mirror, run: str, where: str) -> list[int]:
+    what = "the metadata of a sequence"
+    with translated(mirror.path), intact(mirror.path, what), mirror.engine.connect() as record:
+        return parse_where(where, known_names(record)).sequences(record, run)
 
 
 def _check_source(connection: DuckDBPyConnection, source: str) -> None:
@@ -194,7 +243,8 @@ def _added(rates: Iterable[Rate]) -> Rate:
     return Rate(sum(count for count, _ in counted), sum(of for _, of in counted))
 
 
-def _need(package: str, what: str) -> None:
+def need(package: str, what: str) -> None:
+    """Refuse where a package is not installed; `what` needs it."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:

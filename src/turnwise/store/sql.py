@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnwise.errors import UsageError
 from turnwise.store.mirror import Mirror
+
+if TYPE_CHECKING:
+    import pyarrow
+    from duckdb import DuckDBPyConnection
 
 _PAGE = 10_000
 
@@ -19,10 +24,35 @@ class SqlAnswer:
     Args:
         columns: names of the columns.
         rows: the rows, a few thousand in memory at a time; can be read once.
+        connection: what holds them.
     """
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
+    connection: DuckDBPyConnection
+
+    def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
+        """Return the rows that were not read yet as a table of pyarrow.
+
+        Args:
+            limit: how many at most; all by default.
+
+        Raises:
+            UsageError: pyarrow is not installed, or a value can't be reckoned.
+        """
+        import duckdb
+
+        from turnwise.store.query import need
+
+        need("pyarrow", "to_arrow()")
+        try:
+            with warnings.catch_warnings():
+                # DuckDB advises against it, for a copy of the rows; the way without would ask a second time.
+                warnings.simplefilter("ignore", UserWarning)
+                table: Any = self.connection.to_arrow_table()
+                return table.slice(0, limit)
+        except duckdb.Error as error:
+            raise UsageError(f"the SQL can't be answered: {error}") from error
 
 
 def ask(mirror: Mirror, statement: str) -> SqlAnswer:
@@ -55,7 +85,7 @@ def ask(mirror: Mirror, statement: str) -> SqlAnswer:
         except duckdb.Error as error:
             raise UsageError(f"the SQL can't be answered: {error}") from error
         description = connection.description or []
-    return SqlAnswer(tuple(str(column[0]) for column in description), _paged(connection))
+    return SqlAnswer(tuple(str(column[0]) for column in description), _paged(connection), connection)
 
 
 def _paged(connection: Any) -> Iterator[tuple[Any, ...]]:

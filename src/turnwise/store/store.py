@@ -62,9 +62,10 @@ class Store(StoredScores):
         when: str = "ever",
         label: Label | None = None,
         source: str | None = None,
+        where: str | None = None,
         patterns: Library | None = None,
     ) -> QueryResult:
-        """Return which sequences match a pattern, as rows, or as a table of pyarrow, pandas or Polars.
+        """Return which sequences match a pattern, as rows, or as a table of pandas, Polars or pyarrow.
 
         Args:
             pattern: a condition of the pattern language, as text or as a tree; docs/patterns.md says what it
@@ -73,12 +74,15 @@ class Store(StoredScores):
             when: "ever" where it has to hold at some turn, "final" where at the last evaluated one.
             label: only sequences with this ground truth.
             source: only sequences of this data set.
+            where: only sequences for which this holds, such as ``'turns >= 5 and metadata.tactic = "x"'``; see
+                `turnwise.store.where`.
             patterns: the named patterns that there are; by default those that ship and those of installed
                 packages.
 
         Raises:
-            PatternError: the pattern can't be read, or is no condition.
+            PatternError: the pattern or `where` can't be read, or the pattern is no condition.
             UnknownNameError: no such run, source or principle, or `when` is neither.
+            NotScoredError: the run has no score of something that the pattern reads.
             UsageError: no run is named where there are several, or the run has no evaluations.
         """
         from turnwise.store.query import query, read_when
@@ -86,5 +90,12 @@ class Store(StoredScores):
         if run is None:
             run = self.only_run()
         return query(
-            self.mirror, pattern, run, when=read_when(when), label=label, source=source, patterns=patterns
+            self.mirror,
+            pattern,
+            run,
+            when=read_when(when),
+            label=label,
+            source=source,
+            where=where,
+            patterns=patterns,
         )

@@ -11,8 +11,8 @@ from typing import ClassVar, Literal
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import GUARD_KEY
-from turnwise.detectors import Detector, format_spec, load_detector
-from turnwise.detectors.protocol import Signal
+from turnwise.detectors import Detector, format_spec, name_detector
+from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.drift_state import DriftData, Followed, Following, packed, stored_scores
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
@@ -98,11 +98,11 @@ class Drift(Guardrail):
 
     def __post_init__(self) -> None:
         scorer = Scorer(self.observer, self.context, self.principles)
-        named = load_detector(self.detector)
-        if isinstance(self.block_at, str):
-            detector = load_detector(self.detector, scorer.operating_points)
-        else:
-            detector = named.with_threshold(self.block_at)
+        calibrated = isinstance(self.block_at, str)
+        named = name_detector(self.detector, scorer.operating_points if calibrated else None)
+        detector = named.detector
+        if not isinstance(self.block_at, str):
+            detector = detector.with_threshold(self.block_at)
         warn = None
         if self.warn_share is not None:
             if not 0.0 < self.warn_share <= 1.0:
@@ -117,7 +117,7 @@ class Drift(Guardrail):
         built = _Settings(
             scorer=scorer,
             detector=detector,
-            detector_name=format_spec(named),
+            detector_name=format_spec(named.plain),
             warn=warn,
             point=scorer.operating_point("any_turn"),
             sessions=sessions,

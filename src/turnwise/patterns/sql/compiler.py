@@ -7,14 +7,25 @@ and the arithmetic is that of live evaluation in the same order. docs/decisions/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from turnwise.conversation import Side
+from turnwise.errors import UnknownNameError
 from turnwise.patterns.expression import Expression, require
-from turnwise.patterns.functions import Kind
-from turnwise.patterns.sql.columns import Columns
-from turnwise.patterns.sql.fold import Fold, elementwise
-from turnwise.patterns.sql.functions import build
-from turnwise.patterns.sql.terms import SHORT, Term, checked, interval, needs_check, number, placeholders
+from turnwise.patterns.functions import FUNCTIONS, MAX_TURN, Kind
+from turnwise.patterns.sql.fold import (
+    SHORT,
+    UNDEFINED,
+    Fold,
+    Term,
+    checked,
+    elementwise,
+    interval,
+    needs_check,
+    number,
+    placeholders,
+)
 from turnwise.patterns.tree import (
     And,
     Arithmetic,
@@ -27,9 +38,156 @@ from turnwise.patterns.tree import (
     Not,
     Number,
     Or,
+    OtherRun,
     Series,
     TurnNumber,
 )
+from turnwise.scoring.score import HOSTILE_F, LONG_TEXT
+
+_LONGEST = 1e12
+"""More characters than a text can have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The list columns of a table of trajectories: a row a sequence, an element an evaluated turn, NULL at gaps.
+
+    The table has ``sequence``, ``turn``, ``prompt_chars``, ``response_chars`` and, of every scored principle and
+    side, ``T``, ``I`` and ``F`` with its place in `scored` behind: ``F0`` is F of the first. All are DOUBLE[].
+
+    Args:
+        scored: (principle, side) of every triple of columns.
+        others: columns of other runs over the same sequences, by the name of the run; see `with_others`.
+        prefix: what the names of the columns of scores begin with.
+    """
+
+    scored: tuple[tuple[str, Side], ...]
+    others: Mapping[str, Columns] = field(default_factory=dict)
+    prefix: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of scores, in order.
+
+        >>> Columns((("candour", Side.PROMPT),)).names
+        ('T0', 'I0', 'F0')
+        """
+        return tuple(
+            f"{self.prefix}{component}{place}" for place in range(len(self.scored)) for component in "TIF"
+        )
+
+    def with_others(self, others: Mapping[str, Columns]) -> Columns:
+        """Return the columns with those of other runs beside them, each under names of their own."""
+        named = {run: replace(other, prefix=f"r{at}_") for at, (run, other) in enumerate(others.items())}
+        return replace(self, others=named)
+
+    def joined_sql(self, table: str, others: Sequence[str]) -> str:
+        """Return a table of trajectories with the scores of other runs at the same turns, as SQL.
+
+        Args:
+            table: the table of the run.
+            others: tables of the other runs, in the order of `others`.
+        """
+        if not others:
+            return table
+        lists = [
+            f"list_transform(t.turn, lambda n: o{at}.{name.removeprefix(other.prefix)}"
+            f"[list_position(o{at}.turn, n)]) AS {name}"
+            for at, other in enumerate(self.others.values())
+            for name in other.names
+        ]
+        joins = [f"LEFT JOIN {name} o{at} ON o{at}.sequence = t.sequence" for at, name in enumerate(others)]
+        return f"(SELECT {', '.join(['t.*', *lists])} FROM {table} t {' '.join(joins)})"
+
+    def has(self, node: Series | Length | OtherRun) -> bool:
+        """Return whether anything was scored that a node reads."""
+        return bool(self._sources(node))
+
+    def scored_sql(self, nodes: Iterable[Series | Length | OtherRun]) -> str:
+        """Return whether a sequence has, for each node, a value at some turn, as SQL over a row of the table."""
+        each = [
+            " OR ".join(f"list_count({column}) > 0" for column in self._sources(node))
+            for node in dict.fromkeys(nodes)
+        ]
+        return " AND ".join(f"({one})" for one in each) or "TRUE"
+
+    def _sources(self, node: Series | Length | OtherRun) -> list[str]:
+        """Return the columns of which one has to have a value for the node to have one."""
+        if isinstance(node, OtherRun):
+            return self.others[node.run]._sources(node.series) if node.run in self.others else []
+        if isinstance(node, Length) and node.side is Side.PROMPT:
+            return ["turn"]
+        principle = node.principle if isinstance(node, Series) else None
+        return [
+            f"{self.prefix}F{place}"
+            for place, (scored, side) in enumerate(self.scored)
+            if side is node.side and principle in {None, scored}
+        ]
+
+    def other(self, node: OtherRun) -> Term:
+        """Return a series of another run at the present turn.
+
+        Raises:
+            UnknownNameError: the table holds no such run, or nothing was scored against its principle.
+        """
+        if node.run not in self.others:
+            raise UnknownNameError("run", node.run, self.others)
+        return self.others[node.run].series(node.series)
+
+    def series(self, series: Series) -> Term:
+        """Return a series at the present turn.
+
+        Raises:
+            UnknownNameError: nothing was scored against its principle.
+        """
+        if series.principle is not None:
+            principles = {principle for principle, _ in self.scored}
+            if series.principle not in principles:
+                raise UnknownNameError("principle", series.principle, principles)
+        wanted = [
+            place
+            for place, (principle, side) in enumerate(self.scored)
+            if side is series.side and series.principle in {None, principle}
+        ]
+        low, high = (-1.0, 1.0) if series.component == "balance" else (0.0, 1.0)
+        if not wanted:
+            return UNDEFINED
+        worst = "greatest" if series.component in {"F", "I"} else "least"
+        parts = [_of_score(series.component, self.prefix, place, series.side) for place in wanted]
+        return Term(parts[0] if len(parts) == 1 else f"{worst}({', '.join(parts)})", 0, False, low, high)
+
+    def length(self, length: Length) -> Term:
+        """Return the characters of one side at the present turn."""
+        sql = f"{{c:{length.side}_chars}}"
+        if length.side is Side.RESPONSE:
+            scored = self._evaluated(Side.RESPONSE)
+            if not scored:
+                return UNDEFINED
+            sql = f"CASE WHEN {scored} THEN {sql} END"
+        return Term(sql, 0, False, 0.0, _LONGEST)
+
+    def turn(self) -> Term:
+        """Return the number of the present turn."""
+        return Term("{c:turn}", 0, False, 1.0, float(MAX_TURN))
+
+    def _evaluated(self, side: Side) -> str:
+        places: Iterable[int] = (place for place, (_, scored) in enumerate(self.scored) if scored is side)
+        return " OR ".join(f"{{c:{self.prefix}F{place}}} IS NOT NULL" for place in places)
+
+
+def _of_score(component: str, prefix: str, place: int, side: Side) -> str:
+    """Return a component of a score, or one of the two scalars of `turnwise.scoring.score`, which see."""
+    T, I, F = (f"{{c:{prefix}{name}{place}}}" for name in "TIF")  # noqa: E741 - the field's names
+    hostile = f"{F} > {number(HOSTILE_F).sql}"
+    saturated = f"({{c:{side}_chars}} > {LONG_TEXT} AND {F} > 0.5e0)"
+    if component == "balance":
+        penalty = f"CASE WHEN {F} > 0.6e0 THEN 0.8e0 ELSE 0.5e0 * {F} END"
+        reckoned = f"greatest(-1e0, least(1e0, {T} - 0.5e0 * abs({I} - 0.3e0) - {penalty}))"
+        return f"CASE WHEN {F} IS NULL THEN NULL WHEN {hostile} OR {saturated} THEN -1e0 ELSE {reckoned} END"
+    if component == "strength":
+        factors = f"CASE WHEN {hostile} THEN 0.3e0 ELSE 1e0 END * CASE WHEN {saturated} THEN 0.5e0 ELSE 1e0 END"
+        return f"CASE WHEN {F} IS NOT NULL THEN {factors} END"
+    return f"{{c:{prefix}{component}{place}}}"
 
 
 def matches_sql(pattern: Expression, columns: Columns, table: str) -> str:
@@ -138,6 +296,8 @@ class _Compiler:
                 return number(value)
             case Series():
                 return self._columns.series(node)
+            case OtherRun():
+                return self._columns.other(node)
             case TurnNumber():
                 return self._columns.turn()
             case Length():
@@ -211,9 +371,12 @@ class _Compiler:
         return Term(f"(CASE WHEN {true} >= {k} THEN TRUE WHEN {possible} < {k} THEN FALSE END)", level, True)
 
     def _called(self, call: Call, argument: Expression) -> Term:
+        function, parameters = FUNCTIONS[call.function], dict(call.parameters)
+        if function.pointwise:
+            return function.sql(self.fold, self.value(argument), "", **parameters)
         inside = self._inside(self._short(self.fold.inlined(self._inside(self.value(argument)))))
         turn = self.fold.input(self._columns.turn()).sql
-        term = build(self.fold, call, inside, turn)
+        term = function.sql(self.fold, inside, turn, **parameters)
         if term.condition or not needs_check(term.low, term.high):
             return term
         term = self._short(term)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from turnwise.detectors.latch import FIRED_AT, latch
-from turnwise.detectors.limited import Limited
-from turnwise.detectors.parameters import number
-from turnwise.detectors.protocol import Detector, Signal, State
+from turnwise.detectors.kit.base import FIRED_AT, Limited, latch, number
+from turnwise.detectors.kit.protocol import Detector, Signal, State
 from turnwise.errors import DetectorError
 from turnwise.scoring import TurnScores
 

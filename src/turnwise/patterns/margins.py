@@ -11,9 +11,8 @@ import math
 from collections.abc import Callable
 
 from turnwise.patterns.expression import Expression
-from turnwise.patterns.functions import Function
+from turnwise.patterns.functions import Cell
 from turnwise.patterns.program import Program, Step, Values
-from turnwise.patterns.running import Cell
 from turnwise.patterns.tree import And, Call, Comparison, ComparisonOperator, KOf, Named, Not, Or
 
 _STRICT = frozenset({">", "<", "!="})
@@ -64,7 +63,7 @@ def _margin_within(program: Program, node: Expression) -> int:
 
 def _of_call(program: Program, call: Call) -> int:
     """Return the place of the margin of ``any``, the greatest so far, or ``all``, the least; None before one."""
-    best = max if call.function is Function.ANY else min
+    best = max if call.function == "any" else min
 
     def step(cell: Cell, turn: int, now: float | None) -> float | None:
         if now is not None:

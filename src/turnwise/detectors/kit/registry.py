@@ -1,15 +1,21 @@
-"""Detectors by name, and the one-line specification that builds them: ``cusum:drift=0.05,limit=0.2``."""
+"""From whatever names a detector to the detector: its name, a specification, a mapping, a YAML file, a detector.
+
+A specification is a line, such as ``cusum:drift=0.05,limit=0.2``. Only this module of the package reads files.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
-from turnwise.detectors.protocol import Detector
-from turnwise.detectors.specs import read_parameters, write_value
+from turnwise.bounded import read_yaml
+from turnwise.detectors.kit.protocol import Detector, ThresholdSource
+from turnwise.detectors.kit.specs import read_parameters, write_value
 from turnwise.errors import DetectorError, TurnwiseError, UnknownNameError
+from turnwise.paths import to_path
 from turnwise.plugins import Registry, check_made, is_factory
 
 DetectorFactory = Callable[..., Detector]
@@ -17,33 +23,39 @@ DetectorFactory = Callable[..., Detector]
 
 _NEEDED = ("name", "threshold", "with_threshold", "start", "update")
 
+_SHIPPED = {
+    "all_of": "AllOf",
+    "always": "Always",
+    "any_of": "AnyOf",
+    "any_turn": "AnyTurn",
+    "boundary_testing": "BoundaryTesting",
+    "count_flags": "CountFlags",
+    "cusum": "Cusum",
+    "f_ema": "FEma",
+    "first_turn": "FirstTurn",
+    "hmm": "Hmm",
+    "k_of": "KOf",
+    "last_turn": "LastTurn",
+    "learned": "Learned",
+    "length_only": "LengthOnly",
+    "never": "Never",
+    "page_hinkley": "PageHinkley",
+    "pattern": "Pattern",
+    "peak_accumulation": "PeakAccumulation",
+    "shiryaev_roberts": "ShiryaevRoberts",
+    "slope": "Slope",
+    "sprt": "Sprt",
+    "trust_ema": "TrustEma",
+    "weighted": "Weighted",
+}
+"""Class by name, of the detectors that ship; each is the module of its name."""
+
 DETECTORS: Registry[DetectorFactory] = Registry("detector", "turnwise.detectors", is_factory)
-DETECTORS.add_lazy("all_of", "turnwise.detectors.all_of:AllOf")
-DETECTORS.add_lazy("always", "turnwise.detectors.always:Always")
-DETECTORS.add_lazy("any_of", "turnwise.detectors.any_of:AnyOf")
-DETECTORS.add_lazy("any_turn", "turnwise.detectors.any_turn:AnyTurn")
-DETECTORS.add_lazy("boundary_testing", "turnwise.detectors.boundary_testing:BoundaryTesting")
-DETECTORS.add_lazy("count_flags", "turnwise.detectors.count_flags:CountFlags")
-DETECTORS.add_lazy("cusum", "turnwise.detectors.cusum:Cusum")
-DETECTORS.add_lazy("f_ema", "turnwise.detectors.f_ema:FEma")
-DETECTORS.add_lazy("first_turn", "turnwise.detectors.first_turn:FirstTurn")
-DETECTORS.add_lazy("hmm", "turnwise.detectors.hmm:Hmm")
-DETECTORS.add_lazy("k_of", "turnwise.detectors.k_of:KOf")
-DETECTORS.add_lazy("last_turn", "turnwise.detectors.last_turn:LastTurn")
-DETECTORS.add_lazy("learned", "turnwise.detectors.learned:Learned")
-DETECTORS.add_lazy("length_only", "turnwise.detectors.length_only:LengthOnly")
-DETECTORS.add_lazy("never", "turnwise.detectors.never:Never")
-DETECTORS.add_lazy("page_hinkley", "turnwise.detectors.page_hinkley:PageHinkley")
-DETECTORS.add_lazy("pattern", "turnwise.detectors.pattern:Pattern")
-DETECTORS.add_lazy("peak_accumulation", "turnwise.detectors.peak_accumulation:PeakAccumulation")
-DETECTORS.add_lazy("shiryaev_roberts", "turnwise.detectors.shiryaev_roberts:ShiryaevRoberts")
-DETECTORS.add_lazy("slope", "turnwise.detectors.slope:Slope")
-DETECTORS.add_lazy("sprt", "turnwise.detectors.sprt:Sprt")
-DETECTORS.add_lazy("trust_ema", "turnwise.detectors.trust_ema:TrustEma")
-DETECTORS.add_lazy("weighted", "turnwise.detectors.weighted:Weighted")
+for _name, _class in _SHIPPED.items():
+    DETECTORS.add_lazy(_name, f"turnwise.detectors.{_name}:{_class}")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DetectorInfo:
     """What a person should know of a detector before using it.
 
@@ -197,13 +209,13 @@ def to_mapping(detector: Detector) -> dict[str, Any]:
 
 def _given(detector: Detector) -> dict[str, Any]:
     """Return the parameters that are not at their default, by name."""
-    if not dataclasses.is_dataclass(detector):
+    if not is_dataclass(detector):
         return {}
     # In the order in which the constructor takes them: those that are given by name alone come last.
-    fields = sorted(dataclasses.fields(detector), key=lambda field: field.kw_only)
+    ordered = sorted(fields(detector), key=lambda field: field.kw_only)
     return {
         field.name: value
-        for field in fields
+        for field in ordered
         if field.init and (value := getattr(detector, field.name)) != field.default
     }
 
@@ -221,3 +233,122 @@ def parameters_of(factory: DetectorFactory) -> dict[str, Any]:
         name: "required" if parameter.default is parameter.empty else parameter.default
         for name, parameter in inspect.signature(factory).parameters.items()
     }
+
+
+DetectorSpec = str | Path | Mapping[str, Any] | Detector
+"""What names a detector: ``"cusum:drift=0.05"``, a YAML file as ``turnwise tune`` writes it, the mapping that such
+a file holds, or a detector itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDetector:
+    """A detector as somebody named it.
+
+    Args:
+        spec: how it was named: the specification or path as it was given, else the specification that builds it.
+        detector: the detector, with its threshold.
+        source: where the threshold comes from.
+        plain: the same without any operating point; what a saved state belongs to.
+    """
+
+    spec: str
+    detector: Detector
+    source: ThresholdSource
+    plain: Detector
+
+
+def load_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None) -> Detector:
+    """Return the detector that something names; see `name_detector`."""
+    return name_detector(spec, points).detector
+
+
+def name_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None) -> NamedDetector:
+    """Return the detector that something names, with the threshold that is given or else calibrated.
+
+    A detector whose threshold is not given takes the observer's operating point where there is one for a detector
+    that is the same but for its threshold. The members of a combination do likewise, each by itself.
+
+    Args:
+        spec: what names it.
+        points: calibrated threshold by specification, as an observer publishes them for a context.
+
+    Raises:
+        UnknownNameError: no such detector or parameter.
+        DetectorError: a specification, file or value that does not fit; of a file the message names it.
+
+    >>> named = name_detector("cusum:drift=0.25", {"cusum": 0.5})
+    >>> named.detector, str(named.source)
+    (Cusum(drift=0.25, limit=0.5), 'operating point')
+    """
+    if isinstance(spec, Path) or (isinstance(spec, str) and spec.endswith((".yaml", ".yml"))):
+        return _of_file(str(spec), points or {})
+    if isinstance(spec, str | Mapping):
+        text = spec if isinstance(spec, str) else None
+        return _named(text, *read_spec(spec), points or {})
+    return NamedDetector(format_spec(spec), spec, ThresholdSource.GIVEN, spec)
+
+
+def _of_file(path: str, points: Mapping[str, float]) -> NamedDetector:
+    try:
+        content = read_yaml(to_path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DetectorError(f"{path}: the detector can't be read: {error}") from error
+    try:
+        return _named(path, *read_spec(content), points)
+    except TurnwiseError as error:
+        raise DetectorError(f"{path}: {error}") from error
+
+
+def _named(spec: str | None, name: str, values: Mapping[str, Any], points: Mapping[str, float]) -> NamedDetector:
+    members = {
+        key: [name_detector(item, points) if isinstance(item, str | Mapping) else item for item in value]
+        for key, value in values.items()
+        if isinstance(value, list | tuple)
+    }
+    plain = detector = build_detector({"detector": name, **values, **_built_members(members, plain=True)})
+    named = [item for items in members.values() for item in items if isinstance(item, NamedDetector)]
+    if any(item.detector is not item.plain for item in named):
+        detector = build_detector({"detector": name, **values, **_built_members(members, plain=False)})
+    source = ThresholdSource.DEFAULT
+    if _threshold_parameter(detector) in values:
+        source = ThresholdSource.GIVEN
+    else:
+        point = next((value for other, value in points.items() if same_but_threshold(detector, other)), None)
+        if point is not None:
+            detector, source = detector.with_threshold(point), ThresholdSource.OPERATING_POINT
+    return NamedDetector(spec or format_spec(detector), detector, source, plain)
+
+
+def _built_members(members: Mapping[str, list[Any]], *, plain: bool) -> dict[str, list[Any]]:
+    def built(item: Any) -> Any:
+        if not isinstance(item, NamedDetector):
+            return item
+        return item.plain if plain else item.detector
+
+    return {key: list(map(built, items)) for key, items in members.items()}
+
+
+def _threshold_parameter(detector: Detector) -> str | None:
+    """Return the name of the parameter that another threshold changes."""
+    if not is_dataclass(detector):
+        return None
+    moved: Any = detector.with_threshold(float("inf"))
+    other: Any = detector.with_threshold(0.0)
+    changed = (one.name for one in fields(detector) if getattr(moved, one.name) != getattr(other, one.name))
+    return next(changed, None)
+
+
+def same_but_threshold(detector: Detector, spec: str) -> bool:
+    """Return whether a specification names the same detector, whatever the threshold of either is.
+
+    Args:
+        detector: the detector.
+        spec: the specification; one that names no detector is another.
+    """
+    if spec.partition(":")[0].strip() != detector.name:
+        return False
+    try:
+        other = build_detector(spec)
+    except TurnwiseError:
+        return False
+    return type(other) is type(detector) and other.with_threshold(0.5) == detector.with_threshold(0.5)

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from turnwise.detectors.protocol import Detector, Signal, run_detector
+from turnwise.detectors.kit.protocol import Detector, Signal, run_detector
 from turnwise.scoring import Score, TurnScores
 
 LONG = 4_000

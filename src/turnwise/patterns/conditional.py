@@ -1,0 +1,167 @@
+"""The functions over conditions: each with its live form, its SQL and its Python form."""
+
+from __future__ import annotations
+
+from turnwise.patterns.expression import Expression
+from turnwise.patterns.functions import MAX_TURN, Cell, Kind, Update, define
+from turnwise.patterns.sql.fold import Fold, Term, before_of, number_term, set_field
+from turnwise.patterns.tree import call
+
+
+def _run(fold: Fold, c: Term, turn: str) -> tuple[str, str]:
+    """Return the present run of turns at which a condition held: its placeholder, and its update."""
+    end = set_field(fold, c.level, f"CASE WHEN {c.sql} THEN {turn} ELSE {{o}} END", "0e0")
+    place = fold.field(c.level, "0e0")
+    longer = f"CASE WHEN {before_of(end)} = {turn} - 1 THEN {{o{place}}} + 1 ELSE 1e0 END"
+    fold.fields[place].update = f"CASE WHEN {c.sql} THEN {longer} ELSE 0e0 END"
+    return f"{{n{place}}}", fold.fields[place].update
+
+
+def _times(fold: Fold, c: Term) -> str:
+    return set_field(fold, c.level, f"CASE WHEN {c.sql} THEN {{o}} + 1 ELSE {{o}} END", "0e0")
+
+
+def _streak() -> tuple[Cell, Update]:
+    def update(cell: Cell, turn: int, held: bool | None) -> int:
+        if held:
+            longest, run, end = cell
+            run = run + 1 if end == turn - 1 else 1
+            cell[:] = max(longest, run), run, turn
+        length: int = cell[0]
+        return length
+
+    return [0, 0, 0], update
+
+
+def _streak_sql(fold: Fold, c: Term, turn: str) -> Term:
+    _, update = _run(fold, c, turn)
+    return number_term(set_field(fold, c.level, f"greatest({{o}}, {update})", "0e0"), c.level, 0.0, MAX_TURN)
+
+
+@define(_streak, _streak_sql, of=Kind.CONDITION)
+def streak(condition: Expression) -> Expression:
+    """Return the longest run so far of consecutive turn numbers at which a condition held."""
+    return call("streak", condition)
+
+
+def _current_streak() -> tuple[Cell, Update]:
+    def update(cell: Cell, turn: int, held: bool | None) -> int:
+        if not held:
+            return 0
+        run: int = cell[0] + 1 if cell[1] == turn - 1 else 1
+        cell[:] = run, turn
+        return run
+
+    return [0, 0], update
+
+
+def _current_streak_sql(fold: Fold, c: Term, turn: str) -> Term:
+    run, _ = _run(fold, c, turn)
+    return number_term(run, c.level, 0.0, MAX_TURN)
+
+
+@define(_current_streak, _current_streak_sql, of=Kind.CONDITION)
+def current_streak(condition: Expression) -> Expression:
+    """Return the run of consecutive turn numbers up to this one at which a condition held."""
+    return call("current_streak", condition)
+
+
+def _count() -> tuple[Cell, Update]:
+    def update(cell: Cell, turn: int, held: bool | None) -> int:
+        if held:
+            cell[0] += 1
+        times: int = cell[0]
+        return times
+
+    return [0], update
+
+
+def _count_sql(fold: Fold, c: Term, turn: str) -> Term:
+    return number_term(_times(fold, c), c.level, 0.0, MAX_TURN)
+
+
+@define(_count, _count_sql, of=Kind.CONDITION)
+def count(condition: Expression) -> Expression:
+    """Return how many turns a condition held at so far."""
+    return call("count", condition)
+
+
+def _share() -> tuple[Cell, Update]:
+    def update(cell: Cell, turn: int, held: bool | None) -> float | None:
+        if held is not None:
+            cell[0] += held
+            cell[1] += 1
+        return cell[0] / cell[1] if cell[1] else None
+
+    return [0, 0], update
+
+
+def _share_sql(fold: Fold, c: Term, turn: str) -> Term:
+    told = set_field(fold, c.level, f"CASE WHEN {c.sql} IS NULL THEN {{o}} ELSE {{o}} + 1 END", "0e0")
+    return number_term(f"CASE WHEN {told} > 0 THEN {_times(fold, c)} / {told} END", c.level, 0.0, 1.0)
+
+
+@define(_share, _share_sql, of=Kind.CONDITION)
+def share(condition: Expression) -> Expression:
+    """Return the share of turns at which a condition held, of those at which it could be told."""
+    return call("share", condition)
+
+
+def _any() -> tuple[Cell, Update]:
+    def update(cell: Cell, turn: int, held: bool | None) -> bool:
+        if held:
+            cell[0] = True
+        ever: bool = cell[0]
+        return ever
+
+    return [False], update
+
+
+def _any_sql(fold: Fold, c: Term, turn: str) -> Term:
+    return Term(set_field(fold, c.level, f"({{o}} OR coalesce({c.sql}, FALSE))", "FALSE"), c.level + 1, True)
+
+
+@define(_any, _any_sql, of=Kind.CONDITION, gives=Kind.CONDITION)
+def any_(condition: Expression) -> Expression:
+    """Return whether a condition held at some turn so far."""
+    return call("any", condition)
+
+
+def _all() -> tuple[Cell, Update]:
+    def update(cell: Cell, turn: int, held: bool | None) -> bool:
+        if held is not None:
+            cell[0] = held and cell[0] is not False
+        return cell[0] is True
+
+    return [None], update
+
+
+def _all_sql(fold: Fold, c: Term, turn: str) -> Term:
+    held = f"CASE WHEN {c.sql} THEN coalesce({{o}}, TRUE) WHEN NOT {c.sql} THEN FALSE ELSE {{o}} END"
+    return Term(f"coalesce({set_field(fold, c.level, held, 'NULL::BOOLEAN')}, FALSE)", c.level + 1, True)
+
+
+@define(_all, _all_sql, of=Kind.CONDITION, gives=Kind.CONDITION)
+def all_(condition: Expression) -> Expression:
+    """Return whether a condition held at every turn so far at which it could be told, at least one."""
+    return call("all", condition)
+
+
+def _turns_since() -> tuple[Cell, Update]:
+    def update(cell: Cell, turn: int, held: bool | None) -> int | None:
+        if held:
+            cell[0] = turn
+        return None if cell[0] is None else turn - cell[0]
+
+    return [None], update
+
+
+def _turns_since_sql(fold: Fold, c: Term, turn: str) -> Term:
+    latest = set_field(fold, c.level, f"CASE WHEN {c.sql} THEN {turn} ELSE {{o}} END")
+    return number_term(f"({turn} - {latest})", c.level, 0.0, MAX_TURN)
+
+
+@define(_turns_since, _turns_since_sql, of=Kind.CONDITION)
+def turns_since(condition: Expression) -> Expression:
+    """Return this turn number minus that of the latest turn at which a condition held."""
+    return call("turns_since", condition)

@@ -1,0 +1,98 @@
+"""The project file, ``turnwise status``, ``--quiet``, ``-h``, and help that is never cut."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+
+def test_a_project_file_names_the_store_and_the_run(cli: Cli, evaluated: Path, monkeypatch: Any) -> None:
+    cli("evaluate", "--store", evaluated, "--run", "second", "--observer", "scripted:0.5")
+    file = evaluated.parent / "turnwise.toml"
+    file.write_text(f'store = "{evaluated.name}"\nrun = "first"\n')
+    below = evaluated.parent / "deep" / "down"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert cli("query", "reciprocity.F >= 0.5", "--json").json["count"] == 1
+    assert cli("query", "reciprocity.F >= 0.5", "--run", "second", "--json").json["count"] == 3
+    assert cli("query", "--sql", "SELECT count(*) AS n FROM runs", "--json").json == [{"n": 2}]
+    told = cli("status", "--json").json
+    assert told["store"] == {"value": str(evaluated), "from": str(file)}
+    assert told["run"] == {"value": "first", "from": str(file)}
+    assert told["observer"] == {"value": None, "from": "default"}
+    monkeypatch.setenv("TURNWISE_STORE", "other.db")
+    assert cli("status", "--json").json["store"] == {"value": "other.db", "from": "TURNWISE_STORE"}
+    assert cli("status", "--store", "third.db", "--json").json["store"]["from"] == "command line"
+    assert "other.db" in cli("runs").err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('shop = "x"\n', "unknown key 'shop'; the keys are store, run, observer"),
+        ("store = 3\n", "store is a text"),
+        ("store = \n", "can't be read as TOML"),
+    ],
+)
+def test_a_project_file_that_can_not_be(cli: Cli, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "turnwise.toml").write_text(text)
+    done = cli("runs")
+    assert done.code == 2
+    assert said in done.err
+    assert str(tmp_path / "turnwise.toml") in done.err
+
+
+def test_quiet_leaves_errors_only(cli: Cli, imported: Path) -> None:
+    evaluate = "evaluate", "--store", imported, "--observer", "scripted:0.5"
+    assert cli("--quiet", *evaluate, "--run", "one").err == ""
+    assert cli(*evaluate, "--run", "two", "--quiet").err == ""
+    assert cli(*evaluate, "--run", "three").err != ""
+    wrong = cli("query", "peek(F) > 0.5", "--store", imported, "--run", "one", "--quiet")
+    assert wrong.code == 2
+    assert "error: column 1" in wrong.err
+    assert cli("cache", "stats", "--store", imported, "--quiet").err == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["query"], ["cache"], ["cache", "stats"], ["guard"]])
+def test_short_help_is_help(cli: Cli, arguments: list[str]) -> None:
+    short, long = cli(*arguments, "-h"), cli(*arguments, "--help")
+    assert short.code == 0
+    assert short.out == long.out
+
+
+def test_help_lists_commands_uncut(cli: Cli) -> None:
+    shown = cli("--help").out
+    assert "..." not in shown.partition("Commands:")[2]
+    assert "--install-completion" in shown
+    whole = " ".join(shown.split())
+    assert "Score every turn that a run lacks. The same command again continues, and repeats nothing." in whole
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import json, sys\nfrom turnwise.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stderr.splitlines()[-1]))
+    heavy = {
+        "sqlalchemy",
+        "duckdb",
+        "numpy",
+        "scipy",
+        "pandas",
+        "rich",
+        "pydantic",
+        "onnxruntime",
+        "turnwise.guard",
+    }
+    assert not loaded & heavy
