@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,12 @@ _MEMORY = 64 << 20
 
 SPACE = r"\s\v\x1c-\x1f\x85\pZ"
 """White space as `str.isspace` has it, to stand in a class of characters; RE2's ``\\s`` is ASCII only."""
+
+WORD = r"\w\xc0-\x{1fff}\x{2c00}-\x{2fff}\x{3040}-\x{10ffff}"
+"""Letters, digits and ``_`` of all scripts, to stand in a class of characters.
+
+They go by blocks, without those of signs and punctuation: one by one they are thousands of steps of an automaton.
+"""
 
 
 class Match:
@@ -65,6 +71,11 @@ class LinearRegex:
     def _names(self) -> dict[str, int]:
         return dict(self._compiled.groupindex)
 
+    @cached_property
+    def _groups(self) -> int:
+        groups: int = self._compiled.groups
+        return groups
+
     def search(self, text: str) -> Match | None:
         """Return the first match, or None."""
         data = _utf8(text)
@@ -81,6 +92,46 @@ class LinearRegex:
         """Yield the matches from left to right; none overlaps another."""
         data = _utf8(text)
         return self._matches(data, len(text), self._compiled.finditer(data))
+
+    def spans(self, text: str, *, overlapping: bool = False) -> Iterator[Sequence[tuple[int, int]]]:
+        """Yield where the expression matches: the offsets of the whole, then of each group.
+
+        Args:
+            text: the text.
+            overlapping: whether what a match looks at behind its last group can belong to the next match as well;
+                a match in which no group took part is taken whole.
+
+        Yields:
+            Pairs of offsets; (-1, -1) for a group that took no part.
+
+        >>> list(LinearRegex("(?:^|é)(a)(?:é|$)").spans("aéa", overlapping=True))
+        [((0, 2), (0, 1)), ((1, 3), (2, 3))]
+        """
+        data = _utf8(text)
+        groups = range(self._groups + 1)
+        matches = self._overlapping(data) if overlapping else self._compiled.finditer(data)
+        found = (tuple(map(match.span, groups)) for match in matches)
+        if len(data) == len(text):  # ASCII: a byte is a character
+            yield from found
+            return
+        offset = before = 0
+        for spans in found:
+            start = spans[0][0]
+            offset, before = offset + len(_text(data[before:start])), start
+            yield tuple(
+                (-1, -1)
+                if first < 0
+                else (offset + len(_text(data[start:first])), offset + len(_text(data[start:last])))
+                for first, last in spans
+            )
+
+    def _overlapping(self, data: bytes) -> Iterator[Any]:
+        search, groups = self._compiled.search, range(1, self._groups + 1)
+        match = search(data)
+        while match is not None:
+            yield match
+            taken = max(map(match.end, groups))
+            match = search(data, taken if taken > 0 else match.end())
 
     def sub(self, replace: Callable[[Match], str], text: str) -> str:
         """Return a text with each match replaced by what a function gives for it.

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail
 from turnwise.guard.guardrails.hidden_text import readings, readings_of
 from turnwise.guard.guardrails.levels import Levels
 from turnwise.guard.guardrails.phrases import TOXICITY_FILE, Phrase, Phrases, load_phrases, shipped_words
-from turnwise.guard.recognisers.re2_patterns import any_script, compile_pattern, matches
+from turnwise.linear_regex import WORD, LinearRegex
 
 QUOTED = 0.5
 """What the weight of a phrase is multiplied with that stands in quotation marks only."""
 
-_QUOTATION = any_script(r"[\"“«][^\"”»\n]{1,300}[\"”»]|(?:^|[^\w'])('[^'\n]{3,300}')(?:[^\w]|$)")
+_QUOTATION = LinearRegex(
+    rf"[\"“«][^\"”»\n]{{1,300}}[\"”»]|(?:^|[^{WORD}'])('[^'\n]{{3,300}}')(?:[^{WORD}]|$)"
+)
 
 
 @dataclass(frozen=True)
@@ -99,16 +100,11 @@ def _unquoted(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()
     parts: list[str] = []
     behind = 0
-    for whole, single in matches(_quotation(), text, overlapping=True):
+    for whole, single in _QUOTATION.spans(text, overlapping=True):
         start, end = single if single[1] > 0 else whole
         parts += (text[behind:start], " ")
         behind = end
     return "".join((*parts, text[behind:]))
-
-
-@cache
-def _quotation() -> Any:
-    return compile_pattern(_QUOTATION, "quotations")
 
 
 def combined(weights: Iterable[float]) -> float:

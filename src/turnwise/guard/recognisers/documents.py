@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
-from functools import cache
-from typing import Any
 
-from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.separators import digits_of
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
@@ -22,12 +19,12 @@ _LONGEST = 128
 """Characters that what may stand behind a name takes, at most, with the value."""
 
 
-def _named(words: str, value: str) -> str:
-    return rf"(?:^|[^\pL\pN])(?:{words}){_LINK}({value}){_END}"
+def _named(words: str, value: str) -> LinearRegex:
+    return LinearRegex(rf"(?:^|[^\pL\pN])(?:{words}){_LINK}({value}){_END}")
 
 
-def _name(words: str) -> str:
-    return rf"(?:^|[^\pL\pN])({words})"
+def _name(words: str) -> LinearRegex:
+    return LinearRegex(rf"(?:^|[^\pL\pN])(?:{words})")
 
 
 SHAPES = {
@@ -115,15 +112,16 @@ def find_bank_accounts(lower: str, shapes: Set[str]) -> Iterator[Span]:
             yield span._replace(confidence=0.9)
 
 
-def _values(pattern: str, lower: str, kind: str) -> Iterator[Span]:
-    for _, (start, end) in matches(_compiled(pattern), lower, overlapping=True):
+def _values(pattern: LinearRegex, lower: str, kind: str) -> Iterator[Span]:
+    for _, (start, end) in pattern.spans(lower, overlapping=True):
         yield Span(start, end, kind, 0.7)
 
 
-def _read(pattern: str, lower: str, kind: str, read: Callable[[str], str]) -> Iterator[Span]:
+def _read(pattern: LinearRegex, lower: str, kind: str, read: Callable[[str], str]) -> Iterator[Span]:
     """Yield the values behind the names that a pattern knows, as far as they can be read."""
     behind = 0
-    for (start, _), (_, end) in matches(_compiled(pattern), lower, overlapping=True):
+    for name in pattern.finditer(lower):
+        start, end = name.start, name.end
         text = lower[end : end + _LONGEST]
         link = _LINKED.match(text) if start >= behind else None
         if link is None or link.end == 1:  # glued to the name
@@ -149,7 +147,3 @@ def _licence_number(text: str) -> str:
     found = _LICENCE_NUMBER.match(text) if _THREE_DIGITS.match(text) else None
     return found[1] if found else ""
 
-
-@cache
-def _compiled(pattern: str) -> Any:
-    return compile_pattern(pattern, "documents")

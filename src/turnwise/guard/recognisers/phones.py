@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.recognisers.near_words import JUDGED, NearWords
-from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.separators import Group, digit_groups
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
@@ -31,12 +30,12 @@ SHAPES = {
 """What a text has, at least, in which there may be one."""
 
 _ABROAD = LinearRegex(rf"\+ ?\(?[0-9](?:{_BETWEEN}?[0-9]){{6,14}}")
-_AMERICAN = (
+_AMERICAN = LinearRegex(
     r"(?:^|[^\pL\pN_+.-]|(?:^|[^0-9])[-.])"
     rf"((?:\+?1{_BETWEEN}?)?\(?([2-9][0-9][0-9])\)?({_BETWEEN}?)([0-9]{{3}})({_BETWEEN}?)([0-9]{{4}}))"
     r"(?:$|[^\pL\pN_.-]|[-.](?:$|[^0-9]))"
 )
-_AMERICAN_LOCAL = (
+_AMERICAN_LOCAL = LinearRegex(
     r"(?:^|[^\pL\pN_+$€£#. /-]|(?:^|[^0-9])[-. /])([2-9][0-9][0-9][-. ][0-9]{4})"
     r"(?:$|[^\pL\pN_./-]|[-./](?:$|[^0-9]))"
 )
@@ -114,7 +113,7 @@ class Phones:
         if self._american is not None and "phone american" in shapes:
             yield from self._north_american(lower, reads)
         if self._american is not None and "phone local" in shapes:
-            for _, (start, end) in matches(_american_local(), lower, overlapping=True):
+            for _, (start, end) in _AMERICAN_LOCAL.spans(lower, overlapping=True):
                 if _WORDS.judge(lower, start, end):
                     yield Span(start, end, "phone", 0.6)
         if self._others and "phone national" in shapes:
@@ -128,7 +127,7 @@ class Phones:
                 return
 
     def _north_american(self, lower: str, reads: list[int]) -> Iterator[Span]:
-        for count, (_, *groups) in enumerate(matches(_american(), lower, overlapping=True)):
+        for count, (_, *groups) in enumerate(_AMERICAN.spans(lower, overlapping=True)):
             text, area, first, exchange, second, line = (lower[slice(*group)] for group in groups)
             start, end = groups[0]
             words = _WORDS.judge(lower, start, end) if count < JUDGED else True
@@ -237,12 +236,3 @@ def _ends(lower: str, start: int, end: int) -> list[int]:
     """Return where a number may end: at the end of the run, or one or two groups before it."""
     return [end, *(start + group[1] for group in digit_groups(lower[start:end])[-2:-4:-1])]
 
-
-@cache
-def _american() -> Any:
-    return compile_pattern(_AMERICAN, "American numbers")
-
-
-@cache
-def _american_local() -> Any:
-    return compile_pattern(_AMERICAN_LOCAL, "American numbers")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from turnwise.errors import GuardError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
 _MISSING = (
     (re.compile(r"\(\?<?[=!]"), "a lookaround"),
@@ -18,10 +18,6 @@ _MISSING = (
     (re.compile(r"\(\?#"), "a comment"),
 )
 """What other engines have and RE2 does not, because it takes more than linear time, or is only notation."""
-
-_WORD_CLASS = re.compile(r"\\[^w]|\[(?:\\.|[^\]\\])*\]|\\w")
-_LETTERS_BEYOND = r"\xc0-\x{1fff}\x{2c00}-\x{2fff}\x{3040}-\x{10ffff}"
-"""What is outside ASCII but the blocks of signs and punctuation."""
 
 _QUOTED = re.compile(r": ([^:]+)$")
 
@@ -67,61 +63,6 @@ def alternatives(patterns: Iterable[str], where: str, *, ignore_case: bool = Fal
         ignore_case: whether upper and lower case are equal.
     """
     return compile_pattern("|".join(f"(?:{pattern})" for pattern in patterns), where, ignore_case=ignore_case)
-
-
-def any_script(pattern: str) -> str:
-    r"""Return an expression whose ``\w`` is letters, digits and ``_`` of all scripts, by blocks of characters.
-
-    Blocks keep expressions small: the letters of Unicode one by one are thousands of steps of an RE2 automaton.
-
-    >>> compile_pattern(any_script(r"\w[\w.]+"), "doctest").search("“größe.x”").group()
-    'größe.x'
-    """
-    wide = rf"\w{_LETTERS_BEYOND}"
-
-    def widened(match: re.Match[str]) -> str:
-        part = match.group()
-        return f"[{wide}]" if part == r"\w" else part.replace(r"\w", wide) if part.startswith("[") else part
-
-    return _WORD_CLASS.sub(widened, pattern)
-
-
-def matches(pattern: Any, text: str, *, overlapping: bool = False) -> Iterator[Sequence[tuple[int, int]]]:
-    """Yield where a compiled expression matches: the offsets of the whole, then of each group.
-
-    The text is encoded once, which is faster than what RE2 has for texts.
-
-    Args:
-        pattern: the expression; it matches no empty text.
-        text: the text, which has no halves of characters.
-        overlapping: whether what a match looks at behind its last group can belong to the next match as well; a
-            match in which no group took part is taken whole.
-
-    Yields:
-        Pairs of offsets; (-1, -1) for a group that took no part.
-
-    >>> list(matches(compile_pattern("(?:^|é)(a)(?:é|$)", "doctest"), "aéa", overlapping=True))
-    [((0, 2), (0, 1)), ((1, 3), (2, 3))]
-    """
-    data = text.encode()
-    plain = len(data) == len(text)
-    at = offset = before = 0
-    groups = range(pattern.groups + 1)
-    while (match := pattern.search(data, at)) is not None:
-        spans = tuple(map(match.span, groups))
-        taken = max(end for _, end in spans[overlapping:])
-        at = taken if taken > 0 else spans[0][1]
-        if plain:
-            yield spans
-            continue
-        start = spans[0][0]
-        offset, before = offset + len(data[before:start].decode()), start
-        yield tuple(
-            (-1, -1)
-            if first < 0
-            else (offset + len(data[start:first].decode()), offset + len(data[start:last].decode()))
-            for first, last in spans
-        )
 
 
 def _text(error: Exception) -> str:
