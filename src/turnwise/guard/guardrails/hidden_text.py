@@ -94,19 +94,21 @@ def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
     for at, word in enumerate(words):
         if len(word) >= _RUN_TOGETHER:
             if word not in spaced:
-                spaced[word] = _apart(word, known)
+                spaced[word] = _apart(word, known, spaced)
             words[at] = spaced[word]
             changed = changed or words[at] != word
     return " ".join(words) if changed else text
 
 
-def _apart(word: str, known: Container[str]) -> str:
+def _apart(word: str, known: Container[str], spaced: dict[str, str]) -> str:
     """Return a long word with spaces between the words that it is made of."""
     parts = word.translate(_SIGNS).split()
-    return " ".join(
-        _words(part, known) if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha() else part
-        for part in (parts if len(parts) > _FEWEST_SIGNS else [word])
-    )
+    if len(parts) <= _FEWEST_SIGNS:
+        parts = [word]
+    for part in parts:
+        if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part not in spaced and part.isalpha():
+            spaced[part] = _words(part, known)
+    return " ".join([spaced.get(part, part) for part in parts])
 
 
 def _words(letters: str, known: Container[str]) -> str:

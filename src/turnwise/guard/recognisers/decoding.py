@@ -115,8 +115,7 @@ def tags(text: str) -> Iterator[Stretch]:
     ['', '', '\n']
     """
     behind = 0
-    for match in _TAG.finditer(text):
-        at, name = match.start, match[1]
+    for (at, _), (start, stop) in _TAG.spans(text):
         if at < behind:
             continue
         if text.startswith("<!--", at):
@@ -125,7 +124,7 @@ def tags(text: str) -> Iterator[Stretch]:
             end = text.find(">", at, at + _LONGEST_TAG)
         if end > at + 1:
             behind = end + 1
-            yield Stretch(at, behind, "\n" if name and name.lower() in _BLOCKS else "")
+            yield Stretch(at, behind, "\n" if start > 0 and text[start:stop].lower() in _BLOCKS else "")
 
 
 def entities(text: str) -> Iterator[Stretch]:
@@ -205,8 +204,8 @@ def encoded_words(text: str) -> Iterator[Stretch]:
     room = _JOINED * len(text)
     behind = 0
     lines: deque[tuple[int, int]] = deque()
-    long_words = ((word.start, word.end, False) for word in _LONG_WORD.finditer(text))
-    rows = ((row.start, row.end, True) for row in _ROW.finditer(text))
+    long_words = ((*spans[0], False) for spans in _LONG_WORD.spans(text))
+    rows = ((*spans[0], True) for spans in _ROW.spans(text))
     for start, end, is_row in merge(long_words, rows):
         if start < behind:
             continue
@@ -321,9 +320,8 @@ def _readable(data: bytes) -> str | None:
 
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
-    for match in _CODED[mark].finditer(text):
-        start, end = match.start, match.end
-        data = bytes.fromhex(match[0].replace(mark, ""))
+    for ((start, end),) in _CODED[mark].spans(text):
+        data = bytes.fromhex(text[start:end].replace(mark, ""))
         if data.isascii():
             yield from map(Stretch, range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
             continue

@@ -152,13 +152,13 @@ def _rows(text: str, separator: str) -> Iterator[Sequence[int]]:
     """Yield where the characters of each word stand that is pulled apart with one separator between them."""
     mask = _separated(text, separator)
     start = end = 0
-    for row in _ROW.finditer(mask):
+    for ((begin, behind),) in _ROW.spans(mask):
         # With the whole of the words beside it, whose ends may belong to it.
-        first = mask.rfind(",", 0, max(0, mask.rfind("x", 0, row.start + (mask[row.start] != "x")))) + 1
+        first = mask.rfind(",", 0, max(0, mask.rfind("x", 0, begin + (mask[begin] != "x")))) + 1
         if first > end:
             yield from _rows_within(text, start, end, separator)
             start = first
-        end = mask.find(",", max(mask.find("x", row.end), row.end))
+        end = mask.find(",", max(mask.find("x", behind), behind))
         end = len(text) if end < 0 else end
     yield from _rows_within(text, start, end, separator)
 
@@ -222,12 +222,13 @@ def numbers(text: str) -> Iterator[Stretch]:
     if sum(map(text.count, string.digits)) < _APART_LEAST:
         return
     mask = _masked(text)
-    for row in _DIGIT_GROUPS.finditer(mask):
-        if mask.count("0", row.start, row.end) >= _APART_LEAST - 1:
-            groups = digit_groups(mask[row.start : row.end].replace("o", "0"))
-            if mask.startswith("a", row.end):
+    for ((begin, behind),) in _DIGIT_GROUPS.spans(mask):
+        row = mask[begin:behind]
+        if len(row) - row.count(" ") >= _NUMBER_LENGTHS[0] and row.count("0") >= _APART_LEAST - 1:
+            groups = digit_groups(row.replace("o", "0"))
+            if mask.startswith("a", behind):
                 groups.pop()
-            yield from _number(text, mask, [(row.start + start, row.start + end) for start, end in groups])
+            yield from _number(text, mask, [(begin + start, begin + end) for start, end in groups])
 
 
 def _masked(text: str) -> str:
@@ -284,9 +285,8 @@ def codes(text: str) -> Iterator[Stretch]:
         return
     places = [*compress(range(len(data)), data.translate(_IS_CODE))]
     behind = checked = 0
-    for head in _CODE_HEAD.finditer(upper):
-        first, written = head.start, head[0]
-        start = places[first]
+    for ((first, head_end),) in _CODE_HEAD.spans(upper):
+        written, start = upper[first:head_end], places[first]
         if start < behind or (start and text[start - 1].isalnum()):
             continue
         if written in _AWS:

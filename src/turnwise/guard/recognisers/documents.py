@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Set
 
-from turnwise.guard.recognisers.separators import digits_of
+from turnwise.guard.recognisers.separators import digit_groups, digits_of
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -119,11 +120,14 @@ def _values(pattern: LinearRegex, lower: str, kind: str) -> Iterator[Span]:
 
 def _read(pattern: LinearRegex, lower: str, kind: str, read: Callable[[str], str]) -> Iterator[Span]:
     """Yield the values behind the names that a pattern knows, as far as they can be read."""
+    digits = [start for start, _ in digit_groups(lower)]
     behind = 0
-    for name in pattern.finditer(lower):
-        start, end = name.start, name.end
+    for ((start, end),) in pattern.spans(lower):
+        index = bisect_left(digits, end)
+        if index == len(digits) or digits[index] >= end + _LONGEST or start < behind:
+            continue
         text = lower[end : end + _LONGEST]
-        link = _LINKED.match(text) if start >= behind else None
+        link = _LINKED.match(text)
         if link is None or link.end == 1:  # glued to the name
             continue
         value = read(text[link.end - 1 :])
