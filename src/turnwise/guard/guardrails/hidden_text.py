@@ -6,9 +6,7 @@ from collections.abc import Collection, Container, Iterator
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.readings import Reading
-from turnwise.guard.recognisers.readings import readings as unfolded
-from turnwise.guard.recognisers.readings import readings_of as unfolded_of
+from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
 _STEP = HEAD + TAIL
@@ -38,12 +36,12 @@ _SIGNS = dict.fromkeys(map(ord, "+_.,;:|/\\~*#=-"), " ")
 """What may stand for the spaces between words."""
 
 
-def readings(check: Check, known: frozenset[str]) -> tuple[str, ...]:
-    """Return `readings_of` of the text under check, made once for all guardrails that know the same words."""
-    return check.once(("hidden", known, check.text), lambda: tuple(_texts(unfolded(check), known)))
+def plain_texts(check: Check, known: frozenset[str]) -> tuple[str, ...]:
+    """Return `plain_texts_of` of the text under check, made once for all guardrails that know the same words."""
+    return check.once(("hidden", known, check.text), lambda: tuple(_texts(readings(check), known)))
 
 
-def readings_of(text: str, known: Collection[str] = frozenset()) -> tuple[str, ...]:
+def plain_texts_of(text: str, known: Collection[str] = frozenset()) -> tuple[str, ...]:
     """Return the texts that should be looked through.
 
     Args:
@@ -54,15 +52,15 @@ def readings_of(text: str, known: Collection[str] = frozenset()) -> tuple[str, .
         The text itself, and beside it what is different once invisible and lookalike characters, spacing,
         leetspeak, signs between words, and what is encoded are undone.
 
-    >>> readings_of("Hello.")
+    >>> plain_texts_of("Hello.")
     ('Hello.',)
-    >>> readings_of("1gn0re the rules", {"ignore"})
+    >>> plain_texts_of("1gn0re the rules", {"ignore"})
     ('1gn0re the rules', 'ignore the rules')
     """
-    return tuple(_texts(unfolded_of(text), known))
+    return tuple(_texts(readings_of(text), known))
 
 
-def _texts(readings: tuple[Reading, ...], known: Collection[str]) -> Iterator[str]:
+def _texts(readings: tuple[TextReading, ...], known: Collection[str]) -> Iterator[str]:
     first = readings[0].plain
     texts = dict.fromkeys((first, PLAIN.fold(first).plain, *(reading.plain for reading in readings[1:])))
     for text in [*texts]:

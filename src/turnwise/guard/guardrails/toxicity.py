@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail
-from turnwise.guard.guardrails.hidden_text import readings, readings_of
+from turnwise.guard.guardrails.hidden_text import plain_texts, plain_texts_of
 from turnwise.guard.guardrails.levels import Levels
 from turnwise.guard.guardrails.phrases import TOXICITY_FILE, Phrase, Phrases, load_phrases, shipped_words
 from turnwise.linear_regex import WORD, LinearRegex
@@ -16,9 +16,7 @@ from turnwise.linear_regex import WORD, LinearRegex
 QUOTED = 0.5
 """What the weight of a phrase is multiplied with that stands in quotation marks only."""
 
-_QUOTATION = LinearRegex(
-    rf"[\"“«][^\"”»\n]{{1,300}}[\"”»]|(?:^|[^{WORD}'])('[^'\n]{{3,300}}')(?:[^{WORD}]|$)"
-)
+_QUOTATION = LinearRegex(rf"[\"“«][^\"”»\n]{{1,300}}[\"”»]|(?:^|[^{WORD}'])('[^'\n]{{3,300}}')(?:[^{WORD}]|$)")
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Toxicity(Guardrail):
 
     def check(self, check: Check) -> Finding:
         """Return what the phrases in the text say together."""
-        found = self._weights(readings(check, self._words))
+        found = self._weights(plain_texts(check, self._words))
         toxicity = combined(found.values())
         if toxicity <= self._levels.warn:
             return Finding(False, confidence=toxicity) if found else CLEAN
@@ -73,7 +71,7 @@ class Toxicity(Guardrail):
 
     def toxicity(self, text: str) -> float:
         """Return how toxic a text is, in [0, 1]."""
-        return combined(self._weights(readings_of(text, self._words)).values())
+        return combined(self._weights(plain_texts_of(text, self._words)).values())
 
     def _weights(self, texts: Iterable[str]) -> dict[str, float]:
         """Return the weight of each phrase that is found in the readings of a text, by name."""

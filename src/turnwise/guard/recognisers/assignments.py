@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import string
+from collections import Counter
 from collections.abc import Iterator
 
-from turnwise.guard.recognisers.entropy import bits_per_character
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
+
+
+def bits_per_character(text: str) -> float:
+    """Return the Shannon entropy of the characters of a text, in bits a character; 0 for an empty one.
+
+    Source: C. E. Shannon, A Mathematical Theory of Communication (1948), section 6.
+
+    >>> bits_per_character("aaaa"), bits_per_character("abcd")
+    (0.0, 2.0)
+    """
+    counts = Counter(text).values()
+    return sum(-count / len(text) * math.log2(count / len(text)) for count in counts) if len(counts) > 1 else 0.0
+
 
 _NAME = (
     r"api[ _-]?key|api[ _-]?token|api[ _-]?secret|access[ _-]?key|access[ _-]?token|auth[ _-]?token|auth[ _-]?key|"
@@ -53,4 +67,3 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
             continue
         start = groups[-1][0]
         yield Span(start, start + len(value), "generic", sure)
-

@@ -12,7 +12,7 @@ from contextlib import suppress
 from heapq import merge
 from itertools import pairwise
 
-from turnwise.guard.recognisers.stretches import Stretch
+from turnwise.guard.recognisers.spans import Stretch
 from turnwise.linear_regex import LinearRegex
 
 _HEX = frozenset(string.hexdigits)

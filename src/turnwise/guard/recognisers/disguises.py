@@ -11,10 +11,10 @@ from itertools import compress, dropwhile, pairwise
 from operator import add, sub
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
-from turnwise.guard.recognisers.iban import COUNTRY_LENGTH, is_iban
-from turnwise.guard.recognisers.lookalikes import PASS_FOR
-from turnwise.guard.recognisers.separators import digit_groups
-from turnwise.guard.recognisers.stretches import Stretch
+from turnwise.guard.recognisers.hosts import PASS_FOR
+from turnwise.guard.recognisers.numbers import digit_groups
+from turnwise.guard.recognisers.payment_numbers import COUNTRY_LENGTH, is_iban
+from turnwise.guard.recognisers.spans import Stretch
 from turnwise.linear_regex import SPACE, WORD, LinearRegex
 
 _CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))

@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.recognisers.near_words import JUDGED, NearWords
-from turnwise.guard.recognisers.separators import Group, digit_groups
+from turnwise.guard.recognisers.numbers import JUDGED, Group, NearWords, digit_groups
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -235,4 +234,3 @@ def _inside(start: int, text: str) -> int:
 def _ends(lower: str, start: int, end: int) -> list[int]:
     """Return where a number may end: at the end of the run, or one or two groups before it."""
     return [end, *(start + group[1] for group in digit_groups(lower[start:end])[-2:-4:-1])]
-
