@@ -116,8 +116,8 @@ class Phones:
                 if _WORDS.judge(lower, start, end):
                     yield Span(start, end, "phone", 0.6)
         if self._others and "phone national" in shapes:
-            for start, end in _national(lower):
-                yield from self._national(lower, start, end, reads)
+            for count, (start, end) in enumerate(_national(lower)):
+                yield from self._national(lower, start, end, reads, near=count < JUDGED)
 
     def _abroad(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
         for end in _ends(lower, start, longest):
@@ -140,18 +140,20 @@ class Phones:
                 # 555-123-4567 is in no plan, but nobody takes it for anything else
                 yield Span(_inside(start, text), end, "phone", 0.85 if valid else 0.6)
 
-    def _national(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
+    def _national(self, lower: str, start: int, longest: int, reads: list[int], near: bool) -> Iterator[Span]:
         """A national number starts with the prefix that is dialled at home, or stands near words of phones."""
         text = lower[start:longest]
-        if _DATE.match(lower[start : start + _LONGEST_DATE]) or ("." in text and " " in text):
+        if ("." in text and " " in text) or (
+            any(sign in text for sign in "-./") and _DATE.match(lower[start : start + _LONGEST_DATE])
+        ):
             return  # a date, or several numbers with a point
-        words = _WORDS.judge(lower, start, longest)
+        words = _WORDS.judge(lower, start, longest) if near else True
         if words is False:
             return
         start = _inside(start, text)
         digits = lower[start:longest].lstrip("(")
+        grouped = not digits.isdigit()
         for region, prefix in self._others.items():
-            grouped = any(not character.isdigit() for character in digits)
             if not words and not (prefix and digits.startswith(prefix) and grouped):
                 continue
             for end in _ends(lower, start, longest):
@@ -231,6 +233,7 @@ def _inside(start: int, text: str) -> int:
     return start + (text.startswith("(") and ")" not in text)
 
 
-def _ends(lower: str, start: int, end: int) -> list[int]:
-    """Return where a number may end: at the end of the run, or one or two groups before it."""
-    return [end, *(start + group[1] for group in digit_groups(lower[start:end])[-2:-4:-1])]
+def _ends(lower: str, start: int, end: int) -> Iterator[int]:
+    """Yield where a number may end: at the end of the run, or one or two groups before it."""
+    yield end
+    yield from (start + group[1] for group in digit_groups(lower[start:end])[-2:-4:-1])
