@@ -63,9 +63,13 @@ def plain_texts_of(text: str, known: Collection[str] = frozenset()) -> tuple[str
 def _texts(readings: tuple[TextReading, ...], known: Collection[str]) -> Iterator[str]:
     first = readings[0].plain
     texts = dict.fromkeys((first, PLAIN.fold(first).plain, *(reading.plain for reading in readings[1:])))
+    pieces: set[str] = set()
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
             piece = text[start : start + _STEP].replace(_WHOLE_SENTENCE, " ")
+            if piece in pieces:
+                continue
+            pieces.add(piece)
             plain = normalise(piece, known).text
             if plain != piece:
                 texts[plain] = None

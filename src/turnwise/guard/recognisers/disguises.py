@@ -270,7 +270,7 @@ def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator
 
 
 def codes(text: str) -> Iterator[Stretch]:
-    """Find what stands between the characters of AWS keys and IBANs.
+    """Find what stands between the characters of AWS keys and IBANs, also behind many that are none.
 
     >>> [text[stretch.start] for text in ["IBAN DE89/3704/0044/0532/0130/00"] for stretch in codes(text)]
     ['/', '/', '/', '/', '/']
@@ -289,20 +289,25 @@ def codes(text: str) -> Iterator[Stretch]:
         written, start = upper[first:head_end], places[first]
         if start < behind or (start and text[start - 1].isalnum()):
             continue
-        if written in _AWS:
-            length = _AWS_LENGTH
-        else:
-            checked += 1
-            length = COUNTRY_LENGTH.get(written[:2].lower(), 0)
-        own = places[first : first + length]
-        if not length or len(own) < length or checked > _CHECKED or text[own[-1] + 1 : own[-1] + 2].isalnum():
+        is_aws = written in _AWS
+        length = _AWS_LENGTH if is_aws else COUNTRY_LENGTH.get(written[:2].lower(), 0)
+        if not length or first + length > len(places):
             continue
+        end = places[first + length - 1] + 1
+        if text[end : end + 1].isalnum() or end - start > length * (_GAP + 1):
+            continue
+        own = places[first : first + length]
         if max(map(sub, own[1:], own)) > _GAP + 1:
             continue
         code = squeezed[first : first + length]
         digits = sum(map(code.count, string.digits))
-        if digits >= 2 and code.isupper() if written in _AWS else digits * 3 >= length and is_iban(code):
-            behind = own[-1] + 1
+        if is_aws:
+            is_code = digits >= 2 and code.isupper()
+        else:
+            checked += digits * 3 >= length
+            is_code = digits * 3 >= length and checked <= _CHECKED and is_iban(code)
+        if is_code:
+            behind = end
             yield from (Stretch(before + 1, after, "") for before, after in pairwise(own) if after > before + 1)
 
 
