@@ -9,7 +9,7 @@ from growth import grows_linearly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwise.linear_regex import SPACE, LinearRegex
+from turnwise.linear_regex import SPACE, LinearRegex, RegexSet
 
 TEXTS = st.text(st.sampled_from(["a", "b", "A", "1", " ", "\n", "é", "👩", "\ud800", "\u2003", "-"]), max_size=30)
 
@@ -30,6 +30,30 @@ def test_finds_what_re_finds(pattern, text):
     assert bool(ours.match(text)) == bool(theirs.match(text))
     assert ours.sub(lambda found: f"<{found[0]}>", text) == theirs.sub(r"<\g<0>>", text)
     assert ours.split(text) == [part or "" for part in theirs.split(text)]
+
+
+@pytest.mark.parametrize("text", ["a1a2-", "é1a2é3", ""])
+def test_spans_are_those_of_re_group_by_group(text):
+    pattern = "([aé])|([0-9])"
+    expected = [(found.span(), *found.regs[1:]) for found in re.finditer(pattern, text)]
+    assert [tuple(found) for found in LinearRegex(pattern).spans(text)] == expected
+
+
+def test_what_a_match_looks_at_behind_its_group_is_free_for_the_next():
+    found = LinearRegex("(?:^|[^a-z])([a-z])(?:$|[^a-z])").spans("é é.a", overlapping=True)
+    assert [group for _, group in found] == [(4, 5)]
+    found = LinearRegex("(?:^| )([a-z]+)(?:$| )").spans("é a b c", overlapping=True)
+    assert [group for _, group in found] == [(2, 3), (4, 5), (6, 7)]
+
+
+def test_a_set_says_which_of_its_expressions_match():
+    patterns = RegexSet({"digit": ["[0-9]"], "word": ["[a-z]{2}", "é"]}, ignore_case=True)
+    assert [patterns.present(text) for text in ("A1", "AB 1", "É", "")] == [
+        {"digit"},
+        {"digit", "word"},
+        {"word"},
+        set(),
+    ]
 
 
 @given(st.characters(codec=None, exclude_categories=()))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 _MEMORY = 64 << 20
@@ -12,6 +13,15 @@ _MEMORY = 64 << 20
 SPACE = r"\s\v\x1c-\x1f\x85\pZ"
 """White space as `str.isspace` has it, to stand in a class of characters; RE2's ``\\s`` is ASCII only."""
 
+WORD = r"\w\xc0-\x{1fff}\x{2c00}-\x{2fff}\x{3040}-\x{10ffff}"
+"""Letters, digits and ``_`` of all scripts, to stand in a class of characters.
+
+They go by blocks, without those of signs and punctuation: one by one they are thousands of steps of an automaton.
+"""
+
+
+Spans = Sequence[tuple[int, int]]
+
 
 class Match:
     """Where an expression matches.
@@ -19,20 +29,21 @@ class Match:
     Args:
         start: characters before the match.
         end: characters up to its end.
-        found: RE2's match, of the text in UTF-8.
-        names: numbers of the groups with a name, which RE2 would look up each time.
+        data: the text in UTF-8.
+        spans: bytes of it before and up to the end of the match and of each group; (-1, -1) for one without part.
+        names: numbers of the groups with a name.
     """
 
-    __slots__ = ("_found", "_names", "end", "start")
+    __slots__ = ("_data", "_names", "_spans", "end", "start")
 
-    def __init__(self, start: int, end: int, found: Any, names: Mapping[str, int]) -> None:
+    def __init__(self, start: int, end: int, data: bytes, spans: Spans, names: Mapping[str, int]) -> None:
         self.start, self.end = start, end
-        self._found, self._names = found, names
+        self._data, self._spans, self._names = data, spans, names
 
     def __getitem__(self, group: int | str) -> str:
         """Return the text of a group; empty where it has no part in the match. Group 0 is the whole match."""
-        said: bytes | None = self._found[self._names[group] if isinstance(group, str) else group]
-        return _text(said) if said else ""
+        start, end = self._spans[self._names[group] if isinstance(group, str) else group]
+        return _text(self._data[start:end]) if start < end else ""
 
 
 class LinearRegex:
@@ -43,7 +54,7 @@ class LinearRegex:
     like others.
 
     Args:
-        pattern: the expression; for `finditer`, `sub` and `split` one that matches no empty text.
+        pattern: the expression; for all methods but `search` and `match` one that matches no empty text.
 
     >>> LinearRegex("(?i)a+").search("baAc")[0]
     'aA'
@@ -65,22 +76,90 @@ class LinearRegex:
     def _names(self) -> dict[str, int]:
         return dict(self._compiled.groupindex)
 
+    @cached_property
+    def _engine(self) -> tuple[Callable[[Any, bytes, int, int], Spans], Any]:
+        """The function under the library's own methods, and its argument for a search.
+
+        Their generators and objects take four times as long as most searches, which are many and short.
+        """
+        engine = self._compiled._regexp
+        return engine.Match, type(engine).Anchor
+
     def search(self, text: str) -> Match | None:
         """Return the first match, or None."""
-        data = _utf8(text)
-        found = self._compiled.search(data)
-        return None if found is None else next(self._matches(data, len(text), [found]))
+        return self._first(text, self._engine[1].UNANCHORED)
 
     def match(self, text: str) -> Match | None:
         """Return the match at the beginning of a text, or None."""
+        return self._first(text, self._engine[1].ANCHOR_START)
+
+    def _first(self, text: str, anchor: Any) -> Match | None:
         data = _utf8(text)
-        found = self._compiled.match(data)
-        return None if found is None else next(self._matches(data, len(text), [found]))
+        found = self._engine[0](anchor, data, 0, len(data))
+        start, end = found[0]
+        if start < 0:
+            return None
+        if len(data) != len(text):
+            start, end = len(_text(data[:start])), len(_text(data[:end]))
+        return Match(start, end, data, found, self._names)
 
     def finditer(self, text: str) -> Iterator[Match]:
         """Yield the matches from left to right; none overlaps another."""
         data = _utf8(text)
-        return self._matches(data, len(text), self._compiled.finditer(data))
+        names = self._names
+        if len(data) == len(text):  # ASCII: a byte is a character
+            for spans in self._found(data):
+                yield Match(*spans[0], data, spans, names)
+            return
+        at = place = 0
+        for spans in self._found(data):
+            first, last = spans[0]
+            start = place + len(_text(data[at:first]))
+            at, place = last, start + len(_text(data[first:last]))
+            yield Match(start, place, data, spans, names)
+
+    def spans(self, text: str, *, overlapping: bool = False) -> Iterator[Spans]:
+        """Yield where the expression matches: the offsets of the whole, then of each group.
+
+        Args:
+            text: the text.
+            overlapping: whether what a match looks at behind its last group can belong to the next match as well;
+                a match in which no group took part is taken whole.
+
+        Yields:
+            Pairs of offsets; (-1, -1) for a group that took no part.
+
+        >>> list(LinearRegex("(?:^|é)(a)(?:é|$)").spans("aéa", overlapping=True))
+        [((0, 2), (0, 1)), ((1, 3), (2, 3))]
+        """
+        data = _utf8(text)
+        found = self._found(data, overlapping)
+        if len(data) == len(text):
+            yield from found
+            return
+        offset = before = 0
+        for spans in found:
+            start = spans[0][0]
+            offset, before = offset + len(_text(data[before:start])), start
+            yield tuple(
+                (-1, -1)
+                if first < 0
+                else (offset + len(_text(data[start:first])), offset + len(_text(data[start:last])))
+                for first, last in spans
+            )
+
+    def _found(self, data: bytes, overlapping: bool = False) -> Iterator[Spans]:
+        match, anchors = self._engine
+        anchor, at, length = anchors.UNANCHORED, 0, len(data)
+        while True:
+            spans = match(anchor, data, at, length)
+            at = spans[0][1]
+            if at < 0:
+                return
+            yield spans
+            if overlapping:
+                taken = max(spans[1:], key=itemgetter(1))[1]
+                at = taken if taken > 0 else at
 
     def sub(self, replace: Callable[[Match], str], text: str) -> str:
         """Return a text with each match replaced by what a function gives for it.
@@ -108,19 +187,37 @@ class LinearRegex:
             at = found.end
         return [*pieces, text[at:]]
 
-    def _matches(self, data: bytes, length: int, found: Iterable[Any]) -> Iterator[Match]:
-        """Yield matches with their places in characters, each counted from the one before."""
-        if len(data) == length:  # ASCII: a byte is a character
-            for match in found:
-                first, last = match.span()
-                yield Match(first, last, match, self._names)
-            return
-        at = place = 0
-        for match in found:
-            first, last = match.span()
-            start = place + len(_text(data[at:first]))
-            at, place = last, start + len(_text(data[first:last]))
-            yield Match(start, place, match, self._names)
+
+class RegexSet:
+    """Tells which expressions match somewhere in a text, all at once and in linear time (an RE2 set).
+
+    Args:
+        patterns: expressions by name; RE2 syntax.
+        ignore_case: whether upper and lower case are equal.
+
+    >>> sorted(RegexSet({"number": ["[0-9]+"], "mail": ["@"], "link": ["://"]}).present("a@b 12"))
+    ['mail', 'number']
+    """
+
+    def __init__(self, patterns: Mapping[str, Sequence[str]], *, ignore_case: bool = False) -> None:
+        import re2
+
+        options = re2.Options()
+        options.max_mem = _MEMORY
+        options.never_capture = True
+        options.case_sensitive = not ignore_case
+        self._names: list[str] = []
+        self._set = re2.Set.SearchSet(options)
+        for name, several in patterns.items():
+            for pattern in several:
+                self._set.Add(pattern)
+                self._names.append(name)
+        self._set.Compile()
+
+    def present(self, text: str) -> frozenset[str]:
+        """Return the names of the expressions that match somewhere in a text."""
+        found = self._set.Match(text)
+        return frozenset([self._names[index] for index in found]) if found else frozenset()
 
 
 def _utf8(text: str) -> bytes:

@@ -8,11 +8,11 @@ from typing import ClassVar, get_args
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
-from turnwise.guard.recognisers.choices import check_types
 from turnwise.guard.recognisers.code_signs import HINTS, CodeType, find_code, find_fenced
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.shapes import Shapes
+from turnwise.guard.recognisers.settings import check_types
 from turnwise.guard.recognisers.spans import Span, apart
+from turnwise.linear_regex import RegexSet
 
 _NAMES = {"fenced": "a code block", "html_script": "a script in HTML", "shell": "shell commands", "c": "C or C++"}
 _PROPER = {"sql": "SQL", "php": "PHP", "powershell": "PowerShell", "javascript": "JavaScript"}
@@ -49,7 +49,7 @@ class Code(Guardrail):
     types: tuple[CodeType, ...] = get_args(CodeType)
     min_lines: int = 1
     placeholder: str = "[CODE]"
-    _shapes: Shapes = field(init=False, repr=False, compare=False)
+    _shapes: RegexSet = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_types("type of code", self.types, get_args(CodeType))
@@ -57,7 +57,7 @@ class Code(Guardrail):
             raise GuardError(f"min_lines is a whole number of at least 1, not {self.min_lines!r}")
         if not self.placeholder:
             raise GuardError("placeholder is empty")
-        object.__setattr__(self, "_shapes", Shapes({kind: HINTS[kind] for kind in self.types}, ignore_case=True))
+        object.__setattr__(self, "_shapes", RegexSet({kind: HINTS[kind] for kind in self.types}, ignore_case=True))
 
     def check(self, check: Check) -> Finding:
         """Return what code a text has, with a redaction for each block and line."""

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
-from turnwise.guard.recognisers.phrases import Occurrence, Phrases
 from turnwise.guard.recognisers.readings import readings
+from turnwise.guard.recognisers.word_search import Occurrence, WordSearch
 from turnwise.paths import to_path
 
 _FOUND = 1_000
@@ -62,7 +62,7 @@ class Keywords(Guardrail):
     reveal: bool = True
     placeholder: str = "[KEYWORD]"
     _words: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    _phrases: Phrases = field(init=False, repr=False, compare=False)
+    _phrases: WordSearch = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.keywords, str):
@@ -73,7 +73,9 @@ class Keywords(Guardrail):
         if not self.placeholder:
             raise GuardError("placeholder is empty")
         object.__setattr__(self, "_words", words)
-        phrases = Phrases(words, whole_words=self.whole_words, ignore_case=self.ignore_case, accents=self.accents)
+        phrases = WordSearch(
+            words, whole_words=self.whole_words, ignore_case=self.ignore_case, accents=self.accents
+        )
         object.__setattr__(self, "_phrases", phrases)
 
     def check(self, check: Check) -> Finding:

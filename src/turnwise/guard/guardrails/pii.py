@@ -8,15 +8,13 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail
-from turnwise.guard.recognisers import cards, documents, emails, iban, ips, phones, ssn
-from turnwise.guard.recognisers.allowed import Allowed
-from turnwise.guard.recognisers.choices import check_types
+from turnwise.guard.recognisers import emails, identity_numbers, ips, payment_numbers, phones
 from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.phones import Phones
-from turnwise.guard.recognisers.readings import Reading
-from turnwise.guard.recognisers.shapes import Shapes
+from turnwise.guard.recognisers.readings import TextReading, Value, values_found, values_in
+from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
-from turnwise.guard.recognisers.values import Value, values_found, values_in
+from turnwise.linear_regex import RegexSet
 
 PiiType = Literal["ssn", "card", "iban", "phone", "email", "ip", "passport", "driving_licence", "bank_account"]
 """What the guardrail knows."""
@@ -32,29 +30,31 @@ _NAMES = {
     "driving_licence": ("driving licence number", "driving licence numbers"),
     "bank_account": ("bank account number", "bank account numbers"),
 }
-_SHAPES: Mapping[PiiType, Mapping[str, tuple[str, ...]]] = {
-    "ssn": ssn.SHAPES,
-    "card": cards.SHAPES,
-    "iban": iban.SHAPES,
-    "phone": phones.SHAPES,
-    "email": emails.SHAPES,
-    "ip": ips.SHAPES,
-    **{kind: {kind: documents.SHAPES[kind]} for kind in ("passport", "driving_licence", "bank_account")},
+_SHAPES: Mapping[str, tuple[str, ...]] = {
+    **identity_numbers.SSN_SHAPES,
+    **payment_numbers.CARD_SHAPES,
+    **payment_numbers.IBAN_SHAPES,
+    **phones.SHAPES,
+    **emails.SHAPES,
+    **ips.SHAPES,
+    **identity_numbers.NAMED_SHAPES,
 }
+"""What a text has, at least, in which there may be any; names begin with the type."""
+
 _TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "passport", "driving_licence", "bank_account"})
-"""Shapes that are looked for apart from those of digits: one automaton of both has many times the states."""
+"""RegexSet that are looked for apart from those of digits: one automaton of both has many times the states."""
 
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
 """Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it."""
 
 _FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
-    "ssn": ssn.find_ssns,
-    "card": cards.find_cards,
-    "iban": iban.find_ibans,
+    "ssn": identity_numbers.find_ssns,
+    "card": payment_numbers.find_cards,
+    "iban": payment_numbers.find_ibans,
     "email": emails.find_emails,
-    "passport": documents.find_passports,
-    "driving_licence": documents.find_driving_licences,
-    "bank_account": documents.find_bank_accounts,
+    "passport": identity_numbers.find_passports,
+    "driving_licence": identity_numbers.find_driving_licences,
+    "bank_account": identity_numbers.find_bank_accounts,
 }
 
 
@@ -103,7 +103,7 @@ class Pii(Guardrail):
     min_confidence: float = 0.5
     placeholders: Literal["typed", "numbered"] = "typed"
     _allowed: Allowed = field(init=False, repr=False, compare=False)
-    _shapes: tuple[Shapes, ...] = field(init=False, repr=False, compare=False)
+    _shapes: tuple[RegexSet, ...] = field(init=False, repr=False, compare=False)
     _phones: Phones | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -113,11 +113,11 @@ class Pii(Guardrail):
         if self.placeholders not in ("typed", "numbered"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "numbered"))
         object.__setattr__(self, "_allowed", Allowed(self.allow))
-        shapes = {name: shape for kind in self.types for name, shape in _SHAPES[kind].items()}
+        shapes = {name: shape for name, shape in _SHAPES.items() if name.partition(" ")[0] in self.types}
         groups = [
             {name: shapes[name] for name in shapes if (name in _TOLD_BY_WORDS) is told} for told in (True, False)
         ]
-        object.__setattr__(self, "_shapes", tuple(Shapes(group) for group in groups if group))
+        object.__setattr__(self, "_shapes", tuple(RegexSet(group) for group in groups if group))
         if "phone" in self.types:
             object.__setattr__(self, "_phones", Phones(self.regions))
 
@@ -127,7 +127,7 @@ class Pii(Guardrail):
         sure = [value for value in values if value.span.confidence >= self.min_confidence]
         return values_found(sure, _NAMES, self._placeholders(sure))
 
-    def _read(self, reading: Reading) -> Iterator[Span]:
+    def _read(self, reading: TextReading) -> Iterator[Span]:
         shapes = frozenset[str]().union(*(each.present(reading.plain) for each in self._shapes))
         if shapes:
             for span in self._find(reading.plain, shapes):

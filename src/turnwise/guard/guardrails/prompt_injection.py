@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.guardrails.hidden_text import readings
+from turnwise.guard.guardrails.hidden_text import plain_texts
 from turnwise.guard.guardrails.levels import Levels, levels_of
 from turnwise.guard.guardrails.phrases import INJECTION_FILE, Phrase, Phrases, load_phrases, shipped_words
 from turnwise.guard.guardrails.single_turn import judge, read_text, single_turn_scorer
@@ -84,7 +84,7 @@ class PromptInjection(Guardrail):
         if self._phrases is None:
             return CLEAN
         found: dict[str, Phrase] = {}
-        for reading in readings(check, shipped_words()):
+        for reading in plain_texts(check, shipped_words()):
             found |= {phrase.name: phrase for phrase in self._phrases.find(reading)}
         if not found:
             return CLEAN

@@ -9,14 +9,12 @@ from typing import ClassVar, Literal, get_args
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail
 from turnwise.guard.recognisers import assignments
-from turnwise.guard.recognisers.allowed import Allowed
-from turnwise.guard.recognisers.choices import check_types
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
-from turnwise.guard.recognisers.readings import Reading
-from turnwise.guard.recognisers.shapes import Shapes
+from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
+from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
-from turnwise.guard.recognisers.values import values_found, values_in
+from turnwise.linear_regex import RegexSet
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ class Secrets(Guardrail):
     allow: tuple[str, ...] = ()
     placeholders: Literal["typed", "plain"] = "typed"
     _allowed: Allowed = field(init=False, repr=False, compare=False)
-    _shapes: Shapes = field(init=False, repr=False, compare=False)
+    _shapes: RegexSet = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_types("type of secret", self.types, get_args(KeyType))
@@ -67,14 +65,14 @@ class Secrets(Guardrail):
         hints: dict[str, tuple[str, ...]] = {
             kind: assignments.HINTS if kind == "generic" else HINTS[kind] for kind in self.types
         }
-        object.__setattr__(self, "_shapes", Shapes(hints, ignore_case=True))
+        object.__setattr__(self, "_shapes", RegexSet(hints, ignore_case=True))
 
     def check(self, check: Check) -> Finding:
         """Return the secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)
         return values_found(values, NAMES, (self._placeholder(value.span.kind) for value in values))
 
-    def _find(self, reading: Reading) -> Iterator[Span]:
+    def _find(self, reading: TextReading) -> Iterator[Span]:
         plain = reading.plain
         shapes = self._shapes.present(plain)
         for kind in self.types if shapes else ():

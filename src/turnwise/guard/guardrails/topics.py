@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail
-from turnwise.guard.recognisers.phrases import Phrases
+from turnwise.guard.recognisers.word_search import WordSearch
 
 _SURE = 3
 """Different phrases of a topic that make it certain."""
@@ -51,7 +51,7 @@ class Topics(Guardrail):
     hits: int = 1
     min_words: int = 8
     off_topic: Literal["warn", "block"] = "warn"
-    _phrases: Phrases = field(init=False, repr=False, compare=False)
+    _phrases: WordSearch = field(init=False, repr=False, compare=False)
     _topics: tuple[tuple[str, bool], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class Topics(Guardrail):
                     phrases.append(word)
                     topics.append((topic, denied))
         object.__setattr__(self, "_topics", tuple(topics))
-        object.__setattr__(self, "_phrases", Phrases(phrases, accents=False, inflect=True))
+        object.__setattr__(self, "_phrases", WordSearch(phrases, accents=False, inflect=True))
 
     def check(self, check: Check) -> Finding:
         """Return the denied topics of a text, or that it is off topic."""

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail
-from turnwise.guard.guardrails.hidden_text import readings, readings_of
+from turnwise.guard.guardrails.hidden_text import plain_texts, plain_texts_of
 from turnwise.guard.guardrails.levels import Levels
 from turnwise.guard.guardrails.phrases import TOXICITY_FILE, Phrase, Phrases, load_phrases, shipped_words
-from turnwise.guard.recognisers.re2_patterns import any_script, compile_pattern, matches
+from turnwise.linear_regex import WORD, LinearRegex
 
 QUOTED = 0.5
 """What the weight of a phrase is multiplied with that stands in quotation marks only."""
 
-_QUOTATION = any_script(r"[\"“«][^\"”»\n]{1,300}[\"”»]|(?:^|[^\w'])('[^'\n]{3,300}')(?:[^\w]|$)")
+_QUOTATION = LinearRegex(rf"[\"“«][^\"”»\n]{{1,300}}[\"”»]|(?:^|[^{WORD}'])('[^'\n]{{3,300}}')(?:[^{WORD}]|$)")
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Toxicity(Guardrail):
 
     def check(self, check: Check) -> Finding:
         """Return what the phrases in the text say together."""
-        found = self._weights(readings(check, self._words))
+        found = self._weights(plain_texts(check, self._words))
         toxicity = combined(found.values())
         if toxicity <= self._levels.warn:
             return Finding(False, confidence=toxicity) if found else CLEAN
@@ -72,7 +71,7 @@ class Toxicity(Guardrail):
 
     def toxicity(self, text: str) -> float:
         """Return how toxic a text is, in [0, 1]."""
-        return combined(self._weights(readings_of(text, self._words)).values())
+        return combined(self._weights(plain_texts_of(text, self._words)).values())
 
     def _weights(self, texts: Iterable[str]) -> dict[str, float]:
         """Return the weight of each phrase that is found in the readings of a text, by name."""
@@ -99,16 +98,11 @@ def _unquoted(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()
     parts: list[str] = []
     behind = 0
-    for whole, single in matches(_quotation(), text, overlapping=True):
+    for whole, single in _QUOTATION.spans(text, overlapping=True):
         start, end = single if single[1] > 0 else whole
         parts += (text[behind:start], " ")
         behind = end
     return "".join((*parts, text[behind:]))
-
-
-@cache
-def _quotation() -> Any:
-    return compile_pattern(_QUOTATION, "quotations")
 
 
 def combined(weights: Iterable[float]) -> float:

@@ -9,12 +9,11 @@ from typing import ClassVar
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
-from turnwise.guard.recognisers.hosts import HOST_FORM, Host, read_authority, read_host
+from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
-from turnwise.guard.recognisers.lookalikes import Lookalikes
-from turnwise.guard.recognisers.readings import Reading, readings
-from turnwise.guard.recognisers.shapes import Shapes
+from turnwise.guard.recognisers.readings import TextReading, readings
 from turnwise.guard.recognisers.spans import Span, apart
+from turnwise.linear_regex import RegexSet
 
 _HOSTS = 300
 """Different hosts of a text that are judged; a text with more is a finding from there to its end."""
@@ -76,7 +75,7 @@ class Urls(Guardrail):
     _denied: frozenset[str] = field(init=False, repr=False, compare=False)
     _links: Links = field(init=False, repr=False, compare=False)
     _lookalikes: Lookalikes | None = field(init=False, repr=False, compare=False, default=None)
-    _shapes: Shapes = field(init=False, repr=False, compare=False)
+    _shapes: RegexSet = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not (self.deny or self.allow_only or self.ip_addresses or (self.allow and self.lookalikes)):
@@ -89,7 +88,7 @@ class Urls(Guardrail):
         object.__setattr__(self, "_allowed", allowed)
         object.__setattr__(self, "_denied", denied)
         object.__setattr__(self, "_links", links)
-        object.__setattr__(self, "_shapes", Shapes(SHAPES))
+        object.__setattr__(self, "_shapes", RegexSet(SHAPES))
         if self.lookalikes and allowed:
             trusted = [entry.removeprefix("*.") for entry in sorted(allowed) if not entry[-1].isdigit()]
             object.__setattr__(self, "_lookalikes", Lookalikes(trusted, links.registrable))
@@ -128,12 +127,12 @@ class Urls(Guardrail):
         nothing, is yielded as not likely.
         """
         own: list[tuple[int, int]] = []
-        for link, place in self._links_of(Reading(check.text)):
+        for link, place in self._links_of(TextReading(check.text)):
             own.append(place)
             yield link, place
         if not check.text.isprintable():
             unseen = {ord(each): " " for each in set(check.text) if not HOST_FORM.fold(each).plain}
-            spaced = Reading(check.text.translate(unseen)) if unseen else None
+            spaced = TextReading(check.text.translate(unseen)) if unseen else None
             for link, place in self._links_of(spaced) if spaced else ():
                 yield link._replace(likely=False), place
         if not any(mark in check.text for mark in _ENCODED):
@@ -147,7 +146,7 @@ class Urls(Guardrail):
                 inside = index >= 0 and own[index][0] < place[0] < own[index][1]
                 yield link._replace(likely=link.likely and not inside), place
 
-    def _links_of(self, reading: Reading) -> Iterator[tuple[Link, tuple[int, int]]]:
+    def _links_of(self, reading: TextReading) -> Iterator[tuple[Link, tuple[int, int]]]:
         folded = reading.behind(HOST_FORM.fold(reading.plain))
         shapes = self._shapes.present(folded.plain)
         if shapes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 CodeType = Literal[
     "fenced",
@@ -199,9 +199,9 @@ HINTS: Mapping[CodeType, tuple[str, ...]] = {
 _MATCHES = 200
 """Matches of an expression that are told apart; where there are more, the rest of the text counts as one."""
 
-_FENCE = r"(?m)^[ \t>]{0,9}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]{0,200})$"
+_FENCE = LinearRegex(r"(?m)^[ \t>]{0,9}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]{0,200})$")
 _PROSE = frozenset({"text", "txt", "plain", "plaintext", "quote", "poem"})
-_CODE = r"(?m)[={}()<>;\[\]$|\\]|^\s*#|--\w"
+_CODE = LinearRegex(r"(?m)[={}()<>;\[\]$|\\]|^\s*#|--\w")
 
 
 def find_fenced(plain: str) -> Iterator[Span]:
@@ -214,7 +214,7 @@ def find_fenced(plain: str) -> Iterator[Span]:
     """
     opened: tuple[int, str, str] | None = None  # where the block begins, its fence, and what stands behind that
     count = end = 0
-    for spans in matches(_compiled(_FENCE), plain):
+    for spans in _FENCE.spans(plain):
         (start, behind), fence, info = spans[0], plain[slice(*spans[1])], plain[slice(*spans[2])].strip()
         if opened is None:
             opened, end = (start, fence, info), behind
@@ -233,7 +233,7 @@ def _is_code(info: str, body: str) -> bool:
     language = info.lower().split(" ")[0]
     if language in _PROSE or not body.strip():
         return False
-    return bool(language) or _compiled(_CODE).search(body) is not None
+    return bool(language) or _CODE.search(body) is not None
 
 
 def find_code(plain: str, kind: CodeType) -> Iterator[Span]:
@@ -246,8 +246,8 @@ def find_code(plain: str, kind: CodeType) -> Iterator[Span]:
     end = len(plain)
     masked = _in_ascii(plain)
     for sign in _SIGNS[kind].sure:
-        for count, spans in enumerate(matches(_compiled(f"(?m){sign}"), masked[:end])):
-            start, behind = spans[0]
+        for count, match in enumerate(_line(sign).finditer(masked[:end])):
+            start, behind = match.start, match.end
             if count == _MATCHES:
                 yield Span(start, len(plain), kind, 0.85)
                 end = start
@@ -266,5 +266,5 @@ def _in_ascii(plain: str) -> str:
 
 
 @cache
-def _compiled(pattern: str) -> Any:
-    return compile_pattern(pattern, "code")
+def _line(sign: str) -> LinearRegex:
+    return LinearRegex(f"(?m){sign}")

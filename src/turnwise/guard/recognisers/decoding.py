@@ -5,28 +5,28 @@ from __future__ import annotations
 import base64
 import binascii
 import html
-import re
 import string
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from heapq import merge
 from itertools import pairwise
-from typing import Any
 
-from turnwise.guard.recognisers.re2_patterns import compile_pattern
-from turnwise.guard.recognisers.stretches import Stretch
+from turnwise.guard.recognisers.spans import Stretch
+from turnwise.linear_regex import LinearRegex
 
 _HEX = frozenset(string.hexdigits)
 _ALNUM = frozenset(string.ascii_letters + string.digits)
 _BASE32 = frozenset(string.ascii_uppercase + "234567=")
 _BITS = frozenset("01")
-_WORD = re.compile(r"[A-Za-z0-9+/_=-]++")
+_WORD = string.ascii_letters + string.digits + "+/_=-"
+"""Characters of the words that may be encoded text."""
+
 _TO_STANDARD = str.maketrans("-_", "+/")
 
-_SOFT_BREAK = re.compile("=\r?\n")
-_CODED = {mark: re.compile(f"(?:{mark}[0-9A-Fa-f]{{2}})++") for mark in "%="}
-_TAG = re.compile(r"<(?:!|/?([A-Za-z][A-Za-z0-9]{0,31}+)[ \t\r\n/>])")
+_SOFT_BREAK = LinearRegex("=\r?\n")
+_CODED = {mark: LinearRegex(f"(?:{mark}[0-9A-Fa-f]{{2}})+") for mark in "%="}
+_TAG = LinearRegex(r"<(?:!|/?([A-Za-z][A-Za-z0-9]{0,31})[ \t\r\n/>])")
 
 _LONGEST_ENTITY = 34
 _LONGEST_TAG = 300
@@ -44,13 +44,21 @@ _SHORTEST = 12
 _FEWEST_CODES = 7
 """Codes in a row, such as 34 31 31, from which they may be text."""
 
-_CODE = r"(?:0x[0-9A-Fa-f]{0,6}+|[0-9A-Fa-f]{1,8}+)(?![A-Za-z0-9+/_=-])"
-_CANDIDATE = re.compile(
-    rf"(?<![A-Za-z0-9+/_=-])(?:(?P<row>{_CODE}"
-    rf"(?:(?:[ ,:;\n]{{3}}[^A-Za-z0-9+/_=-]*+|[ ,:;\n]{{1,2}}){_CODE}){{{_FEWEST_CODES - 1},}}+)"
-    rf"|[A-Za-z0-9+/_=-]{{{_SHORTEST},}}+)"
+_LONG_WORD = LinearRegex(rf"[A-Za-z0-9+/_=-]{{{_SHORTEST},}}")
+_CODE = "(?:0x[0-9A-Fa-f]{0,6}|[0-9A-Fa-f]{1,8})"
+_ROW = LinearRegex(
+    rf"(?:^|[^A-Za-z0-9+/_=-]){_CODE}"
+    rf"(?:(?:[ ,:;\n]{{3}}[^A-Za-z0-9+/_=-]*|[ ,:;\n]{{1,2}}){_CODE}){{{_FEWEST_CODES - 1},}}"
 )
-"""A row of codes, or a long word."""
+"""A row of codes; the last may be the beginning of another word."""
+
+_BETWEEN_WORDS = bytes(code if chr(code) in _WORD else ord(" ") for code in range(256))
+
+_ENCODED_HINT = LinearRegex(
+    rf"[A-Za-z0-9+/_=-]{{{_SHORTEST}}}"
+    rf"|[0-9A-Fa-fx]+(?:[ ,:;\n][^A-Za-z0-9+/_=-]*[0-9A-Fa-fx]+){{{_FEWEST_CODES - 1}}}"
+)
+"""Where a word is long and no plain one, or codes stand in a row."""
 
 _JOINED = 3
 """Characters of long words in lines that are tried together, for each character of the text."""
@@ -58,6 +66,7 @@ _JOINED = 3
 _FEWEST_TAGS = 4
 """Tag characters in a row from which they are a text, not noise between characters."""
 
+_TAG_ROW = LinearRegex(rf"[\x{{e0020}}-\x{{e007e}}]{{{_FEWEST_TAGS},}}")
 _TAG_TEXT = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 """The tag characters of Unicode: invisible copies of ASCII, which models read (Unicode Standard, chapter 23.9)."""
 
@@ -76,31 +85,15 @@ def decoders_for(text: str) -> list[Decoder]:
     found = [decoder for mark, decoder in _BY_MARK if mark in text]
     if not text.isascii() and not _TAG_CHARACTERS.isdisjoint(text):
         found.append(tag_characters)
-    if _encoded_hint().search(text.encode("utf-8", "replace")) is not None:
+    if _ENCODED_HINT.search(text) is not None:
         found.append(encoded_words)
     return found
 
 
-@cache
-def _encoded_hint() -> Any:
-    """Return an expression that matches where a word is long and no plain one, or codes stand in a row."""
-    word, code = "[A-Za-z0-9+/_=-]", "[0-9A-Fa-fx]+"
-    return compile_pattern(
-        f"{word}{{{_SHORTEST}}}|{code}(?:[ ,:;\\n][^A-Za-z0-9+/_=-]*{code}){{{_FEWEST_CODES - 1}}}",
-        "encoded words",
-    )
-
-
 def tag_characters(text: str) -> Iterator[Stretch]:
     """Find texts in tag characters."""
-    start = None
-    for at, character in enumerate((*text, "")):
-        if character in _TAG_CHARACTERS:
-            start = at if start is None else start
-        elif start is not None:
-            if at - start >= _FEWEST_TAGS:
-                yield Stretch(start, at, f" {text[start:at].translate(_TAG_TEXT)} ")
-            start = None
+    for row in _TAG_ROW.finditer(text):
+        yield Stretch(row.start, row.end, f" {row[0].translate(_TAG_TEXT)} ")
 
 
 def terminal_codes(text: str) -> Iterator[Stretch]:
@@ -122,8 +115,7 @@ def tags(text: str) -> Iterator[Stretch]:
     ['', '', '\n']
     """
     behind = 0
-    for match in _TAG.finditer(text):
-        at, name = match.start(), match.group(1)
+    for (at, _), (start, stop) in _TAG.spans(text):
         if at < behind:
             continue
         if text.startswith("<!--", at):
@@ -132,7 +124,7 @@ def tags(text: str) -> Iterator[Stretch]:
             end = text.find(">", at, at + _LONGEST_TAG)
         if end > at + 1:
             behind = end + 1
-            yield Stretch(at, behind, "\n" if name and name.lower() in _BLOCKS else "")
+            yield Stretch(at, behind, "\n" if start > 0 and text[start:stop].lower() in _BLOCKS else "")
 
 
 def entities(text: str) -> Iterator[Stretch]:
@@ -172,7 +164,7 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in soft_breaks("41=\n11 =34=31")], list(soft_breaks("a=40"))
     (['', '4', '1'], [])
     """
-    breaks = [Stretch(*match.span(), "") for match in _SOFT_BREAK.finditer(text)]
+    breaks = [Stretch(match.start, match.end, "") for match in _SOFT_BREAK.finditer(text)]
     codes = list(_coded_bytes(text, "="))
     # One code alone is more likely an assignment, such as width=40.
     lone = not breaks and all(each.end != after.start for each, after in pairwise(codes))
@@ -212,14 +204,13 @@ def encoded_words(text: str) -> Iterator[Stretch]:
     room = _JOINED * len(text)
     behind = 0
     lines: deque[tuple[int, int]] = deque()
-    for match in _CANDIDATE.finditer(text):
-        start, end = match.span()
+    long_words = ((*spans[0], False) for spans in _LONG_WORD.spans(text))
+    rows = ((*spans[0], True) for spans in _ROW.spans(text))
+    for start, end, is_row in merge(long_words, rows):
         if start < behind:
             continue
-        if match.lastgroup == "row":
-            shown = _of_codes(_WORD.findall(text, start, end))
-            if shown is not None:
-                yield Stretch(start, end, shown)
+        if is_row:
+            yield from _in_row(text, start, end)
             continue
         while lines and lines[0][0] < start:
             lines.popleft()
@@ -236,14 +227,27 @@ def encoded_words(text: str) -> Iterator[Stretch]:
         yield from _in_word(text, start, end)
 
 
+def _in_row(text: str, start: int, end: int) -> Iterator[Stretch]:
+    """Find what a row of codes says that begins behind or at an offset; a last one that goes on is no code."""
+    start += text[start] not in _WORD
+    codes = text[start:end].encode("ascii", "replace").translate(_BETWEEN_WORDS).decode().split()
+    if text[end : end + 1] and text[end] in _WORD:
+        end -= len(codes.pop())
+        end = start + len(text[start:end].encode("ascii", "replace").translate(_BETWEEN_WORDS).rstrip())
+    shown = _of_codes(codes) if len(codes) >= _FEWEST_CODES else None
+    if shown is not None:
+        yield Stretch(start, end, shown)
+
+
 def _lines_from(text: str, start: int, end: int) -> deque[tuple[int, int]]:
     """Return where the words stand that only line ends are between, of which the last may be short."""
     lines = deque([(start, end)])
     while end - start >= _SHORTEST and (start := _line_end(text, end)):
-        word = _WORD.match(text, start)
-        if word is None:
+        line_end = text.find("\n", start)
+        line = text[start : line_end if line_end >= 0 else len(text)]
+        end = start + len(line) - len(line.lstrip(_WORD))
+        if end == start:
             break
-        end = word.end()
         lines.append((start, end))
     return lines
 
@@ -316,9 +320,8 @@ def _readable(data: bytes) -> str | None:
 
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
-    for match in _CODED[mark].finditer(text):
-        start, end = match.span()
-        data = bytes.fromhex(match.group().replace(mark, ""))
+    for ((start, end),) in _CODED[mark].spans(text):
+        data = bytes.fromhex(text[start:end].replace(mark, ""))
         if data.isascii():
             yield from map(Stretch, range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
             continue

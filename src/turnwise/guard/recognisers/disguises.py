@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache
-from itertools import dropwhile, pairwise
+from functools import lru_cache
+from itertools import compress, dropwhile, pairwise
 from operator import add, sub
-from typing import Any
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
-from turnwise.guard.recognisers.iban import COUNTRY_LENGTH, is_iban
-from turnwise.guard.recognisers.lookalikes import PASS_FOR
-from turnwise.guard.recognisers.re2_patterns import any_script, compile_pattern, matches
-from turnwise.guard.recognisers.stretches import Stretch
+from turnwise.guard.recognisers.hosts import PASS_FOR
+from turnwise.guard.recognisers.numbers import digit_groups
+from turnwise.guard.recognisers.payment_numbers import COUNTRY_LENGTH, is_iban
+from turnwise.guard.recognisers.spans import Stretch
+from turnwise.linear_regex import SPACE, WORD, LinearRegex
 
 _CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
@@ -36,9 +35,8 @@ _LATIN = {
     **_BOXED,
 }
 
-_WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 _SEPARATED = b"," + bytes(ord(" ") if bytes([code]).isspace() else ord("x") for code in range(1, 256))
-_ROW = re.compile(rb"(?<!x)x(?: *,[ ,]*x(?!x)){2,}+")
+_ROW = LinearRegex("(?:^|[ ,])x *,[ ,]*x(?: *,[ ,]*x)+")
 """Three single characters in a row in a text that `_separated` made: no row that counts has fewer inside."""
 
 _APART_LEAST = 5
@@ -53,9 +51,7 @@ _SEPARATORS_TRIED = 6
 _GAP = 4
 """Characters between two groups of a number, at most."""
 
-_OTHER_LETTERS = re.compile(r"[^\W\x00-\x7f_]")
-_DIGIT_GROUP = re.compile("[0o]+")
-_DIGIT_GROUPS = re.compile(rf"(?<![0oa])[0o]++(?!a)(?: {{1,{_GAP}}}+[0o]++(?!a))*+")
+_DIGIT_GROUPS = LinearRegex(rf"(?:^| )[0o]+(?: {{1,{_GAP}}}[0o]+)*")
 _NUMBER_LENGTHS = range(9, 20)
 _EVEN = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (3, 2, 4), (3, 3, 4)})
 """Lengths of the groups in which cards, social security and phone numbers are written."""
@@ -66,9 +62,9 @@ _USUAL = frozenset({" ", "-", "."})
 _DIGIT_LETTERS = {"O": "0", "o": "0", "I": "1", "l": "1"}
 _AWS = ("AKIA", "ASIA", "ABIA", "ACCA")
 _AWS_LENGTH = 20
-_CODE_HEAD = re.compile("A(?:KIA|SIA|BIA|CCA)|[A-Z]{2}[0-9]{2}")
-_CODE_CHARACTER = re.compile(r"[A-Za-z0-9]")
-_NO_CODE_CHARACTERS = bytes(code for code in range(128) if not chr(code).isalnum())
+_CODE_HEAD = LinearRegex("A(?:KIA|SIA|BIA|CCA)|[A-Z]{2}[0-9]{2}")
+_IS_CODE = bytes(bytes([code]).isalnum() for code in range(256))
+_NO_CODE_CHARACTERS = bytes(code for code in range(128) if not _IS_CODE[code])
 _FEWEST_DIGITS = 10
 """Digits that an IBAN has at least."""
 
@@ -81,9 +77,10 @@ _LEET_LETTERS = str.maketrans({sign: letter for letter, signs in _LEET.items() f
 _SPELLINGS = "|".join(
     "".join(f"[{letter}{letter.upper()}{_LEET.get(letter, '')}]" for letter in name) for name in _NAMES
 )
-_LEET_NAME = re.compile(rf"(?<!\S)(?:{_SPELLINGS})(?=[:=,]*+(?!\S))")
+_LEET_NAME = LinearRegex(rf"(?:^|[{SPACE}])({_SPELLINGS})(?:,*[:=]|,*(?:$|[{SPACE}]))")
+_LEET_SIGNS = "0345$7@"
 
-_WRITES = re.compile(r"mail|contact|reach|write|send|address|inbox|login")
+_WRITES = ("mail", "contact", "reach", "write", "send", "address", "inbox", "login")
 _LONGEST_ADDRESS = 256
 _BEFORE = 40
 """Characters before a spelled address in which words that speak of mail are looked for."""
@@ -95,18 +92,19 @@ _DOT = (
     r"|\s(?:dot|punkt|punto|point)\s|\s{0,3}\.\s{0,3}|,)"
 )
 _AT = rf"(?:\s{{0,3}}{_OPEN}\s?(?:at|@|a)\s?{_CLOSE}\s{{0,3}}|\sat\s|\s{{0,3}}@\s{{0,3}})"
-_PART = r"[\w+%-]+"
-_ADDRESS = any_script(
-    rf"({_PART}(?:(?:\.|\sdot\s|\s?{_OPEN}dot{_CLOSE}\s?){_PART}){{0,3}})({_AT})"
-    rf"([\w-]+(?:{_DOT}[\w-]+){{0,2}}{_DOT}"
+_PART = rf"[{WORD}+%-]+"
+_ADDRESS = LinearRegex(
+    rf"(?i)({_PART}(?:(?:\.|\sdot\s|\s?{_OPEN}dot{_CLOSE}\s?){_PART}){{0,3}})({_AT})"
+    rf"([{WORD}-]+(?:{_DOT}[{WORD}-]+){{0,2}}{_DOT}"
     r"(?:com|org|net|edu|gov|info|io|co|me|uk|de|fr|es|it|nl|ch|at|eu|us|ca|au|in|example|test|invalid))"
     r"(?:[^A-Za-z0-9]|$)"
 )
-_ADDRESS_HINT = r"@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t)?\s?[)\]}>*_|'\"-]"
-_MARKS = r"[\s()\[\]{}<>*|'\"]*+"
-_SPELLED_DOT = re.compile(
-    rf"{_MARKS}(?:(?<![^\W_])(?:dot|punkt|punto|point)(?![^\W_])|[.,]){_MARKS}", re.IGNORECASE
-)
+_ADDRESS_HINT = LinearRegex(r"(?i)@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t)?\s?[)\]}>*_|'\"-]")
+_DOTS = frozenset((".", ",", "dot", "punkt", "punto", "point"))
+_MARKS = "()[]{}<>*|'\""
+_PIECE = LinearRegex(rf"[\pL\pN]+|[{SPACE}()\[\]{{}}<>*|'\"]+|(?s:.)")
+_NOTHING_SPELLED = LinearRegex(r"(?i)[\s,()\[\]{}<>*|'\"]|dot|punkt|punto|point")
+"""What an address has, at least, of which a separator is spelled."""
 
 Undo = Callable[[str], Iterator[Stretch]]
 
@@ -154,23 +152,24 @@ def _rows(text: str, separator: str) -> Iterator[Sequence[int]]:
     """Yield where the characters of each word stand that is pulled apart with one separator between them."""
     mask = _separated(text, separator)
     start = end = 0
-    for row in _ROW.finditer(mask):
+    for ((begin, behind),) in _ROW.spans(mask):
         # With the whole of the words beside it, whose ends may belong to it.
-        first = mask.rfind(b",", 0, max(0, mask.rfind(b"x", 0, row.start()))) + 1
+        first = mask.rfind(",", 0, max(0, mask.rfind("x", 0, begin + (mask[begin] != "x")))) + 1
         if first > end:
             yield from _rows_within(text, start, end, separator)
             start = first
-        end = mask.find(b",", max(mask.find(b"x", row.end()), row.end()))
+        end = mask.find(",", max(mask.find("x", behind), behind))
         end = len(text) if end < 0 else end
     yield from _rows_within(text, start, end, separator)
 
 
-def _separated(text: str, separator: str) -> bytes:
+def _separated(text: str, separator: str) -> str:
     """Return a comma for each separator of a text, a space for other white space, and x for all else."""
     text = text.replace("\0", "x").replace(separator, "\0")
-    if not text.isascii():
-        text = _WIDE_SPACE.sub(" ", text)
-    return text.encode("ascii", "replace").translate(_SEPARATED)
+    for space in () if text.isascii() else set(text):
+        if space.isspace() and not space.isascii():
+            text = text.replace(space, " ")
+    return text.encode("ascii", "replace").translate(_SEPARATED).decode("ascii")
 
 
 def _rows_within(text: str, at: int, end: int, separator: str) -> Iterator[Sequence[int]]:
@@ -223,16 +222,20 @@ def numbers(text: str) -> Iterator[Stretch]:
     if sum(map(text.count, string.digits)) < _APART_LEAST:
         return
     mask = _masked(text)
-    for row in _DIGIT_GROUPS.finditer(mask):
-        if mask.count("0", row.start(), row.end()) >= _APART_LEAST - 1:
-            groups = _DIGIT_GROUP.finditer(mask, *row.span())
-            yield from _number(text, mask, [group.span() for group in groups])
+    for ((begin, behind),) in _DIGIT_GROUPS.spans(mask):
+        row = mask[begin:behind]
+        if len(row) - row.count(" ") >= _NUMBER_LENGTHS[0] and row.count("0") >= _APART_LEAST - 1:
+            groups = digit_groups(row.replace("o", "0"))
+            if mask.startswith("a", behind):
+                groups.pop()
+            yield from _number(text, mask, [(begin + start, begin + end) for start, end in groups])
 
 
 def _masked(text: str) -> str:
     """Return 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
     if not text.isascii():
-        text = _OTHER_LETTERS.sub("a", text).encode("ascii", "replace").decode()
+        others = (each for each in set(text) if not each.isascii())
+        text = text.translate({ord(each): "a" if each.isalnum() else " " for each in others})
     return text.translate(_MASK)
 
 
@@ -267,7 +270,7 @@ def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator
 
 
 def codes(text: str) -> Iterator[Stretch]:
-    """Find what stands between the characters of AWS keys and IBANs.
+    """Find what stands between the characters of AWS keys and IBANs, also behind many that are none.
 
     >>> [text[stretch.start] for text in ["IBAN DE89/3704/0044/0532/0130/00"] for stretch in codes(text)]
     ['/', '/', '/', '/', '/']
@@ -275,31 +278,36 @@ def codes(text: str) -> Iterator[Stretch]:
     few = sum(map(text.count, string.digits)) < _FEWEST_DIGITS
     if few and (text.count("A") < 2 or ("I" not in text and "C" not in text)):
         return
-    squeezed = text.encode("ascii", "replace").translate(None, _NO_CODE_CHARACTERS).decode()
+    data = text.encode("ascii", "replace")
+    squeezed = data.translate(None, _NO_CODE_CHARACTERS).decode()
     upper = squeezed.upper()
     if _CODE_HEAD.search(upper) is None:
         return
-    places = [match.start() for match in _CODE_CHARACTER.finditer(text)]
+    places = [*compress(range(len(data)), data.translate(_IS_CODE))]
     behind = checked = 0
-    for head in _CODE_HEAD.finditer(upper):
-        first = head.start()
-        start = places[first]
+    for ((first, head_end),) in _CODE_HEAD.spans(upper):
+        written, start = upper[first:head_end], places[first]
         if start < behind or (start and text[start - 1].isalnum()):
             continue
-        if head.group() in _AWS:
-            length = _AWS_LENGTH
-        else:
-            checked += 1
-            length = COUNTRY_LENGTH.get(head.group()[:2].lower(), 0)
-        own = places[first : first + length]
-        if not length or len(own) < length or checked > _CHECKED or text[own[-1] + 1 : own[-1] + 2].isalnum():
+        is_aws = written in _AWS
+        length = _AWS_LENGTH if is_aws else COUNTRY_LENGTH.get(written[:2].lower(), 0)
+        if not length or first + length > len(places):
             continue
+        end = places[first + length - 1] + 1
+        if text[end : end + 1].isalnum() or end - start > length * (_GAP + 1):
+            continue
+        own = places[first : first + length]
         if max(map(sub, own[1:], own)) > _GAP + 1:
             continue
         code = squeezed[first : first + length]
         digits = sum(map(code.count, string.digits))
-        if digits >= 2 and code.isupper() if head.group() in _AWS else digits * 3 >= length and is_iban(code):
-            behind = own[-1] + 1
+        if is_aws:
+            is_code = digits >= 2 and code.isupper()
+        else:
+            checked += digits * 3 >= length
+            is_code = digits * 3 >= length and checked <= _CHECKED and is_iban(code)
+        if is_code:
+            behind = end
             yield from (Stretch(before + 1, after, "") for before, after in pairwise(own) if after > before + 1)
 
 
@@ -311,22 +319,37 @@ def addresses(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in addresses("jane {at} example {dot} com")]
     ['jane@example.com']
     """
-    if not _address_hint().search(text):
+    if _ADDRESS_HINT.search(text) is None:
         return
-    for _, *parts in matches(_address(), text, overlapping=True):
+    for _, *parts in _ADDRESS.spans(text, overlapping=True):
         local, at, domain = (text[first:last] for first, last in parts)
         start, end = parts[0][0], parts[-1][1]
         if end - start > _LONGEST_ADDRESS:
             continue
-        spelled = f"{_SPELLED_DOT.sub('.', local)}@{_SPELLED_DOT.sub('.', domain)}"
+        if at == "@" and _NOTHING_SPELLED.search(local + at + domain) is None:
+            continue
+        spelled = f"{_with_dots(local)}@{_with_dots(domain)}"
         if spelled == text[start:end]:
             continue
         if at.strip() in ("@", "at") and (at != "@" or " " in domain or "," in domain):
             if at.strip() == "at" and " dot " not in domain.lower():
                 continue
-            if not _WRITES.search(text[max(0, start - _BEFORE) : start].lower()):
+            near = text[max(0, start - _BEFORE) : start].lower()
+            if not any(word in near for word in _WRITES):
                 continue
         yield Stretch(start, end, spelled)
+
+
+def _with_dots(part: str) -> str:
+    """Return a part of an address with full stops for its spelled ones and the brackets and spaces around them."""
+    pieces = [piece[0] for piece in _PIECE.finditer(part)]
+    are_dots = [piece.lower() in _DOTS for piece in pieces]
+    are_marks = [piece[0].isspace() or piece[0] in _MARKS for piece in pieces]
+    beside = [before or behind for before, behind in zip([False, *are_dots], [*are_dots[1:], False], strict=False)]
+    return "".join(
+        "." if is_dot else "" if is_mark and by_dot else piece
+        for piece, is_dot, is_mark, by_dot in zip(pieces, are_dots, are_marks, beside, strict=True)
+    )
 
 
 def names(text: str) -> Iterator[Stretch]:
@@ -335,9 +358,10 @@ def names(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in names("my p4ssw0rd: x")]
     ['password']
     """
-    for match in _LEET_NAME.finditer(text):
-        if not match.group().isalpha():
-            yield Stretch(match.start(), match.end(), match.group().translate(_LEET_LETTERS))
+    if any(sign in text for sign in _LEET_SIGNS):
+        for _, (start, end) in _LEET_NAME.spans(text, overlapping=True):
+            if not text[start:end].isalpha():
+                yield Stretch(start, end, text[start:end].translate(_LEET_LETTERS))
 
 
 def wrapped_lines(text: str) -> Iterator[Stretch]:
@@ -364,16 +388,6 @@ def _ends_in_address(text: str, at: int) -> bool:
 
 DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, addresses, numbers, codes, names)
 """What is undone, in this order."""
-
-
-@cache
-def _address() -> Any:
-    return compile_pattern(_ADDRESS, "addresses", ignore_case=True)
-
-
-@cache
-def _address_hint() -> Any:
-    return compile_pattern(_ADDRESS_HINT, "addresses", ignore_case=True)
 
 
 _MASK = str.maketrans(

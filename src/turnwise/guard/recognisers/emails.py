@@ -15,7 +15,6 @@ SHAPES = {
 """What a text has, at least, in which there may be one."""
 
 _LETTERS = string.ascii_letters + string.digits
-_LABEL = _LETTERS + "_-"
 _MARKS = ".!#$%&'*+/=?^`{|}~-"
 """What stands in a local part but letters, digits and ``_``."""
 
@@ -50,9 +49,11 @@ def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
         shapes: which of `SHAPES` it has.
     """
     if "email" in shapes:
+        others = {ord(each): " " for each in set(lower) if not (each.isalnum() or each in "._-")}
+        domains = lower.translate(others)
         at = lower.find("@")
         while at >= 0:
-            end = _end_of_domain(lower, at + 1)
+            end = _end_of_domain(domains, at + 1)
             if end:
                 start = _start_of_local(lower, at)
                 if start < at:
@@ -73,28 +74,24 @@ def _start_of_local(lower: str, at: int) -> int:
     return at - len(part[len(rest) :].lstrip(_MARKS))
 
 
-def _end_of_domain(lower: str, at: int) -> int:
-    """Return where the domain that starts at a place ends: behind its last label that may be a top level; or 0."""
-    end, first = 0, at
-    while True:
-        label = _label(lower, at)
+def _end_of_domain(domains: str, first: int) -> int:
+    """Return where the domain that starts at a place ends: behind its last label that may be a top level; or 0.
+
+    Args:
+        domains: the text with a space for whatever stands in no domain.
+        first: the place.
+    """
+    end, at, stop = 0, first, domains.find(" ", first)
+    for label in domains[first : stop if stop >= 0 else len(domains)].split("."):
         if not label[:1].isalnum():
-            return end
-        behind = at + len(label)
-        if at > first and len(label) > 1 and not label[0].isdecimal() and label[-1] != "-":
-            end = behind
-        if not lower.startswith(".", behind):
-            return end
-        at = behind + 1
-
-
-def _label(lower: str, at: int) -> str:
-    """Return the letters, digits, ``_`` and ``-`` from a place on, as many as a label of a domain may have."""
-    part = lower[at : at + _LONGEST_LABEL]
-    rest = part.lstrip(_LABEL)
-    while rest[:1].isalnum():  # beyond ASCII
-        rest = rest[1:].lstrip(_LABEL)
-    return part[: len(part) - len(rest)]
+            break
+        top = label[:_LONGEST_LABEL].rstrip("-")
+        if at > first and len(top) > 1 and not top[0].isdecimal():
+            end = at + len(top)
+        if len(label) > _LONGEST_LABEL:
+            break
+        at += len(label) + 1
+    return end
 
 
 def _spelled(lower: str) -> Iterator[Span]:

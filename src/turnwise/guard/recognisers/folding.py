@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import add
 
 _CONTROLS = frozenset(map(chr, (*range(9), *range(14, 32), *range(127, 133), *range(134, 160))))
@@ -72,7 +72,10 @@ class Folded:
     def _uneven(self) -> tuple[list[int], list[int]]:
         """Where the characters are that have not one in the plain text, and where each of them begins in that."""
         widths = self._widths
-        places = [at for at, character in enumerate(self.original) if character in widths]
+        if len(widths) <= _REPLACED:
+            places = sorted(chain.from_iterable(_places(self.original, character) for character in widths))
+        else:
+            places = [at for at, character in enumerate(self.original) if character in widths]
         grown = accumulate((widths[self.original[at]] - 1 for at in places), initial=0)
         return places, list(map(add, places, grown))
 
@@ -92,6 +95,13 @@ class Folded:
             begins.append(at)
             at += width
         return begins
+
+
+def _places(text: str, mark: str) -> Iterator[int]:
+    at = text.find(mark)
+    while at >= 0:
+        yield at
+        at = text.find(mark, at + 1)
 
 
 class Folding:

@@ -1,11 +1,13 @@
-"""Hosts of links, read as a browser reads them."""
+"""Hosts of links, read as a browser reads them, and those that pass for one that is trusted."""
 
 from __future__ import annotations
 
 import socket
 import string
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -141,3 +143,147 @@ def _read_ip_6(text: str) -> Host | None:
     except ValueError:
         return None
     return Host(address, address, True)
+
+
+PASS_FOR = {
+    "a": "аαɑ",
+    "b": "ьƅ",
+    "c": "сϲ",
+    "d": "ԁɗđ",
+    "e": "еεҽ",
+    "f": "ſ",
+    "g": "ɡց",
+    "h": "һħ",
+    "i": "іιıɩ",
+    "j": "ј",
+    "k": "кκ",
+    "l": "ӏł",
+    "m": "м",
+    "n": "ոηп",
+    "o": "оοօø",
+    "p": "рρ",
+    "q": "ԛ",
+    "r": "г",
+    "s": "ѕ",
+    "t": "тτ",
+    "u": "υս",
+    "v": "νѵ",
+    "w": "ԝωѡ",
+    "x": "хχ",
+    "y": "уγү",
+    "z": "ᴢ",
+}
+"""Letters that pass for a Latin one, in lower case."""
+
+_LETTERS = str.maketrans({sign: letter for letter, signs in PASS_FOR.items() for sign in signs})
+_DIGITS = str.maketrans("01358i|", "olesbll")
+_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
+_SHORTEST = 4
+"""Characters of a name from which hosts that contain it count as lookalikes."""
+
+_SHORTEST_EDITED = 5
+"""Characters of a name from which one edit counts: of shorter ones too many words are one edit away."""
+
+
+class Lookalikes:
+    """Tells hosts that pass for a trusted domain.
+
+    Source of the forms: Unicode Technical Standard 39 (confusables), cut down to letters that pass for Latin ones;
+    F. J. Damerau, A technique for computer detection and correction of spelling errors (1964).
+
+    Args:
+        domains: the trusted domains, in ASCII and lower case.
+        registrable: gives the part of a host that someone registered.
+
+    >>> trusted = Lookalikes(["mybank.com"], lambda name: ".".join(name.split(".")[-2:]))
+    >>> def passes_for(name):
+    ...     return trusted.passes_for(Host(name, name, False))
+    >>> [passes_for(name) for name in ("mybank.com.evil.net", "rnybank.com", "mybnak.com", "my-bank.org", "a.com")]
+    ['mybank.com', 'mybank.com', 'mybank.com', 'mybank.com', None]
+    """
+
+    def __init__(self, domains: Iterable[str], registrable: Callable[[str], str | None]) -> None:
+        self._registrable = registrable
+        self._skeletons: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._shortened: dict[str, list[tuple[str, str]]] = {}
+        self._joined: dict[str, str] = {}
+        for domain in domains:
+            own = registrable(domain) or domain
+            name = own.partition(".")[0]
+            self._skeletons.setdefault(_skeleton(own), domain)
+            for joined in (domain.replace(".", "-"), domain.replace(".", "")):
+                self._joined.setdefault(joined, domain)
+            if len(name) >= _SHORTEST:
+                self._names.setdefault(_skeleton(name), domain)
+            if len(name) >= _SHORTEST_EDITED:
+                for shorter in _shortened(name):
+                    self._shortened.setdefault(shorter, []).append((name, domain))
+
+    def passes_for(self, host: Host) -> str | None:
+        """Return the trusted domain that a host passes for, or None.
+
+        Args:
+            host: a host that is not under a trusted domain.
+        """
+        own = self._registrable(host.name) or host.name
+        shown = ".".join(host.shown.split(".")[-len(own.split(".")) :])
+        found = self._skeletons.get(_skeleton(shown)) or self._inside(host.shown, own.partition(".")[2])
+        if found is not None:
+            return found
+        name = shown.partition(".")[0]
+        by_name = self._names.get(_skeleton(name)) or self._names.get(_skeleton(name.replace("-", "")))
+        return by_name or next(self._edited(name), None)
+
+    def _inside(self, shown: str, ending: str) -> str | None:
+        """Look for a trusted domain, or its name, among the labels of a host and their parts."""
+        parts = shown.removesuffix(f".{ending}").replace("-", ".").split(".")
+        for part in parts:
+            found = self._names.get(_skeleton(part)) or self._joined.get(part)
+            if found is not None:
+                return found
+        for first, second in pairwise(parts):
+            found = self._joined.get(f"{first}-{second}")
+            if found is not None:
+                return found
+        return None
+
+    def _edited(self, name: str) -> Iterator[str]:
+        for shorter in _shortened(name):
+            for trusted, domain in self._shortened.get(shorter, ()):
+                if is_one_edit(name, trusted):
+                    yield domain
+
+
+def is_one_edit(first: str, second: str) -> bool:
+    """Tell whether one text is the other with a character added, left out, replaced or swapped with the next.
+
+    >>> is_one_edit("paypal", "paypla"), is_one_edit("paypal", "paypall"), is_one_edit("paypal", "papyla")
+    (True, True, False)
+    """
+    if len(first) > len(second):
+        first, second = second, first
+    start = next(
+        (at for at, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]), len(first)
+    )
+    if len(first) < len(second):
+        return len(second) - len(first) == 1 and first[start:] == second[start + 1 :]
+    swapped = first[start : start + 2][::-1] == second[start : start + 2]
+    return first[start + 1 :] == second[start + 1 :] or (swapped and first[start + 2 :] == second[start + 2 :])
+
+
+def _shortened(name: str) -> Iterator[str]:
+    yield name
+    for at in range(len(name)):
+        yield name[:at] + name[at + 1 :]
+
+
+def _skeleton(text: str) -> str:
+    """Return a text in which letters that look alike are the same."""
+    if not text.isascii():
+        parts = unicodedata.normalize("NFKD", text)
+        text = "".join(part for part in parts if not unicodedata.combining(part)).translate(_LETTERS)
+    text = text.translate(_DIGITS)
+    for pair, letter in _PAIRS:
+        text = text.replace(pair, letter)
+    return text

@@ -8,8 +8,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import pairwise
 
-from turnwise.guard.recognisers.near_words import JUDGED, NearWords
-from turnwise.guard.recognisers.separators import Group, digit_groups
+from turnwise.guard.recognisers.numbers import JUDGED, Group, NearWords, digit_groups
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 

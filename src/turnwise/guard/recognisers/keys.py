@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
 from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
 
 KeyType = Literal[
     "aws",
@@ -245,7 +245,7 @@ NAMES: Mapping[str, tuple[str, str]] = {
 HINTS: Mapping[KeyType, tuple[str, ...]] = {kind: form.hints for kind, form in _FORMS.items()}
 
 _LONGEST_PRIVATE_KEY = 20_000
-_PUTTY_END = r"Private-MAC: [0-9a-f]{40,64}"
+_PUTTY_END = LinearRegex(r"Private-MAC: [0-9a-f]{40,64}")
 
 
 def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
@@ -259,7 +259,7 @@ def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
     if kind == "private_key":
         yield from _private_keys(plain, form)
         return
-    for _, *groups in matches(_compiled(form.pattern), plain, overlapping=True):
+    for _, *groups in _compiled(form.pattern).spans(plain, overlapping=True):
         start, end = max(groups)
         loose = form.digit_within and groups[1] == (start, end)
         if not loose or any(map(str.isdigit, plain[start : min(end, start + form.digit_within)])):
@@ -270,13 +270,13 @@ def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
     """Find private keys from their first line to their last, or as far as one goes where that is missing."""
     ends: list[tuple[int, int]] | None = None
     behind = 0
-    for (start, end), label in matches(_compiled(form.pattern), plain):
+    for (start, end), label in _compiled(form.pattern).spans(plain):
         if start < behind:
             continue
         limit = end + _LONGEST_PRIVATE_KEY
         if label[0] < 0:
             if ends is None:
-                ends = [spans[0] for spans in matches(_compiled(_PUTTY_END), plain)]
+                ends = [(match.start, match.end) for match in _PUTTY_END.finditer(plain)]
             at = bisect_left(ends, (end, 0))
             if at == len(ends) or ends[at][0] > limit:
                 continue
@@ -289,5 +289,5 @@ def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
 
 
 @cache
-def _compiled(pattern: str) -> Any:
-    return compile_pattern(pattern, "secrets")
+def _compiled(pattern: str) -> LinearRegex:
+    return LinearRegex(pattern)

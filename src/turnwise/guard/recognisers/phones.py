@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.recognisers.near_words import JUDGED, NearWords
-from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
-from turnwise.guard.recognisers.separators import Group, digit_groups
+from turnwise.guard.recognisers.numbers import JUDGED, Group, NearWords, digit_groups
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -31,12 +29,12 @@ SHAPES = {
 """What a text has, at least, in which there may be one."""
 
 _ABROAD = LinearRegex(rf"\+ ?\(?[0-9](?:{_BETWEEN}?[0-9]){{6,14}}")
-_AMERICAN = (
+_AMERICAN = LinearRegex(
     r"(?:^|[^\pL\pN_+.-]|(?:^|[^0-9])[-.])"
     rf"((?:\+?1{_BETWEEN}?)?\(?([2-9][0-9][0-9])\)?({_BETWEEN}?)([0-9]{{3}})({_BETWEEN}?)([0-9]{{4}}))"
     r"(?:$|[^\pL\pN_.-]|[-.](?:$|[^0-9]))"
 )
-_AMERICAN_LOCAL = (
+_AMERICAN_LOCAL = LinearRegex(
     r"(?:^|[^\pL\pN_+$€£#. /-]|(?:^|[^0-9])[-. /])([2-9][0-9][0-9][-. ][0-9]{4})"
     r"(?:$|[^\pL\pN_./-]|[-./](?:$|[^0-9]))"
 )
@@ -114,12 +112,12 @@ class Phones:
         if self._american is not None and "phone american" in shapes:
             yield from self._north_american(lower, reads)
         if self._american is not None and "phone local" in shapes:
-            for _, (start, end) in matches(_american_local(), lower, overlapping=True):
+            for _, (start, end) in _AMERICAN_LOCAL.spans(lower, overlapping=True):
                 if _WORDS.judge(lower, start, end):
                     yield Span(start, end, "phone", 0.6)
         if self._others and "phone national" in shapes:
-            for start, end in _national(lower):
-                yield from self._national(lower, start, end, reads)
+            for count, (start, end) in enumerate(_national(lower)):
+                yield from self._national(lower, start, end, reads, near=count < JUDGED)
 
     def _abroad(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
         for end in _ends(lower, start, longest):
@@ -128,7 +126,7 @@ class Phones:
                 return
 
     def _north_american(self, lower: str, reads: list[int]) -> Iterator[Span]:
-        for count, (_, *groups) in enumerate(matches(_american(), lower, overlapping=True)):
+        for count, (_, *groups) in enumerate(_AMERICAN.spans(lower, overlapping=True)):
             text, area, first, exchange, second, line = (lower[slice(*group)] for group in groups)
             start, end = groups[0]
             words = _WORDS.judge(lower, start, end) if count < JUDGED else True
@@ -142,18 +140,20 @@ class Phones:
                 # 555-123-4567 is in no plan, but nobody takes it for anything else
                 yield Span(_inside(start, text), end, "phone", 0.85 if valid else 0.6)
 
-    def _national(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
+    def _national(self, lower: str, start: int, longest: int, reads: list[int], near: bool) -> Iterator[Span]:
         """A national number starts with the prefix that is dialled at home, or stands near words of phones."""
         text = lower[start:longest]
-        if _DATE.match(lower[start : start + _LONGEST_DATE]) or ("." in text and " " in text):
+        if ("." in text and " " in text) or (
+            any(sign in text for sign in "-./") and _DATE.match(lower[start : start + _LONGEST_DATE])
+        ):
             return  # a date, or several numbers with a point
-        words = _WORDS.judge(lower, start, longest)
+        words = _WORDS.judge(lower, start, longest) if near else True
         if words is False:
             return
         start = _inside(start, text)
         digits = lower[start:longest].lstrip("(")
+        grouped = not digits.isdigit()
         for region, prefix in self._others.items():
-            grouped = any(not character.isdigit() for character in digits)
             if not words and not (prefix and digits.startswith(prefix) and grouped):
                 continue
             for end in _ends(lower, start, longest):
@@ -233,16 +233,7 @@ def _inside(start: int, text: str) -> int:
     return start + (text.startswith("(") and ")" not in text)
 
 
-def _ends(lower: str, start: int, end: int) -> list[int]:
-    """Return where a number may end: at the end of the run, or one or two groups before it."""
-    return [end, *(start + group[1] for group in digit_groups(lower[start:end])[-2:-4:-1])]
-
-
-@cache
-def _american() -> Any:
-    return compile_pattern(_AMERICAN, "American numbers")
-
-
-@cache
-def _american_local() -> Any:
-    return compile_pattern(_AMERICAN_LOCAL, "American numbers")
+def _ends(lower: str, start: int, end: int) -> Iterator[int]:
+    """Yield where a number may end: at the end of the run, or one or two groups before it."""
+    yield end
+    yield from (start + group[1] for group in digit_groups(lower[start:end])[-2:-4:-1])

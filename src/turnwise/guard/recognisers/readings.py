@@ -1,24 +1,25 @@
-"""A text as it stands and, where something in it is encoded or disguised, with that undone."""
+"""A text as it stands and with what is encoded or disguised undone, and the values in all of these."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from turnwise.guard.guardrail import Check
+from turnwise.guard.guardrail import CLEAN, Check, Finding, Redaction
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
-from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.stretches import Stretch
+from turnwise.guard.recognisers.folding import PLAIN, Folding
+from turnwise.guard.recognisers.spans import Span, Stretch, apart, counted
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
 
 
-class Step(Protocol):
+class Edit(Protocol):
     """What was done to a text, with the way back."""
 
     plain: str
@@ -27,7 +28,7 @@ class Step(Protocol):
         """Return the offsets before the step of a stretch behind it that is not empty."""
 
 
-class Reading(NamedTuple):
+class TextReading(NamedTuple):
     """A text to look through, with the way back to the offsets of the original.
 
     Args:
@@ -41,7 +42,7 @@ class Reading(NamedTuple):
 
     plain: str
     loose: bool = False
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Edit, ...] = ()
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the offsets in the original of a stretch of the plain text that is not empty."""
@@ -49,7 +50,7 @@ class Reading(NamedTuple):
             start, end = step.span(start, end)
         return start, end
 
-    def behind(self, step: Step) -> Reading:
+    def behind(self, step: Edit) -> TextReading:
         """Return the reading behind one more step; itself where that changed nothing."""
         return self._replace(plain=step.plain, steps=(*self.steps, step)) if step.plain != self.plain else self
 
@@ -94,12 +95,12 @@ class _Replaced:
         return there, there + 1
 
 
-def readings(check: Check) -> tuple[Reading, ...]:
+def readings(check: Check) -> tuple[TextReading, ...]:
     """Return `readings_of` of the text under check, made once for all guardrails."""
     return check.once(("unfolded", check.text), lambda: readings_of(check.text))
 
 
-def readings_of(text: str) -> tuple[Reading, ...]:
+def readings_of(text: str) -> tuple[TextReading, ...]:
     """Return the readings of a text, the text as it stands first; of an ordinary one there is no other.
 
     A second one has in plain characters what was encoded: entities, tags between characters, percent signs,
@@ -115,7 +116,7 @@ def readings_of(text: str) -> tuple[Reading, ...]:
     >>> [reading.plain for reading in readings_of("It is MTIzLTQ1LTY3ODk=")]
     ['It is MTIzLTQ1LTY3ODk=', 'It is 123-45-6789']
     """
-    first = Reading(text)
+    first = TextReading(text)
     decoded = _decoded(first)
     loose = _undisguised(decoded)
     found = [first]
@@ -126,7 +127,7 @@ def readings_of(text: str) -> tuple[Reading, ...]:
     return tuple(found)
 
 
-def _decoded(reading: Reading) -> Reading:
+def _decoded(reading: TextReading) -> TextReading:
     for _ in range(_ROUNDS):
         before = reading.plain
         for decode in decoders_for(before):
@@ -137,9 +138,92 @@ def _decoded(reading: Reading) -> Reading:
     return reading
 
 
-def _undisguised(reading: Reading) -> Reading:
+def _undisguised(reading: TextReading) -> TextReading:
     if not reading.plain.isascii():
         reading = reading.behind(UNDISGUISED.fold(reading.plain))
     for undo in DISGUISES:
         reading = reading.behind(_Replaced(reading.plain, undo(reading.plain)))
     return reading
+
+
+class Value(NamedTuple):
+    """A value that was recognised.
+
+    Args:
+        span: where it stands in the original text.
+        text: what it says in plain form.
+    """
+
+    span: Span
+    text: str
+
+
+def values_in(
+    check: Check,
+    folding: Folding,
+    find: Callable[[TextReading], Iterator[Span]],
+    allowed: Container[str] = frozenset(),
+) -> list[Value]:
+    """Return the values in the readings of the text under check, in order and apart from each other.
+
+    Args:
+        check: the text.
+        folding: the plain form in which values are looked for.
+        find: finds them in a reading that has that form.
+        allowed: values that are none.
+    """
+    found: dict[Span, str] = {}
+    for reading in check.once(("readings", folding, check.text), lambda: _folded(check, folding)):
+        for span in apart(find(reading)):
+            text = reading.plain[span.start : span.end]
+            if text not in allowed:
+                start, end = reading.span(span.start, span.end)
+                found.setdefault(span._replace(start=start, end=end), text)
+    return list(_whole(sorted(found.items())))
+
+
+def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
+    """Yield values apart from each other: of what readings see in one place the surest, as wide as all of it."""
+    last: Value | None = None
+    for span, text in found:
+        if last is None or span.start >= last.span.end:
+            if last is not None:
+                yield last
+            last = Value(span, text)
+            continue
+        end = max(span.end, last.span.end)
+        surer = Value(span, text) if span.confidence > last.span.confidence else last
+        last = surer._replace(span=surer.span._replace(start=last.span.start, end=end))
+    if last is not None:
+        yield last
+
+
+def _folded(check: Check, folding: Folding) -> tuple[TextReading, ...]:
+    first, *others = readings(check)
+    plain = check.once((folding, check.text), lambda: folding.fold(first.plain))
+    return (first.behind(plain), *(reading.behind(folding.fold(reading.plain)) for reading in others))
+
+
+def values_found(
+    values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
+) -> Finding:
+    """Return the finding of recognised values: kinds and counts, never the values themselves.
+
+    Args:
+        values: the values, in order and apart.
+        names: singular and plural by kind.
+        placeholders: what is to stand in the place of each.
+    """
+    if not values:
+        return CLEAN
+    spans = [value.span for value in values]
+    return Finding(
+        found=True,
+        reason=counted((span.kind for span in spans), names),
+        confidence=max(span.confidence for span in spans),
+        redactions=tuple(
+            Redaction(span.start, span.end, span.kind, placeholder)
+            for span, placeholder in zip(spans, placeholders, strict=True)
+        ),
+        data={"kinds": dict(Counter(span.kind for span in spans))},
+    )

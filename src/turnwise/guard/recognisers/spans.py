@@ -1,4 +1,4 @@
-"""Stretches of a text that something was recognised in."""
+"""Stretches of a text: what was recognised in them, or what they stand for."""
 
 from __future__ import annotations
 
@@ -56,3 +56,17 @@ def counted(kinds: Iterable[str], names: Mapping[str, tuple[str, str]]) -> str:
         singular, plural = names.get(kind, (kind, kind))
         words.append(f"{count} {singular if count == 1 else plural}")
     return ", ".join(words)
+
+
+class Stretch(NamedTuple):
+    """A stretch of a text and what it stands for.
+
+    Args:
+        start: offset of its first character.
+        end: offset behind its last character.
+        text: what it stands for.
+    """
+
+    start: int
+    end: int
+    text: str

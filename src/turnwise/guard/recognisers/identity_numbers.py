@@ -1,15 +1,97 @@
-"""Numbers that only the words beside them tell: passports, driving licences, bank accounts."""
+"""Numbers of a person: social security, and those that only words beside them tell."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
-from functools import cache
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence, Set
 
-from turnwise.guard.recognisers.re2_patterns import compile_pattern, matches
-from turnwise.guard.recognisers.separators import digits_of
+from turnwise.guard.recognisers.numbers import (
+    BETWEEN,
+    JUDGED,
+    Group,
+    NearWords,
+    digit_groups,
+    digits_of,
+    is_between,
+)
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
+
+SSN_SHAPES = {
+    "ssn": (rf"[0-9]{{3}}{BETWEEN}[0-9]{{2}}{BETWEEN}[0-9]{{4}}",),
+    "ssn named": (r"ssn|social|soc sec|\bitin\b|\btin\b|tax",),
+}
+"""What a text has, at least, in which there may be one."""
+
+_LENGTHS = (3, 2, 4)
+_DIGITS = sum(_LENGTHS)
+_ROW = LinearRegex(rf"[0-9](?:[-. ]?[0-9]){{{_DIGITS - 1},}}")
+_WORDS = NearWords("ssn|ssns|social|social security|socials|soc sec|itin|taxpayer|tax payer|tax id|tin")
+
+
+def is_ssn(digits: str) -> bool:
+    """Tell whether nine digits may be a social security number.
+
+    Source: Social Security Administration, numbers that are not assigned: area 000, 666 and 900 to 999, group 00,
+    serial 0000.
+
+    >>> is_ssn("123456789"), is_ssn("666456789"), is_ssn("123006789"), is_ssn("987654321")
+    (True, False, False, False)
+    """
+    return digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
+
+
+def find_ssns(lower: str, shapes: Set[str]) -> Iterator[Span]:
+    """Find social security numbers: grouped 3-2-4, or any nine digits with words near that name them.
+
+    Args:
+        lower: the text in plain form and lower case.
+        shapes: which of `SSN_SHAPES` it has.
+    """
+    if "ssn" in shapes:
+        for count, (first, second, third) in enumerate(_numbers(lower)):
+            start, end = first[0], third[1]
+            if not is_ssn(lower[start : first[1]] + lower[slice(*second)] + lower[third[0] : end]):
+                continue
+            between, again = lower[first[1] : second[0]], lower[second[1] : third[0]]
+            words = _WORDS.judge(lower, start, end) if count < JUDGED else True
+            if words or (words is None and between == again):
+                yield Span(start, end, "ssn", 0.95 if words or "-" in between else 0.75)
+    if "ssn named" in shapes:
+        for row in _ROW.finditer(lower):
+            start, end = row.start, row.end
+            digits = digits_of(lower[start:end]) if end - start < 2 * _DIGITS else ""
+            if len(digits) == _DIGITS and is_ssn(digits) and _WORDS.judge(lower, start, end):
+                yield Span(start, end, "ssn", 0.9)
+
+
+def _numbers(lower: str) -> Iterator[Sequence[Group]]:
+    """Yield groups of 3, 2 and 4 digits that are no part of a longer row."""
+    groups = digit_groups(lower)
+    lengths = [end - start for start, end in groups]
+    free = 0
+    for at, sizes in enumerate(zip(lengths, lengths[1:], lengths[2:], strict=False)):
+        if sizes != _LENGTHS or at < free:
+            continue
+        first, second, third = three = groups[at : at + 3]
+        if (
+            is_between(lower[first[1] : second[0]])
+            and is_between(lower[second[1] : third[0]])
+            and not lower.startswith("%", third[1])
+            and not _joined(lower, groups, at - 1, at)
+            and not _joined(lower, groups, at + 2, at + 3)
+        ):
+            yield three
+            free = at + 3
+
+
+def _joined(lower: str, groups: Sequence[Group], before: int, behind: int) -> bool:
+    """Tell whether there are two groups with a single hyphen or full stop between them."""
+    if before < 0 or behind == len(groups):
+        return False
+    end, start = groups[before][1], groups[behind][0]
+    return start - end == 1 and lower[end] in "-."
+
 
 _LINK = (
     r"(?:[^\pL\pN_\n]{1,3}"
@@ -22,15 +104,15 @@ _LONGEST = 128
 """Characters that what may stand behind a name takes, at most, with the value."""
 
 
-def _named(words: str, value: str) -> str:
-    return rf"(?:^|[^\pL\pN])(?:{words}){_LINK}({value}){_END}"
+def _named(words: str, value: str) -> LinearRegex:
+    return LinearRegex(rf"(?:^|[^\pL\pN])(?:{words}){_LINK}({value}){_END}")
 
 
-def _name(words: str) -> str:
-    return rf"(?:^|[^\pL\pN])({words})"
+def _name(words: str) -> LinearRegex:
+    return LinearRegex(rf"(?:^|[^\pL\pN])(?:{words})")
 
 
-SHAPES = {
+NAMED_SHAPES = {
     "passport": (r"passp|reisepass|pasaporte|passaporto",),
     "driving_licence": (r"licen[cs]e|\bdl\b|f(?:ü|u)?hrerschein|permis de|carnet de|patente di",),
     "bank_account": (r"acc|a/c|konto|cuenta|routing|\baba\b|\brtn\b|sort ?code",),
@@ -82,7 +164,7 @@ def find_passports(lower: str, shapes: Set[str]) -> Iterator[Span]:
 
     Args:
         lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
+        shapes: which of `NAMED_SHAPES` it has.
     """
     if "passport" in shapes:
         yield from _read(_PASSPORT, lower, "passport", _passport_number)
@@ -93,7 +175,7 @@ def find_driving_licences(lower: str, shapes: Set[str]) -> Iterator[Span]:
 
     Args:
         lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
+        shapes: which of `NAMED_SHAPES` it has.
     """
     if "driving_licence" in shapes:
         yield from _read(_LICENCE, lower, "driving_licence", _licence_number)
@@ -104,7 +186,7 @@ def find_bank_accounts(lower: str, shapes: Set[str]) -> Iterator[Span]:
 
     Args:
         lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
+        shapes: which of `NAMED_SHAPES` it has.
     """
     if "bank_account" not in shapes:
         return
@@ -115,17 +197,21 @@ def find_bank_accounts(lower: str, shapes: Set[str]) -> Iterator[Span]:
             yield span._replace(confidence=0.9)
 
 
-def _values(pattern: str, lower: str, kind: str) -> Iterator[Span]:
-    for _, (start, end) in matches(_compiled(pattern), lower, overlapping=True):
+def _values(pattern: LinearRegex, lower: str, kind: str) -> Iterator[Span]:
+    for _, (start, end) in pattern.spans(lower, overlapping=True):
         yield Span(start, end, kind, 0.7)
 
 
-def _read(pattern: str, lower: str, kind: str, read: Callable[[str], str]) -> Iterator[Span]:
+def _read(pattern: LinearRegex, lower: str, kind: str, read: Callable[[str], str]) -> Iterator[Span]:
     """Yield the values behind the names that a pattern knows, as far as they can be read."""
+    digits = [start for start, _ in digit_groups(lower)]
     behind = 0
-    for (start, _), (_, end) in matches(_compiled(pattern), lower, overlapping=True):
+    for ((start, end),) in pattern.spans(lower):
+        index = bisect_left(digits, end)
+        if index == len(digits) or digits[index] >= end + _LONGEST or start < behind:
+            continue
         text = lower[end : end + _LONGEST]
-        link = _LINKED.match(text) if start >= behind else None
+        link = _LINKED.match(text)
         if link is None or link.end == 1:  # glued to the name
             continue
         value = read(text[link.end - 1 :])
@@ -148,8 +234,3 @@ def _licence_number(text: str) -> str:
     """Return the driving licence number at the beginning of a text, or an empty one."""
     found = _LICENCE_NUMBER.match(text) if _THREE_DIGITS.match(text) else None
     return found[1] if found else ""
-
-
-@cache
-def _compiled(pattern: str) -> Any:
-    return compile_pattern(pattern, "documents")

@@ -36,7 +36,7 @@ class Occurrence(NamedTuple):
     phrase: int
 
 
-class Phrases:
+class WordSearch:
     """Finds words and phrases, however many, in time linear in the text (Aho-Corasick).
 
     Source: A. V. Aho and M. J. Corasick, Efficient string matching (1975).
@@ -52,7 +52,7 @@ class Phrases:
     Raises:
         GuardError: no phrases, or one without a character to look for.
 
-    >>> phrases = Phrases(["credit card", "invest*"], inflect=True)
+    >>> phrases = WordSearch(["credit card", "invest*"], inflect=True)
     >>> text = "Investing with Credit\\n  cards"
     >>> [text[slice(*phrases.fold(text).span(each.start, each.end))] for each in phrases.find(phrases.fold(text))]
     ['Investing', 'Credit\\n  cards']
