@@ -22,7 +22,7 @@ from turnwise.evaluation.engines import score_all
 from turnwise.evaluation.plan import Work, plan
 from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
-from turnwise.observers.llm.scripted_client import by_text
+from turnwise.observers.llm.chat import by_text
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 from turnwise.store import Store

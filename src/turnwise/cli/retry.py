@@ -81,9 +81,8 @@ def _principles(failed: Collection[str], given: Sequence[str]) -> tuple[Principl
 
 
 def _shipped(name: str) -> Principle:
-    from turnwise.principles import load_principle
-    from turnwise.principles.load import principle_names
+    from turnwise.principles import is_named, load_principle
 
-    if name not in principle_names():  # a folder of that name here may be another one
+    if not is_named(name):  # a folder of that name here may be another one
         raise UsageError(f"principle {name!r} is your own: name its folder with --principle")
     return load_principle(name)

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from turnwise.evaluation.missing import Aim, works_of
-from turnwise.evaluation.plan import Work
+from turnwise.evaluation.plan import Aim, Work, works_of
 from turnwise.observers import Request
 from turnwise.store import Store
 
@@ -51,7 +50,7 @@ def forecast(store: Store, run: str, endpoint: Endpoint, aim: Aim) -> Forecast:
         UnknownNameError: one of the sequences is not in the store.
     """
     from turnwise.observers.llm import estimate, render
-    from turnwise.observers.llm.reading import read_reply
+    from turnwise.observers.llm.replies import read_reply
 
     settings, price = endpoint.settings, endpoint.price
     scores = calls = cached = prompt_tokens = completion_tokens = 0

@@ -1,9 +1,10 @@
 """Observers: what scores a turn of a conversation against principles."""
 
-from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.protocol import (
     BoundsRequests,
     CanStop,
+    Context,
+    ContextMode,
     KeepsReplies,
     Observation,
     ObservationFailure,

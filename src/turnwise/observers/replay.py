@@ -13,8 +13,15 @@ from typing import Any, TypeVar
 from turnwise.bounded import read_json
 from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.context import Context, ContextMode
-from turnwise.observers.protocol import Observation, ObservationFailure, ObserverInfo, Request, Scene
+from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
+    Observation,
+    ObservationFailure,
+    ObserverInfo,
+    Request,
+    Scene,
+)
 from turnwise.paths import to_path
 from turnwise.scoring import Score
 

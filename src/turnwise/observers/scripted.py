@@ -7,8 +7,15 @@ from dataclasses import replace
 
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.context import Context, ContextMode
-from turnwise.observers.protocol import Observation, ObservationFailure, ObserverInfo, Request, Scene
+from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
+    Observation,
+    ObservationFailure,
+    ObserverInfo,
+    Request,
+    Scene,
+)
 from turnwise.scoring import Score
 
 Script = Callable[[Scene, Turn, Request], Score | ObservationFailure | None]

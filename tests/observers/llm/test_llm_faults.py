@@ -23,8 +23,8 @@ from turnwise.observers.llm import (
     MemoryJournal,
     ScriptedClient,
 )
-from turnwise.observers.llm.backoff import delay, retry_after
-from turnwise.observers.llm.faults import status_fault
+from turnwise.observers.llm.calls import delay, retry_after
+from turnwise.observers.llm.openai_client import status_fault
 from turnwise.principles import load_principle
 from turnwise.store import Store
 

@@ -11,7 +11,7 @@ import pytest
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
 from turnwise.observers import build_observer, list_observers
 from turnwise.observers.llm import LlmObserver, LlmSettings, prices, providers, resolve
-from turnwise.observers.llm.tables import user_file
+from turnwise.observers.llm.providers import user_file
 
 
 class TestSpecification:

@@ -17,7 +17,7 @@ from tests.observers.local.conftest import write_weights
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
-from turnwise.observers.checks import check_observer
+from turnwise.observers.conformance import check_observer
 from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.local.observer import LocalObserver, ReaderState

@@ -12,14 +12,12 @@ from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers.context import Context
 from turnwise.observers.llm.chat import ChatRequest, Message
-from turnwise.observers.llm.frame import load_frame
-from turnwise.observers.llm.prices import Price, prices
-from turnwise.observers.llm.prompt import prompt_version, render
-from turnwise.observers.llm.providers import Provider, providers, split_spec
+from turnwise.observers.llm.prompt import load_frame, prompt_version, render
+from turnwise.observers.llm.providers import Price, Provider, prices, providers, split_spec
 from turnwise.observers.llm.secret import Secret
 from turnwise.observers.llm.settings import LlmSettings
+from turnwise.observers.protocol import Context
 from turnwise.principles import Principle
 
 TYPICAL_REPLY = 160

@@ -11,16 +11,16 @@ from statistics import mean
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Side, Turn
-from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
 from turnwise.observers.llm.endpoint import Endpoint, Estimate, resolve
-from turnwise.observers.llm.frame import load_frame
 from turnwise.observers.llm.openai_client import OpenAIClient
-from turnwise.observers.llm.prompt import render, shown_texts
+from turnwise.observers.llm.prompt import load_frame, render, shown_texts
 from turnwise.observers.llm.quoting import NonceSource, fresh_nonce, hex_nonce
 from turnwise.observers.llm.settings import LlmSettings
 from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
     Observation,
     ObservationFailure,
     ObserverInfo,

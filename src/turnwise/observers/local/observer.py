@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.context import Context, ContextMode
-from turnwise.observers.local.caches import BOUND
+from turnwise.observers.local.protocol import BOUND
 from turnwise.observers.local.weights import PRINCIPLES, load_weights, read_metrics, shipped
 from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
     Observation,
     ObservationFailure,
     ObserverInfo,

@@ -12,8 +12,9 @@ from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
     KeepsReplies,
     Observation,
     ObservationFailure,

@@ -1,8 +1,9 @@
-"""Reading a reply: three numbers and a reason, or a plain statement that there are none."""
+"""Replies: reading three numbers and a reason, or why there are none; and keeping them in memory."""
 
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any, NamedTuple
 
 from turnwise.linear_regex import LinearRegex
@@ -125,3 +126,26 @@ def _degree(name: str, value: object) -> float:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
+class MemoryJournal:
+    """A `turnwise.scoring.ReplyJournal` that lasts as long as the program.
+
+    >>> MemoryJournal().find("a key", 1) is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self._newest: dict[tuple[str, int], Reply] = {}
+        self._lock = threading.Lock()
+
+    def find(self, request_key: str, repeat: int) -> Reply | None:
+        """Return the newest reply to this asking of a request, or None."""
+        return self._newest.get((request_key, repeat))
+
+    def record(self, reply: Reply) -> None:
+        """Keep a reply."""
+        with self._lock:
+            self.replies.append(reply)
+            self._newest[reply.request_key, reply.repeat] = reply
