@@ -45,14 +45,14 @@ from turnwise.detectors import (
     to_mapping,
 )
 from turnwise.evaluation import (
-    Aim,
     Detection,
+    Plan,
     Progress,
     Summary,
     count_missing,
     detect,
     evaluate,
-    works_of,
+    tasks_of,
 )
 from turnwise.guard import (
     CLEAN,
@@ -80,13 +80,13 @@ from turnwise.observers import (
     CanStop,
     Context,
     ContextMode,
+    Estimate,
     KeepsReplies,
     Observation,
     ObservationFailure,
     Observer,
     ObserverInfo,
     Request,
-    Scene,
     Workers,
     build_observer,
     list_observers,
@@ -97,7 +97,6 @@ from turnwise.observers.llm import (
     ChatReply,
     ChatRequest,
     Endpoint,
-    Estimate,
     FaultKind,
     LlmObserver,
     LlmSettings,
@@ -239,7 +238,7 @@ class ThirdPartyObserver:
     info = ObserverInfo("mine", "1", (ContextMode.TURN,), "")
     parameters: Mapping[str, object] = {}
 
-    def start(self, scene: Scene, context: Context) -> None:
+    def start(self, conversation_id: str, context: Context) -> None:
         return None
 
     def observe(
@@ -292,7 +291,7 @@ def model(principle: Principle, chat: Conversation) -> LlmObserver:
 
     client: ChatClient = ScriptedClient(answer)
     observer = LlmObserver("openai/some-model", endpoint.settings, client=client, journal=MemoryJournal())
-    state: LlmState = observer.start(Scene("chat-1"), Context.parse("turn"))
+    state: LlmState = observer.start("chat-1", Context.parse("turn"))
     assert prompt_version(principle) and known and table and cost.cost_usd is None and state.turns
     return observer
 
@@ -356,9 +355,9 @@ def record_of(store: Store) -> tuple[Run, RunTally]:
     journal: Journal = store.journal
     kept: tuple[KeptReplies, ...] = journal.stats()
     found: QueryResult = store.query("slope(F) > 0.1", "first", when="final", label=Label.ATTACK)
-    aim = Aim(builtin_principles(), Context.parse("history"), only=store.failed("first"))
-    lacking: int = count_missing(store, "first", aim)
-    assert groups and kept and found.rates and lacking and list(works_of(store, "first", aim))
+    plan = Plan(builtin_principles(), Context.parse("history"), only=store.failed("first"))
+    lacking: int = count_missing(store, "first", plan)
+    assert groups and kept and found.rates and lacking and list(tasks_of(store, "first", plan))
     return store.tallies()[0]
 
 

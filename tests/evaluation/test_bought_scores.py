@@ -19,7 +19,7 @@ from turnwise.conversation import Sequence, Side
 from turnwise.errors import ObserverError
 from turnwise.evaluation import evaluate
 from turnwise.evaluation.engines import score_all
-from turnwise.evaluation.plan import Work, plan
+from turnwise.evaluation.plan import Task, make_task
 from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.llm.chat import by_text
@@ -81,7 +81,7 @@ def sent(client: ScriptedClient) -> Counter[str]:
 def test_every_score_keeps_its_call_and_what_it_cost(
     filled: Store, judge: Callable[..., LlmObserver], principles: Principles, jobs: int
 ) -> None:
-    summary = evaluate(filled, "r", judge(), principles=principles, jobs=jobs, named=f"llm:{MODEL}")
+    summary = evaluate(filled, "r", judge(), principles=principles, jobs=jobs)
     wanted = SEQUENCES * TURNS * len(principles)
     assert (summary.evaluations, summary.calls, summary.cached, summary.failures) == (wanted, wanted, 0, 0)
     assert filled.run("r").observer == f"llm:{MODEL}"
@@ -323,13 +323,13 @@ def test_work_is_taken_only_as_there_is_room(
     context = Context.parse("history")
     taken = 0
 
-    def works() -> Iterator[Work]:
+    def tasks() -> Iterator[Task]:
         nonlocal taken
         for number in range(500):
             taken += 1
-            yield plan("r", make_sequence(f"s{number}"), (), principles=principles, context=context)
+            yield make_task("r", make_sequence(f"s{number}"), (), principles=principles, context=context)
 
-    with closing(score_all(judge(), None, context, works(), 4)) as results:  # type: ignore[type-var]  # a generator
+    with closing(score_all(judge(), None, context, tasks(), 4)) as results:  # type: ignore[type-var]  # a generator
         assert taken == 0
         next(results)
         assert taken < 10

@@ -17,7 +17,7 @@ from turnwise.datasets import examples
 from turnwise.detectors import load_detector, run_detector
 from turnwise.errors import ConversationError, ObserverError
 from turnwise.evaluation import detect, evaluate
-from turnwise.observers import ObservationFailure, Request, Scene
+from turnwise.observers import ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -88,7 +88,7 @@ def test_one_conversation_gets_the_scores_that_a_run_would_store(
     principles: tuple[Principle, ...],
     sides: tuple[Side, ...],
 ) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score | None:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score | None:
         value = (turn.number + len(request.principle.name + request.side)) / 20
         return None if (turn.number, request.principle.name) == (2, "q") else Score(T=0.2, I=0.3, F=value)
 
@@ -103,7 +103,7 @@ def test_one_conversation_gets_the_scores_that_a_run_would_store(
 
 
 def test_failures_of_one_conversation_are_told(principles: tuple[Principle, ...]) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score:
         if turn.number == 2:
             raise TimeoutError("too slow")
         return Score(1, 0, 0)
@@ -123,7 +123,7 @@ def test_a_conversation_without_turns_can_not_be_scored(principles: tuple[Princi
 
 
 def test_an_observer_that_can_not_go_on_says_so(principles: tuple[Principle, ...]) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score:
         raise ObserverError("no credit left: add some")
 
     chat = Conversation.from_turns([("one", None)])

@@ -11,6 +11,7 @@ import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
 import signal
 import threading
 from collections import deque
@@ -19,13 +20,20 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from turnwise.batches import batched
 from turnwise.errors import ObserverError, TurnwiseError
-from turnwise.evaluation.plan import Work, split
-from turnwise.evaluation.worker import Scored, score_sequence
-from turnwise.observers import BoundsRequests, CanStop, Context, Observer, Workers, build_observer
+from turnwise.evaluation.plan import Task, split
+from turnwise.observers import (
+    BoundsRequests,
+    CanStop,
+    Context,
+    ObservedTurn,
+    Observer,
+    ObserverSession,
+    Workers,
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,8 +45,30 @@ _SPARE = 5
 """For so many requests under way there is a thread more, which prepares or stores one meanwhile."""
 
 
+class Scored(NamedTuple):
+    """A sequence with all that came of its task.
+
+    Args:
+        sequence_id: id of the sequence.
+        turns: scores, failures and gaps of the turns of which something was wanted, in order.
+        wanted: how many scores were asked for.
+    """
+
+    sequence_id: str
+    turns: tuple[ObservedTurn, ...]
+    wanted: int
+
+
+def score_task(observer: Observer, context: Context, task: Task) -> Scored:
+    """Score what is wanted of a sequence; errors as for `ObserverSession`."""
+    if not task.wanted:
+        return Scored(task.sequence_id, (), 0)
+    session = ObserverSession(observer, context, task.sequence_id)
+    return Scored(task.sequence_id, session.observe_all(task.turns, task.wanted), task.missing)
+
+
 def score_all(
-    observer: Observer, spec: str | None, context: Context, works: Iterable[Work], jobs: int
+    observer: Observer, build: Callable[[], Observer] | None, context: Context, tasks: Iterable[Task], jobs: int
 ) -> Iterator[list[Scored]]:
     """Score work in batches, memory bounded by a few of them.
 
@@ -47,9 +77,9 @@ def score_all(
 
     Args:
         observer: scores; used as it is in this thread and in threads.
-        spec: specification from which a worker process builds the observer anew; None keeps it in this process.
+        build: builds the observer anew in a worker process; None keeps it in this process.
         context: what the observer may see.
-        works: what to score; taken lazily.
+        tasks: what to score; taken lazily.
         jobs: how many workers, at least 1.
 
     Raises:
@@ -57,25 +87,27 @@ def score_all(
             yielded first, since it may have been paid for; the same holds for an interrupt.
     """
     if observer.info.independent:
-        yield from _score_independent(observer, context, itertools.chain.from_iterable(map(split, works)), jobs)
+        yield from _score_independent(observer, context, itertools.chain.from_iterable(map(split, tasks)), jobs)
         return
     computes = observer.info.workers is Workers.PROCESSES
-    batches = batched(works, _BATCH if computes else 1)
+    batches = batched(tasks, _BATCH if computes else 1)
     if jobs == 1:
         for batch in batches:
-            yield [score_sequence(observer, context, work) for work in batch]
-    elif computes and spec is not None:
+            yield [score_task(observer, context, task) for task in batch]
+    elif computes and build is not None:
         with _pool(_processes(jobs)) as pool:
-            yield from _in_order(pool, functools.partial(_score_in_process, spec, context), batches, jobs)
+            yield from _in_order(
+                pool, functools.partial(_score_in_process, pickle.dumps(build), context), batches, jobs
+            )
     else:
         with _pool(ThreadPoolExecutor(jobs, thread_name_prefix="turnwise-evaluate")) as pool:
             yield from _in_order(pool, functools.partial(_score_batch, observer, context), batches, jobs)
 
 
 def _score_independent(
-    observer: Observer, context: Context, units: Iterable[Work], jobs: int
+    observer: Observer, context: Context, units: Iterable[Task], jobs: int
 ) -> Iterator[list[Scored]]:
-    score = functools.partial(score_sequence, observer, context)
+    score = functools.partial(score_task, observer, context)
     if jobs == 1:
         for unit in units:
             yield [score(unit)]
@@ -114,21 +146,22 @@ def _in_order(
         ) from error
 
 
-def _score_batch(observer: Observer, context: Context, works: list[Work]) -> list[Scored]:
-    return [score_sequence(observer, context, work) for work in works]
+def _score_batch(observer: Observer, context: Context, tasks: list[Task]) -> list[Scored]:
+    return [score_task(observer, context, task) for task in tasks]
 
 
-def _score_in_process(spec: str, context: Context, works: list[Work]) -> list[Scored]:
+def _score_in_process(build: bytes, context: Context, tasks: list[Task]) -> list[Scored]:
     try:
-        return _score_batch(_observer_of_process(spec), context, works)
+        return _score_batch(_observer_of_process(build), context, tasks)
     except TurnwiseError as error:
         # Text travels between processes; an error with arguments of its own may not.
         raise ObserverError(str(error)) from error
 
 
 @functools.cache
-def _observer_of_process(spec: str) -> Observer:
-    return build_observer(spec)
+def _observer_of_process(build: bytes) -> Observer:
+    observer: Observer = pickle.loads(build)()  # made by the evaluating process, a moment ago
+    return observer
 
 
 def _processes(jobs: int) -> ProcessPoolExecutor:

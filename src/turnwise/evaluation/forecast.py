@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from turnwise.evaluation.plan import Aim, Work, works_of
-from turnwise.observers import Request
+from turnwise.evaluation.plan import Plan, tasks_of
+from turnwise.observers import CostEstimator
 from turnwise.store import Store
-
-if TYPE_CHECKING:
-    from turnwise.observers.llm import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,54 +32,46 @@ class Forecast:
     most_usd: float | None
 
 
-def forecast(store: Store, run: str, endpoint: Endpoint, aim: Aim) -> Forecast:
+def forecast(store: Store, run: str, estimator: CostEstimator, plan: Plan) -> Forecast:
     """Return what the evaluations that a run lacks would cost; nothing is sent, and no key is needed.
 
     Args:
         store: the record; its journal tells which replies are there.
         run: name of the run; where there is none of that name, everything is missing.
-        endpoint: the model, and how it would be asked.
-        aim: what the run is to have.
+        estimator: says what a score costs; see `turnwise.observers.build_cost_estimator`.
+        plan: what the run is to have.
 
     Raises:
         UnknownNameError: one of the sequences is not in the store.
     """
-    from turnwise.observers.llm import estimate, render
-    from turnwise.observers.llm.replies import read_reply
-
-    settings, price = endpoint.settings, endpoint.price
     scores = calls = cached = prompt_tokens = completion_tokens = 0
     cost = most = 0.0
     counted: set[tuple[str, int]] = set()
 
-    def is_there(key: str, repeat: int) -> bool:
-        if not settings.cache:
+    def is_free(asked: tuple[str, int]) -> bool:
+        if not estimator.reuses_replies:
             return False
-        if (key, repeat) in counted:
+        if asked in counted:
             return True
-        kept = store.journal.find(key, repeat)
-        return kept is not None and read_reply(kept).score is not None
+        kept = store.journal.find(*asked)
+        return kept is not None and estimator.is_readable(kept)
 
-    for work in works_of(store, run, aim):
-        for turn, request in _requests(work):
-            about = request.principle, work.turns, turn, request.side, aim.context
-            key = endpoint.request_key(*about)
-            new = [repeat for repeat in range(1, settings.repeats + 1) if not is_there(key, repeat)]
-            counted.update((key, repeat) for repeat in new)
+    for task in tasks_of(store, run, plan):
+        for turn, request in ((turn, one) for turn, wanted in task.wanted.items() for one in wanted):
+            about = request.principle, task.turns, turn, request.side, plan.context
+            asked = estimator.requests(*about)
+            new = [one for one in asked if not is_free(one)]
+            counted.update(new)
             scores += 1
             calls += len(new)
-            cached += settings.repeats - len(new)
+            cached += len(asked) - len(new)
             if new:
-                guess = estimate(render(*about), price, settings.max_tokens, len(new))
+                guess = estimator.estimate(*about, len(new))
                 prompt_tokens += guess.prompt_tokens
                 completion_tokens += guess.completion_tokens
                 cost += guess.cost_usd or 0.0
                 most += guess.most_usd or 0.0
-    known = price is not None
+    known = estimator.price_as_of is not None
     return Forecast(
         scores, calls, cached, prompt_tokens, completion_tokens, cost if known else None, most if known else None
     )
-
-
-def _requests(work: Work) -> Iterable[tuple[int, Request]]:
-    return ((turn, request) for turn, requests in work.wanted.items() for request in requests)

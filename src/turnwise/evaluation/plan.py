@@ -8,25 +8,25 @@ from dataclasses import dataclass, field, replace
 
 from turnwise.batches import batched
 from turnwise.conversation import Label, Sequence, Side, Turn
-from turnwise.observers import Context, ContextMode, Request, Scene
+from turnwise.observers import Context, ContextMode, Request
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey
 from turnwise.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """One sequence with the scores that are wanted of it; crosses to a worker process.
+class Task:
+    """One sequence with the scores that are wanted of it; travels to a worker process.
 
     Args:
-        scene: what the observer is told before the first turn.
+        sequence_id: id of the sequence.
         turns: all turns, so that the observer's state is right at the wanted ones; their texts alone, since what
             a data set says about a turn may give the answer away.
         wanted: what is wanted of each turn, by turn number; turns of which nothing is wanted are absent.
         present: how many wanted scores the run has already.
     """
 
-    scene: Scene
+    sequence_id: str
     turns: tuple[Turn, ...]
     wanted: Mapping[int, tuple[Request, ...]] = field(default_factory=dict)
     present: int = 0
@@ -37,7 +37,7 @@ class Work:
         return sum(map(len, self.wanted.values()))
 
 
-def plan(
+def make_task(
     run: str,
     sequence: Sequence,
     recorded: Collection[EvaluationKey],
@@ -46,7 +46,7 @@ def plan(
     context: Context,
     sides: Ordered[Side] = (Side.PROMPT,),
     only: Collection[EvaluationKey] | None = None,
-) -> Work:
+) -> Task:
     """Return what a run lacks of a sequence.
 
     A side that did not speak is not wanted. In the context ``transcript`` the whole conversation is one text,
@@ -76,17 +76,17 @@ def plan(
         chosen = tuple(request for request, key in missing if only is None or key in only)
         if chosen:
             wanted[turn.number] = chosen
-    return Work(Scene(sequence.sequence_id), turns, wanted, present)
+    return Task(sequence.sequence_id, turns, wanted, present)
 
 
-def split(work: Work) -> Iterator[Work]:
+def split(task: Task) -> Iterator[Task]:
     """Yield the work of a sequence in parts of one score each; they share the turns.
 
     For observers whose scores depend on the texts of the turns alone, so that no part has to wait for another.
     """
-    for turn, requests in work.wanted.items():
+    for turn, requests in task.wanted.items():
         for request in requests:
-            yield replace(work, wanted={turn: (request,)}, present=0)
+            yield replace(task, wanted={turn: (request,)}, present=0)
 
 
 _PAGE = 256
@@ -94,7 +94,7 @@ _PAGE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Plan:
     """What a run is to have.
 
     Args:
@@ -114,32 +114,32 @@ class Aim:
     only: Collection[EvaluationKey] | None = None
 
 
-def works_of(store: Store, run: str, aim: Aim) -> Iterator[Work]:
+def tasks_of(store: Store, run: str, plan: Plan) -> Iterator[Task]:
     """Yield the work of every sequence in the order of import, also where nothing is missing.
 
     Args:
         store: the record.
         run: name of the run; where there is none of that name, everything is missing.
-        aim: what the run is to have.
+        plan: what the run is to have.
 
     Raises:
         UnknownNameError: one of the sequences is not in the store.
     """
     exists = any(known.name == run for known in store.runs())
-    for page in batched(store.sequences(ids=aim.ids, label=aim.label), _PAGE):
+    for page in batched(store.sequences(ids=plan.ids, label=plan.label), _PAGE):
         recorded = store.recorded(run, [sequence.sequence_id for sequence in page]) if exists else set()
         for sequence in page:
-            yield plan(
+            yield make_task(
                 run,
                 sequence,
                 recorded,
-                principles=aim.principles,
-                context=aim.context,
-                sides=aim.sides,
-                only=aim.only,
+                principles=plan.principles,
+                context=plan.context,
+                sides=plan.sides,
+                only=plan.only,
             )
 
 
-def count_missing(store: Store, run: str, aim: Aim) -> int:
-    """Return how many scores a run lacks; arguments and errors as `works_of`."""
-    return sum(work.missing for work in works_of(store, run, aim))
+def count_missing(store: Store, run: str, plan: Plan) -> int:
+    """Return how many scores a run lacks; arguments and errors as `tasks_of`."""
+    return sum(task.missing for task in tasks_of(store, run, plan))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
 from concurrent.futures import Future
 from contextlib import closing
@@ -13,10 +14,17 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Side
 from turnwise.conversation.json_values import json_object
 from turnwise.errors import UsageError
-from turnwise.evaluation.engines import score_all
-from turnwise.evaluation.plan import Aim, Work, works_of
-from turnwise.evaluation.worker import Scored
-from turnwise.observers import Context, KeepsReplies, Observation, Observer, build_observer
+from turnwise.evaluation.engines import Scored, score_all
+from turnwise.evaluation.plan import Plan, Task, tasks_of
+from turnwise.observers import (
+    DEFAULT_OBSERVER,
+    Context,
+    KeepsReplies,
+    Observation,
+    Observer,
+    build_observer,
+    check_supported,
+)
 from turnwise.principles import Principle, builtin_principles
 from turnwise.revision import code_version
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance
@@ -62,7 +70,7 @@ class Summary:
 def evaluate(
     store: Store,
     run: str,
-    observer: str | Observer = "local",
+    observer: str | Observer = DEFAULT_OBSERVER,
     *,
     principles: Ordered[Principle] | None = None,
     context: str | Context = "history",
@@ -72,7 +80,7 @@ def evaluate(
     only: Collection[EvaluationKey] | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
-    named: str | None = None,
+    settings: Mapping[str, object] | None = None,
     clock: Clock = utc_now,
 ) -> Summary:
     """Score every turn that a run lacks, and store each score when it is made.
@@ -95,25 +103,25 @@ def evaluate(
         only: of all that is missing, only these scores.
         jobs: parallel workers, at least 1; processes where the observer computes, threads where it waits.
         progress: told of the sequences that are durable.
-        named: specification under which the run keeps an observer that is given as an object; its name by default.
+        settings: what is set of an observer that is named; see `turnwise.observers.observer_settings`.
         clock: gives the times that are recorded.
 
     Raises:
-        UsageError: no principle, two of one name, a context that the observer does not support, or a run of that
-            name with another configuration or another version of a principle.
+        UsageError: no principle, two of one name, a principle or context that the observer does not support, or a
+            run of that name with another configuration or another version of a principle.
         UnknownNameError: one of the sequences is not in the store.
         ObserverError: the observer can't be built, or can't go on; what was scored before is stored.
     """
     began = time.perf_counter()
     principles = builtin_principles() if principles is None else principles
-    spec = observer if isinstance(observer, str) else None
-    scorer = build_observer(observer) if isinstance(observer, str) else observer
+    build = functools.partial(build_observer, observer, **settings or {}) if isinstance(observer, str) else None
+    scorer = build_observer(observer, **settings or {}) if isinstance(observer, str) else observer
     seen = Context.parse(context) if isinstance(context, str) else context
     _refuse_what_cannot_be(scorer, principles, seen, sides, jobs)
     started = store.start_run(
         Run(
             name=run,
-            observer=spec or named or scorer.info.name,
+            observer=observer if isinstance(observer, str) else getattr(observer, "spec", observer.info.name),
             observer_version=scorer.info.version,
             context=str(seen),
             parameters=json_object(scorer.parameters, f"parameters of the observer {scorer.info.name!r}"),
@@ -131,21 +139,21 @@ def evaluate(
 
     count = _Count()
     open_scores: dict[str, int] = {}  # of the sequences under way, so that progress is told in whole ones
-    aim = Aim(principles, seen, sides, ids, label, only)
+    plan = Plan(principles, seen, sides, ids, label, only)
 
-    def works() -> Iterator[Work]:
-        for work in works_of(store, run, aim):
+    def tasks() -> Iterator[Task]:
+        for task in tasks_of(store, run, plan):
             count.sequences += 1
-            count.skipped += work.present
-            if work.missing:
-                open_scores[work.scene.sequence_id] = work.missing
-                yield work
+            count.skipped += task.present
+            if task.missing:
+                open_scores[task.sequence_id] = task.missing
+                yield task
             elif progress:
                 progress(1)
 
     # After an error or interrupt too, what was scored is stored before the caller hears of it.
     with closing(Outbox(store, progress, pause=_PAUSE if scorer.info.independent else 0.0)) as outbox:
-        for batch in score_all(scorer, spec, seen, works(), jobs):
+        for batch in score_all(scorer, build, seen, tasks(), jobs):
             outcomes = [outcome for scored in batch for outcome in stamp.outcomes(scored)]
             outbox.put(outcomes, sum(_finished(open_scores, scored) for scored in batch))
             count.add(outcomes, sum(scored.wanted for scored in batch))
@@ -225,7 +233,7 @@ class _Stamp:
 
     def outcomes(self, scored: Scored) -> Iterator[Evaluation | Failure]:
         now = self.clock()
-        for turn, given in scored.outcomes:
+        for turn, given in ((observed.turn, one) for observed in scored.turns for one in observed.given):
             key = EvaluationKey(self.run, scored.sequence_id, turn, given.side, given.principle)
             origin = self.provenances[given.principle]
             rests = given.raw_reply, given.latency_s, given.cost_usd, given.calls
@@ -256,11 +264,7 @@ def _refuse_what_cannot_be(
         raise UsageError("no side to judge: name prompt, response or both")
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
-    if context.mode not in observer.info.contexts:
-        raise UsageError(
-            f"observer {observer.info.name!r} does not support the context {str(context)!r}; "
-            f"it supports: {', '.join(observer.info.contexts)}"
-        )
+    check_supported(observer.info, context, names)
 
 
 Progress = Callable[[int], None]
@@ -299,7 +303,7 @@ class Outbox:
         self._under_way: Future[None] | None = None
         self._finished_with_it = 0
 
-    def put(self, outcomes: Sequence[Evaluation | Failure], finished: int) -> None:
+    def put(self, outcomes: Ordered[Evaluation | Failure], finished: int) -> None:
         """Take outcomes.
 
         Args:

@@ -20,7 +20,6 @@ from turnwise.observers.protocol import (
     ObservationFailure,
     Observer,
     Request,
-    Scene,
 )
 from turnwise.principles import Principle, builtin_principles
 from turnwise.scoring import Reply
@@ -182,7 +181,7 @@ def _check_threads(observer: Observer, context: Context) -> None:
     _demand(together == alone, f"context {context}", "conversations scored at the same time change each other")
 
     label, turns = cases[0]
-    states = observer.start(Scene("kit"), context), observer.start(Scene("other"), context)
+    states = observer.start("kit", context), observer.start("other", context)
     others = tuple(Turn(turn.number, f"something else {turn.number}", None) for turn in turns)
     mixed: _Outcomes = {}
     for turn, other in zip(turns, others, strict=True):
@@ -196,7 +195,7 @@ def _check_unsupported(observer: Observer) -> None:
     for context in _all_contexts():
         if context.mode not in observer.info.contexts:
             try:
-                observer.start(Scene("kit"), context)
+                observer.start("kit", context)
             except ObserverError:
                 continue
             raise AssertionError(f"context {context}: it is not among those supported, but is not refused either")
@@ -238,7 +237,7 @@ def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
 
 
 def _given(observer: Observer, context: Context, turns: Sequence[Turn]) -> list[_Given]:
-    state = observer.start(Scene("kit"), context)
+    state = observer.start("kit", context)
     return [given for turn in turns for given in observer.observe(state, turn, _asked(turn, _requests()))]
 
 
@@ -252,7 +251,7 @@ def _run(
     only: int | None = None,
 ) -> _Outcomes:
     """Return what an observer gives for a conversation, by turn, principle and side."""
-    state = observer.start(Scene("kit"), context)
+    state = observer.start("kit", context)
     outcomes: _Outcomes = {}
     for turn in turns:
         now = turn.number == only if only else turn.number in _scored(context, turns)

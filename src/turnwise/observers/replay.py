@@ -20,7 +20,6 @@ from turnwise.observers.protocol import (
     ObservationFailure,
     ObserverInfo,
     Request,
-    Scene,
 )
 from turnwise.paths import to_path
 from turnwise.scoring import Score
@@ -101,9 +100,9 @@ class ReplayObserver:
         version = f"{known.version}+{self._sha256[:12]}"
         return replace(known, version=version, operating_points=self._points)
 
-    def start(self, scene: Scene, context: Context) -> _State:
+    def start(self, conversation_id: str, context: Context) -> _State:
         """Return the state of a conversation before its first turn. Recorded scores fit any context mode."""
-        return _State(scene.sequence_id, SeenDigest())
+        return _State(conversation_id, SeenDigest())
 
     def observe(
         self, state: _State, turn: Turn, wanted: Collection[Request]

@@ -14,7 +14,7 @@ from growth import grows_linearly
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
+from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.llm import (
     ChatError,
     FaultKind,
@@ -33,7 +33,7 @@ NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def ask(observer, number):
-    state = observer.start(Scene("s"), Context.parse("turn"))
+    state = observer.start("s", Context.parse("turn"))
     return observer.observe(state, Turn(number, f"prompt {number}"), [Request(PRINCIPLE, Side.PROMPT)])[0]
 
 

@@ -13,7 +13,7 @@ from turnwise.observers.llm.chat import (
     Message,
     ScriptedClient,
 )
-from turnwise.observers.llm.endpoint import Endpoint, Estimate, estimate, resolve
+from turnwise.observers.llm.endpoint import Endpoint, estimate, resolve
 from turnwise.observers.llm.observer import LlmObserver, LlmState
 from turnwise.observers.llm.prompt import prompt_version, render
 from turnwise.observers.llm.providers import Price, PriceTable, Provider, prices, providers
@@ -27,7 +27,6 @@ __all__ = [
     "ChatReply",
     "ChatRequest",
     "Endpoint",
-    "Estimate",
     "FaultKind",
     "LlmObserver",
     "LlmSettings",

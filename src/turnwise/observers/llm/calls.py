@@ -14,6 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 from turnwise.clock import Clock, utc_now
+from turnwise.errors import ObserverError
 from turnwise.observers.llm.chat import (
     MAYBE_PAID,
     PASSING,
@@ -186,7 +187,7 @@ class Calls:
     def _again(self, fault: ChatError, attempts: int) -> bool:
         """Wait and say whether to send the request again; stop the run where no request would fare better."""
         if fault.kind is FaultKind.FATAL:
-            self.halt.now(str(fault))
+            self.halt.now(ObserverError(str(fault)))
         self.halt.check()
         if fault.kind not in PASSING or (fault.retry_after or 0) > PATIENCE:
             return False
@@ -194,7 +195,7 @@ class Calls:
         retries = self.endpoint.settings.max_retries
         if attempts > (min(retries, _UNREACHED_RETRIES) if unreached else retries):
             if unreached:
-                self.halt.now(f"{fault}: is the server running, and is that its address?")
+                self.halt.now(ObserverError(f"{fault}: is the server running, and is that its address?"))
                 self.halt.check()
             return False
         with self._lock:  # Random is not made for several threads
@@ -212,8 +213,11 @@ class Calls:
             failed = self._failed_in_row
         if most and failed >= most:
             self.halt.now(
-                f"{failed} calls in a row failed, so the run stops; the last one: {call.reason}: {call.message}. "
-                "The same command continues; LlmSettings.max_failures_in_row sets how many are borne"
+                ObserverError(
+                    f"{failed} calls in a row failed, so the run stops; the last one: {call.reason}: "
+                    f"{call.message}. The same command continues; LlmSettings.max_failures_in_row sets how "
+                    "many are borne"
+                )
             )
 
     @contextmanager

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from turnwise.errors import ObserverError
+from turnwise.errors import BudgetError, ObserverError
 
 
 class Limiter:
@@ -87,7 +87,7 @@ class Halt:
     """Shared by all threads that send requests: once set, none sends another, and whoever waits wakes up.
 
     >>> halt = Halt()
-    >>> halt.now("the key is wrong")
+    >>> halt.now(ObserverError("the key is wrong"))
     >>> halt.check()
     Traceback (most recent call last):
         ...
@@ -96,14 +96,14 @@ class Halt:
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._message = ""
+        self._error: ObserverError | None = None
         self.changed = threading.Condition()
         """Notified when somebody who waits for a place or for money may go on, or has to stop."""
 
-    def now(self, message: str) -> None:
-        """Stop; the first message is the one that is told."""
+    def now(self, error: ObserverError) -> None:
+        """Stop; the first error is the one that is told."""
         with self.changed:
-            self._message = self._message or message
+            self._error = self._error or error
             self._event.set()
             self.changed.notify_all()
 
@@ -113,8 +113,8 @@ class Halt:
         Raises:
             ObserverError: it does not.
         """
-        if self._event.is_set():
-            raise ObserverError(self._message)
+        if self._error is not None:
+            raise type(self._error)(*self._error.args)  # of its own for each thread, with a traceback of its own
 
     def wait(self, seconds: float) -> None:
         """Wait, or less long if the run stops meanwhile.
@@ -158,7 +158,8 @@ class Budget:
             amount: US dollars.
 
         Raises:
-            ObserverError: the budget does not suffice, or the run stopped.
+            BudgetError: the budget does not suffice.
+            ObserverError: the run stopped.
         """
         if self._limit is None:
             return
@@ -166,8 +167,11 @@ class Budget:
             while self._spent + self._held + amount > self._limit:
                 if not self._holders:
                     self._halt.now(
-                        f"the budget of ${self._limit:.2f} is used up: ${self._spent:.4f} are spent and the next "
-                        f"request may cost ${amount:.4f}; the same command with a larger --budget continues"
+                        BudgetError(
+                            f"the budget of ${self._limit:.2f} is used up: ${self._spent:.4f} are spent "
+                            f"and the next request may cost ${amount:.4f}; the same command with a larger "
+                            "--budget continues"
+                        )
                     )
                 self._halt.check()
                 self._changed.wait()
