@@ -385,6 +385,8 @@ def test_any_setting_can_be_given_by_its_name(evaluate: Callable[..., Any], serv
 def test_how_often_is_tried_again_has_one_default(cli: Cli) -> None:
     listed = {row["name"]: row for row in cli("observers", "--json").json}
     assert listed["llm"]["settings"]["max_retries"] == LlmSettings().max_retries == 5
-    assert "max_retries: how often a request is sent again after a passing fault." in cli("evaluate", "--help").out
+    told = " ".join(cli("evaluate", "--help").out.split())
+    assert "max_retries: how often a request is sent again after a passing fault." in told
+    assert "Exits with 1 where evaluations failed; turnwise retry tries them again." in told
     assert listed["llm"]["costs"]
     assert listed["local"]["principles"] == ["reciprocity", "context_integrity", "third_party_harm"]

@@ -83,7 +83,7 @@ def test_an_observer_that_can_not_be_built_says_why(fragile: None) -> None:
 def test_settings_come_from_the_signature() -> None:
     settings = observer_settings("llm:openai/gpt-4.1-mini")
     assert {"temperature", "repeats", "budget_usd", "extra"} <= set(settings)
-    assert not {"client", "journal", "clock", "environ", "settings"} & set(settings)  # what only a program can give
+    assert not {"client", "journal", "clock", "environ", "settings"} & set(settings)
     assert settings["timeout"].default == 120.0
     assert set(observer_settings("local")) == {"cache_bytes"}
     assert observer_settings("replay") == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,7 +33,7 @@ def list_all(context: typer.Context, json: options.Json = False) -> None:
             "version": info.version,
             "contexts": list(map(str, info.contexts)),
             "needs": info.needs,
-            "settings": {one.name: one.default for one in observer_settings(info.name).values()},
+            "settings": {one.name: _plain(one.default) for one in observer_settings(info.name).values()},
             "summary": info.summary,
             "principles": "any" if info.principles is None else list(info.principles),
             "costs": info.costs,
@@ -67,3 +68,8 @@ def card(
         return
     for render in dict.fromkeys(part.render_card for part in chosen.values()):
         say_text(render({one: data[one] for one, part in chosen.items() if part.render_card is render}))
+
+
+def _plain(default: object) -> object:
+    """Return a default as JSON has it."""
+    return str(default) if isinstance(default, Path) else default
