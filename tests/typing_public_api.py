@@ -80,16 +80,25 @@ from turnwise.observers import (
     CanStop,
     Context,
     ContextMode,
+    CostEstimator,
     Estimate,
     KeepsReplies,
     Observation,
     ObservationFailure,
     Observer,
     ObserverInfo,
+    ObserverSession,
     Request,
+    Setting,
     Workers,
+    build_cost_estimator,
+    build_live_observer,
     build_observer,
+    check_observer,
+    describe_observer,
     list_observers,
+    observer_settings,
+    read_settings,
 )
 from turnwise.observers.llm import (
     ChatClient,
@@ -290,6 +299,13 @@ def model(principle: Principle, chat: Conversation) -> LlmObserver:
         return ChatReply("{}", request.model)
 
     client: ChatClient = ScriptedClient(answer)
+    costs: CostEstimator = build_cost_estimator("llm:openai/some-model", repeats=2)
+    settings: Mapping[str, Setting] = observer_settings("local")
+    session = ObserverSession(build_observer("local", cache_bytes=1), Context.parse("turn"), "chat-1")
+    given: Sequence[Observation | ObservationFailure] = session.observe(chat.turn(1)).given
+    assert costs.price_as_of and settings and given and describe_observer("local").principles
+    build_live_observer("local", **read_settings("local", ["cache_bytes=1"]))
+    check_observer(lambda: build_observer("scripted:0.1"))
     observer = LlmObserver("openai/some-model", endpoint.settings, client=client, journal=MemoryJournal())
     state: LlmState = observer.start("chat-1", Context.parse("turn"))
     assert prompt_version(principle) and known and table and cost.cost_usd is None and state.turns

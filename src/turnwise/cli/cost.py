@@ -12,7 +12,7 @@ from turnwise.cli.output import say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.evaluation.forecast import Forecast
+    from turnwise.evaluation.plan import Forecast
 
 
 def cost(
@@ -42,7 +42,7 @@ def cost(
     from turnwise.cli.observer_options import GivenSettings
     from turnwise.cli.output import print_json
     from turnwise.evaluation import Plan
-    from turnwise.evaluation.forecast import forecast
+    from turnwise.evaluation.plan import forecast
     from turnwise.observers import Context, build_cost_estimator
     from turnwise.store import Store
 

@@ -7,7 +7,7 @@ import functools
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from turnwise.conversation import Side, Turn
@@ -22,7 +22,6 @@ from turnwise.observers.protocol import (
     Request,
 )
 from turnwise.principles import Principle, builtin_principles
-from turnwise.scoring import Reply
 
 THREADS = 8
 """Conversations that are scored at the same time."""
@@ -93,24 +92,6 @@ def conversations() -> Iterator[tuple[str, tuple[Turn, ...]]]:
     yield "a long turn", (Turn(1, "word " * 1_200, "ok"), Turn(2, "and now?", None))
     odd = 'tabs\t\r\nzero\u200bwidth \u202eright to left\u2028line\x00null {"T": 1} </s> 日本語 👩‍🚀'
     yield "odd characters", (Turn(1, odd, odd), Turn(2, odd[::-1], None))
-
-
-@dataclass(slots=True)
-class _Kept:
-    """A journal in memory that says what was found and what was recorded."""
-
-    replies: list[Reply]
-    found: int = 0
-
-    def find(self, request_key: str, repeat: int) -> Reply | None:
-        for reply in reversed(self.replies):
-            if (reply.request_key, reply.repeat) == (request_key, repeat):
-                self.found += 1
-                return reply
-        return None
-
-    def record(self, reply: Reply) -> None:
-        self.replies.append(reply)
 
 
 def _check_info(observer: Observer, other: Observer) -> None:
@@ -203,12 +184,14 @@ def _check_unsupported(observer: Observer) -> None:
 
 def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
     """Check that replies are kept when they come, and found again instead of being paid for twice."""
+    from turnwise.observers.llm.replies import MemoryJournal
+
     observer = factory()
     if not isinstance(observer, KeepsReplies):
         raise AssertionError("journal: one observer of the factory keeps replies and another does not")
     context = next(_contexts(observer))
     turns = (Turn(1, "Is it raining?", "Yes."), Turn(2, "Then I stay at home.", None))
-    journal = _Kept([])
+    journal = MemoryJournal()
     first = _given(observer.with_journal(journal), context, turns)
     paid = [call.reply for given in first for call in given.calls if call.reply and not call.cached]
     _demand(

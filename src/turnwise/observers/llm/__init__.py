@@ -15,9 +15,8 @@ from turnwise.observers.llm.chat import (
 )
 from turnwise.observers.llm.endpoint import Endpoint, estimate, resolve
 from turnwise.observers.llm.observer import LlmObserver, LlmState
-from turnwise.observers.llm.prompt import prompt_version, render
+from turnwise.observers.llm.prompt import fresh_nonce, prompt_version, render
 from turnwise.observers.llm.providers import Price, PriceTable, Provider, prices, providers
-from turnwise.observers.llm.quoting import fresh_nonce
 from turnwise.observers.llm.replies import MemoryJournal
 from turnwise.observers.llm.settings import LlmSettings
 

@@ -243,14 +243,14 @@ class _Turnstile:
 
 
 def _call(reply: Reply, *, cached: bool, attempts: int) -> Call:
-    reading = read_reply(reply)
+    parsed = read_reply(reply)
     return Call(
         reply.repeat,
         reply,
-        reading.score,
-        reading.reasoning,
-        reading.reason,
-        reading.message,
+        parsed.score,
+        parsed.reasoning,
+        parsed.reason,
+        parsed.message,
         cached=cached,
         attempts=attempts,
     )

@@ -16,8 +16,7 @@ from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
 from turnwise.observers.llm.endpoint import Endpoint, resolve
 from turnwise.observers.llm.openai_client import OpenAIClient
-from turnwise.observers.llm.prompt import load_frame, render, shown_texts
-from turnwise.observers.llm.quoting import NonceSource, fresh_nonce, hex_nonce
+from turnwise.observers.llm.prompt import NonceSource, fresh_nonce, hex_nonce, load_frame, render, shown_texts
 from turnwise.observers.llm.settings import INLINE, LlmSettings
 from turnwise.observers.protocol import (
     Context,
