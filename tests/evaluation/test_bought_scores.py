@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import json
 import signal
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -100,6 +101,19 @@ def test_every_score_keeps_its_call_and_what_it_cost(
     assert summary.cost_usd == pytest.approx(total)
     assert (tally.prompt_tokens, tally.completion_tokens) == (summary.prompt_tokens, summary.completion_tokens)
     assert summary.prompt_tokens == sum(c.reply.prompt_tokens or 0 for row in rows for c in row.calls if c.reply)
+
+
+def test_a_run_that_was_begun_under_the_bare_name_goes_on(
+    filled: Store, path: Path, judge: Callable[..., LlmObserver], principles: Principles
+) -> None:
+    evaluate(filled, "r", judge(), principles=principles[:1])
+    filled.close()
+    with closing(sqlite3.connect(path)) as rows, rows:
+        rows.execute("UPDATE runs SET observer = 'llm'")
+    with Store(path) as old:
+        summary = evaluate(old, "r", judge(), principles=principles)
+        assert summary.evaluations == summary.skipped == SEQUENCES * TURNS
+        assert old.run("r").observer == "llm"
 
 
 def test_order_of_work_changes_no_score(

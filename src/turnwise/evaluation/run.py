@@ -121,7 +121,7 @@ def evaluate(
     started = store.start_run(
         Run(
             name=run,
-            observer=observer if isinstance(observer, str) else getattr(observer, "spec", observer.info.name),
+            observer=observer if isinstance(observer, str) else _spec_of(observer, store, run),
             observer_version=scorer.info.version,
             context=str(seen),
             parameters=json_object(scorer.parameters, f"parameters of the observer {scorer.info.name!r}"),
@@ -158,6 +158,16 @@ def evaluate(
             outbox.put(outcomes, sum(_finished(open_scores, scored) for scored in batch))
             count.add(outcomes, sum(scored.wanted for scored in batch))
     return count.summary(run, time.perf_counter() - began)
+
+
+def _spec_of(observer: Observer, store: Store, run: str) -> str:
+    """Return under what a run keeps an observer that is given as an object: its specification, where it has one.
+
+    A run that was begun under the bare name goes on under it.
+    """
+    name = observer.info.name
+    begun = any((known.name, known.observer) == (run, name) for known in store.runs())
+    return name if begun else str(getattr(observer, "spec", name))
 
 
 def _finished(open_scores: dict[str, int], scored: Scored) -> bool:
