@@ -38,7 +38,7 @@ from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.levels import LEVELS_FILE, shipped_levels
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.observers import Context, Request, Scene
+from turnwise.observers import Context, Request
 from turnwise.observers.local import LocalObserver
 from turnwise.principles import builtin_principles
 from turnwise.rates import Rate
@@ -82,7 +82,7 @@ def main() -> None:
 def falsities(observer: LocalObserver, texts: Texts) -> dict[str, Any]:
     """Return F of each text as a prompt by itself, by principle."""
     wanted = [Request(one, Side.PROMPT) for one in builtin_principles()]
-    state = observer.start(Scene("texts"), Context.parse("turn"))
+    state = observer.start("texts", Context.parse("turn"))
     rows = [[one.score.F for one in observer.observe(state, Turn(1, text), wanted)] for text in texts]
     columns = np.array(rows).reshape(-1, len(wanted))
     return {one.principle.name: columns[:, index] for index, one in enumerate(wanted)}
@@ -113,6 +113,7 @@ def calibrate(data: Path, observer: LocalObserver, *, write: bool) -> None:
             f"# is read. Set on {SERVICE}, train part, by",
             "# python benchmarks/guard_models.py --data PATH --calibrate --write",
             *notes,
+            f"observer: {observer.info.name}",
             f"weights_sha256: {observer.parameters['weights_sha256']}",
             "levels:",
             *lines,

@@ -52,7 +52,7 @@ from turnwise.evaluation import evaluate
 from turnwise.guard.audit.reading import read_audit
 from turnwise.guard.config import Config
 from turnwise.observers import build_observer
-from turnwise.observers.llm.reading import read_reply
+from turnwise.observers.llm.replies import read_reply
 from turnwise.patterns import load_patterns
 from turnwise.principles import builtin_principles
 from turnwise.scoring import Reply, Score

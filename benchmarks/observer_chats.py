@@ -16,7 +16,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import Judgement, join_judgements, judgement_files, read_judgements
 from turnwise.datasets.twins import load_twins
-from turnwise.observers import Context, Observation, Request, Scene
+from turnwise.observers import Context, Observation, Request
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
@@ -177,7 +177,7 @@ def _score(job: Job) -> Scores:
     if _observer is None:
         raise RuntimeError("the pool was not set up")
     wanted = [Request(principle, job.side) for principle in builtin_principles()]
-    state = _observer.start(Scene(job.id), Context.parse(job.context))
+    state = _observer.start(job.id, Context.parse(job.context))
     found: Scores = {}
     for number, (prompt, reply) in enumerate(job.turns, start=1):
         turn = Turn(number, prompt, reply if job.replies else None)

@@ -13,7 +13,7 @@ from pathlib import Path
 from observer_rows import Row, at_least, at_most
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Request, Scene
+from turnwise.observers import Context, Request
 from turnwise.observers.local.observer import LocalObserver
 from turnwise.observers.local.weights import load_weights, shipped
 from turnwise.principles import builtin_principles
@@ -31,7 +31,7 @@ _MEMORY = """
 import json, resource, sys
 import turnwise, numpy
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Request, Scene
+from turnwise.observers import Context, Request
 from turnwise.principles import builtin_principles
 def now():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize() / 1e6
@@ -41,7 +41,7 @@ observer = LocalObserver(sys.argv[1] or None)
 wanted = [Request(one, Side.PROMPT) for one in builtin_principles()]
 text = "Could you tell me how old bridges were built, and who paid for the stone that they are made of? " * 2
 def talk(name, turns):
-    state = observer.start(Scene(name), Context.parse("history"))
+    state = observer.start(name, Context.parse("history"))
     for number in range(1, turns + 1):
         observer.observe(state, Turn(number, text), wanted)
     return len(state.to_bytes())
@@ -70,7 +70,7 @@ def speed(weights: str | None, texts: Sequence[str]) -> list[Row]:
         return [tokenizer.decode(ids[start : start + tokens]) for start in cuts]
 
     wanted = [Request(principle, Side.PROMPT) for principle in builtin_principles()]
-    state = observer.start(Scene("speed"), Context.parse("history"))
+    state = observer.start("speed", Context.parse("history"))
     number = 0
 
     def timed(turns: Sequence[str], count: int) -> tuple[list[float], list[float]]:
@@ -99,11 +99,11 @@ def speed(weights: str | None, texts: Sequence[str]) -> list[Row]:
     timed(short, 1)
     late, moved_late = timed(short, TIMED)
     whole, _ = timed(long, 20)
-    state = observer.start(Scene("cold"), Context.parse("history"))
+    state = observer.start("cold", Context.parse("history"))
     cold = []
     for attempt in range(5):
         fresh = LocalObserver(weights, cache_bytes=0)
-        parked = fresh.start(Scene(f"cold {attempt}"), Context.parse("history"))
+        parked = fresh.start(f"cold {attempt}", Context.parse("history"))
         # 18 turns and the one that is timed fill the window as far as it goes.
         for turn in range(1, 19):
             fresh.observe(parked, Turn(turn, short[turn + 20 * attempt]), ())
@@ -112,7 +112,7 @@ def speed(weights: str | None, texts: Sequence[str]) -> list[Row]:
         cold.append(1_000 * (time.perf_counter() - start))
     start = time.perf_counter()
     for chat in range(CHATS):
-        talk = observer.start(Scene(f"batch {chat}"), Context.parse("history"))
+        talk = observer.start(f"batch {chat}", Context.parse("history"))
         for turn in range(1, TURNS + 1):
             observer.observe(talk, Turn(turn, short[(7 * chat + turn) % len(short)]), wanted)
     per_second = CHATS * TURNS / (time.perf_counter() - start)
@@ -147,7 +147,7 @@ def longest(observer: LocalObserver, texts: Sequence[str]) -> float:
     wanted = [Request(principle, Side.PROMPT) for principle in builtin_principles()]
     count, found = 4_000 // LONG, []
     for place in range(3):
-        state = observer.start(Scene(f"longest {place}"), Context.parse("history"))
+        state = observer.start(f"longest {place}", Context.parse("history"))
         start = time.perf_counter()
         observer.observe(state, Turn(1, " ".join(texts[count * place : count * (place + 1)])), wanted)
         found.append(1_000 * (time.perf_counter() - start))

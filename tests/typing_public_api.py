@@ -45,14 +45,14 @@ from turnwise.detectors import (
     to_mapping,
 )
 from turnwise.evaluation import (
-    Aim,
     Detection,
+    Plan,
     Progress,
     Summary,
     count_missing,
     detect,
     evaluate,
-    works_of,
+    tasks_of,
 )
 from turnwise.guard import (
     CLEAN,
@@ -80,16 +80,25 @@ from turnwise.observers import (
     CanStop,
     Context,
     ContextMode,
+    CostEstimator,
+    Estimate,
     KeepsReplies,
     Observation,
     ObservationFailure,
     Observer,
     ObserverInfo,
+    ObserverSession,
     Request,
-    Scene,
+    Setting,
     Workers,
+    build_cost_estimator,
+    build_live_observer,
     build_observer,
+    check_observer,
+    describe_observer,
     list_observers,
+    observer_settings,
+    read_settings,
 )
 from turnwise.observers.llm import (
     ChatClient,
@@ -97,7 +106,6 @@ from turnwise.observers.llm import (
     ChatReply,
     ChatRequest,
     Endpoint,
-    Estimate,
     FaultKind,
     LlmObserver,
     LlmSettings,
@@ -238,7 +246,7 @@ class ThirdPartyObserver:
     info = ObserverInfo("mine", "1", (ContextMode.TURN,), "")
     parameters: Mapping[str, object] = {}
 
-    def start(self, scene: Scene, context: Context) -> None:
+    def start(self, conversation_id: str, context: Context) -> None:
         return None
 
     def observe(
@@ -290,8 +298,15 @@ def model(principle: Principle, chat: Conversation) -> LlmObserver:
         return ChatReply("{}", request.model)
 
     client: ChatClient = ScriptedClient(answer)
+    costs: CostEstimator = build_cost_estimator("llm:openai/some-model", repeats=2)
+    settings: Mapping[str, Setting] = observer_settings("local")
+    session = ObserverSession(build_observer("local", cache_bytes=1), Context.parse("turn"), "chat-1")
+    given: Sequence[Observation | ObservationFailure] = session.observe(chat.turn(1)).given
+    assert costs.price_as_of and settings and given and describe_observer("local").principles
+    build_live_observer("local", **read_settings("local", ["cache_bytes=1"]))
+    check_observer(lambda: build_observer("scripted:0.1"))
     observer = LlmObserver("openai/some-model", endpoint.settings, client=client, journal=MemoryJournal())
-    state: LlmState = observer.start(Scene("chat-1"), Context.parse("turn"))
+    state: LlmState = observer.start("chat-1", Context.parse("turn"))
     assert prompt_version(principle) and known and table and cost.cost_usd is None and state.turns
     return observer
 
@@ -355,9 +370,9 @@ def record_of(store: Store) -> tuple[Run, RunTally]:
     journal: Journal = store.journal
     kept: tuple[KeptReplies, ...] = journal.stats()
     found: QueryResult = store.query("slope(F) > 0.1", "first", when="final", label=Label.ATTACK)
-    aim = Aim(builtin_principles(), Context.parse("history"), only=store.failed("first"))
-    lacking: int = count_missing(store, "first", aim)
-    assert groups and kept and found.rates and lacking and list(works_of(store, "first", aim))
+    plan = Plan(builtin_principles(), Context.parse("history"), only=store.failed("first"))
+    lacking: int = count_missing(store, "first", plan)
+    assert groups and kept and found.rates and lacking and list(tasks_of(store, "first", plan))
     return store.tallies()[0]
 
 

@@ -11,6 +11,7 @@
     ├── ConversationError         a conversation or turn that can't be
     ├── DatasetError              a data set file that can't be read
     ├── ObserverError             an observer that can't be built or can't score
+    │   └── BudgetError           the budget of an observer is used up
     ├── PrincipleError            a principle folder that can't be read
     ├── PluginError               an installed plug-in that can't be loaded
     ├── ChartError                a chart that can't be drawn
@@ -88,6 +89,10 @@ class DatasetError(TurnwiseError):
 
 class ObserverError(TurnwiseError):
     """An observer that can't be built, or that can't score."""
+
+
+class BudgetError(ObserverError):
+    """The budget of an observer is used up: nothing more is asked until there is a larger one."""
 
 
 class DetectorError(UsageError):

@@ -8,6 +8,7 @@ asked for by name.
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -106,6 +107,28 @@ def is_factory(part: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def parameters_of(factory: Callable[..., object]) -> dict[str, Any]:
+    """Return the default by parameter, in the order in which a factory takes them; ``"required"`` for none.
+
+    >>> parameters_of(lambda drift, limit=0.5: None)
+    {'drift': 'required', 'limit': 0.5}
+    """
+    return {
+        name: "required" if parameter.default is parameter.empty else parameter.default
+        for name, parameter in inspect.signature(factory).parameters.items()
+    }
+
+
+def hints_of(factory: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of what a factory takes; a class may have them on itself or on its constructor."""
+    try:
+        if inspect.isclass(factory):
+            return {**typing.get_type_hints(factory), **typing.get_type_hints(factory.__init__)}
+        return typing.get_type_hints(factory)
+    except NameError:
+        return {}
 
 
 def check_made(kind: str, name: str, made: object, *attributes: str) -> None:

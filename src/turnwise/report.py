@@ -12,9 +12,17 @@ from turnwise.conversation import Conversation, Label, Sequence, Side, from_any
 from turnwise.detectors import Verdict, run_detector
 from turnwise.detectors.kit.registry import DetectorSpec, name_detector
 from turnwise.evaluation import DEFAULT_DETECTORS
-from turnwise.evaluation.plan import plan
-from turnwise.evaluation.worker import score_sequence
-from turnwise.observers import Context, Observation, ObservationFailure, Observer, build_observer
+from turnwise.evaluation.plan import make_task
+from turnwise.observers import (
+    DEFAULT_OBSERVER,
+    Context,
+    Observation,
+    ObservationFailure,
+    Observer,
+    ObserverSession,
+    build_observer,
+    check_supported,
+)
 from turnwise.principles import Principle, builtin_principles
 from turnwise.scoring import TurnScores, scores_by_turn
 
@@ -171,7 +179,7 @@ _SHOWN = 200
 
 def check(
     conversation: Conversation | Ordered[Mapping[str, Any]],
-    observer: str | Observer = "local",
+    observer: str | Observer = DEFAULT_OBSERVER,
     detectors: Iterable[DetectorSpec] = DEFAULT_DETECTORS,
     *,
     context: str | Context = "history",
@@ -193,6 +201,7 @@ def check(
         UnknownNameError: no such observer, detector or parameter.
         DetectorError: a specification or file that does not fit.
         ConversationError: the conversation can't be read, or has no turns.
+        UsageError: a context or principle that the observer does not support.
         ObserverError: the observer can't go on.
     """
     built = build_observer(observer) if isinstance(observer, str) else observer
@@ -201,15 +210,18 @@ def check(
     named = [name_detector(one, points) for one in detectors]
     talk = conversation if isinstance(conversation, Conversation) else from_any(list(conversation))
     sequence = Sequence(talk.conversation_id, Label.UNLABELLED, _LIVE, talk)
-    work = plan(
+    judged = builtin_principles() if principles is None else principles
+    check_supported(built.info, seen, (principle.name for principle in judged))
+    task = make_task(
         _LIVE,
         sequence,
         (),
-        principles=builtin_principles() if principles is None else principles,
+        principles=judged,
         context=seen,
         sides=[Side(side) for side in sides],
     )
-    outcomes = score_sequence(built, seen, work).outcomes
+    session = ObserverSession(built, seen, talk.conversation_id)
+    outcomes = [(one.turn, given) for one in session.observe_all(task.turns, task.wanted) for given in one.given]
     lengths = {turn.number: (len(turn.prompt), len(turn.response or "")) for turn in talk}
     scores = (
         (turn, given.side, given.principle, given.score)
@@ -231,7 +243,7 @@ def check(
 
 def score(
     conversation: Conversation | Ordered[Mapping[str, Any]],
-    observer: str | Observer = "local",
+    observer: str | Observer = DEFAULT_OBSERVER,
     *,
     context: str | Context = "history",
     principles: Ordered[Principle] | None = None,

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from chat_server import FATAL_FAULTS, ChatServer
 
+from turnwise.observers.llm import LlmSettings
+
 Cli = Callable[..., Any]
 
 KEY = "sk-planted-9dR2vYk7Pq"
@@ -112,13 +114,15 @@ def test_retry_scores_what_failed_and_nothing_else(
     cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
 ) -> None:
     server.plan(None, "malformed", None, "400", "nan")
-    assert evaluate("--max-retries", 0, "--principle", "reciprocity", "--sides", "prompt,response").code == 0
+    assert evaluate("--max-retries", 0, "--principle", "reciprocity", "--sides", "prompt,response").code == 1
     before = server.calls
     server.plan("declines")
     first = cli("retry", "--store", store, "--run", "gpt", "-j", 1, "--json")
-    assert first.code == 0, first.err
+    assert first.code == 1
+    assert "1 evaluations failed; turnwise retry --run gpt tries them again" in first.err
     assert (first.json["evaluations"], first.json["failures"]) == (2, 1)
     second = cli("retry", "--store", store)
+    assert second.code == 0
     assert "1 evaluations of 1 sequences" in second.out
     assert server.calls - before == 4
     third = cli("retry", "--store", store, "--json")
@@ -190,12 +194,15 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
         (("cost",), "name the model with --observer"),
         (("cost", "--observer", "local"), "observer 'local' costs nothing"),
         (("cost", "--observer", "llm:nobody/x"), "unknown provider 'nobody'"),
-        (("evaluate", "--budget", 5), "--budget: only for observers llm:provider/model, not local"),
+        (("evaluate", "--budget", 5), "--budget: no such setting: observer local has cache_bytes"),
         (
             ("evaluate", "--no-cache", "--repeats", 2),
-            "--repeats, --no-cache: only for observers llm:provider/model",
+            "--repeats, --no-cache: no such setting: observer local has cache_bytes",
         ),
-        (("evaluate", "--observer", MODEL, "--temperature", "hot"), "--temperature must be a number from 0 to 2"),
+        (
+            ("evaluate", "--observer", MODEL, "--temperature", "hot"),
+            "setting temperature of observer llm: input should be a valid number",
+        ),
         (("evaluate", "--observer", MODEL, "--temperature", "3"), "temperature must be a number from 0 to 2"),
         (("evaluate", "--observer", MODEL, "--repeats", 0), "repeats must be a whole number, at least 1"),
         (
@@ -211,6 +218,12 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
             "unknown side 'left'",
         ),
         (("retry",), "has no run yet"),
+        (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "--observer-setting heat: no such"),
+        (("evaluate", "--observer", MODEL, "--observer-setting", "heat"), "'heat' is not name=value"),
+        (
+            ("evaluate", "--observer", MODEL, "--observer-setting", "extra={"),
+            "setting extra of observer llm: no JSON",
+        ),
     ],
 )
 def test_what_can_not_be_is_said_in_a_line(
@@ -359,3 +372,21 @@ def test_the_key_appears_nowhere(
     refused = evaluate(run="other")
     assert refused.code == 1
     assert KEY not in refused.err
+
+
+def test_any_setting_can_be_given_by_its_name(evaluate: Callable[..., Any], server: ChatServer) -> None:
+    named = ("--observer-setting", "repeats=2", "--observer-setting", 'extra={"seed": 7}')
+    done = evaluate(*named, "--observer-setting", "temperature=none", "--principle", "reciprocity", "--json")
+    assert done.code == 0, done.err
+    assert done.json["calls"] == 16
+    assert all(request["seed"] == 7 and "temperature" not in request for request in server.requests)
+
+
+def test_how_often_is_tried_again_has_one_default(cli: Cli) -> None:
+    listed = {row["name"]: row for row in cli("observers", "--json").json}
+    assert listed["llm"]["settings"]["max_retries"] == LlmSettings().max_retries == 5
+    told = " ".join(cli("evaluate", "--help").out.split())
+    assert "max_retries: how often a request is sent again after a passing fault." in told
+    assert "Exits with 1 where evaluations failed; turnwise retry tries them again." in told
+    assert listed["llm"]["costs"]
+    assert listed["local"]["principles"] == ["reciprocity", "context_integrity", "third_party_harm"]

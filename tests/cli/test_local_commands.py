@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,11 @@ from typing import Any
 
 import pytest
 
+from turnwise.conversation import Turn
+from turnwise.observers import OBSERVERS, Request
 from turnwise.observers.local.weights import SHIPPED, read_metrics, shipped
+from turnwise.observers.scripted import ScriptedObserver
+from turnwise.scoring import Score
 
 Cli = Callable[..., Any]
 
@@ -51,3 +56,50 @@ def test_an_observer_without_a_card_is_refused(cli: Cli, name: str, code: int, m
     done = cli("observers", "card", name)
     assert done.code == code
     assert message in done.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "check"])
+def test_a_principle_that_the_embedded_observer_does_not_know_is_refused_at_once(
+    cli: Cli, imported: Path, candour: Path, tmp_path: Path, command: str
+) -> None:
+    chat = tmp_path / "chat.json"
+    chat.write_text('[{"role": "user", "content": "Hello"}]', encoding="utf-8")
+    about = ("check", chat) if command == "check" else ("evaluate", "--store", imported)
+    done = cli(*about, "--observer", "local", "--principle", candour)
+    assert done.code == 2
+    assert done.err == (
+        "error: observer 'local' can't score principle 'candour'; it scores only reciprocity, context_integrity, "
+        "third_party_harm\n"
+    )
+    if command == "evaluate":
+        assert cli("runs", "--store", imported, "--json").json == []
+
+
+def test_settings_of_the_embedded_observer_reach_its_worker_processes(cli: Cli, imported: Path) -> None:
+    asked = ("evaluate", "--store", imported, "--observer", "local-small", "-j", 2)
+    done = cli(*asked, "--observer-setting", "cache_bytes=1000000", "--json")
+    assert (done.code, done.json["evaluations"]) == (0, 24), done.err
+    wrong = cli(*asked, "--observer-setting", "cache=1")
+    assert (wrong.code, "local-small has cache_bytes" in wrong.err) == (2, True)
+
+
+def test_a_check_with_failed_evaluations_leaves_with_1(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(conversation_id: str, turn: Turn, request: Request) -> Score:
+        if turn.number == 2:
+            raise ValueError("no network")
+        return Score(0.1, 0.1, 0.9)
+
+    class Fails(ScriptedObserver):
+        def __init__(self, argument: str | None = None) -> None:
+            super().__init__(fails)
+
+    monkeypatch.setitem(OBSERVERS._parts, "fails", Fails)
+    chat = tmp_path / "chat.json"
+    chat.write_text(json.dumps([{"role": "user", "content": text} for text in ("one", "two")]), encoding="utf-8")
+    done = cli("check", chat, "--observer", "fails", "--principle", "reciprocity")
+    assert done.code == 1
+    assert "1 evaluations failed; the same command tries them again" in done.err
+    assert "observer 'scripted' failed at turn 2: ValueError: no network" in done.err
+    assert cli("check", chat, "--observer", "fails", "--fail-on-findings").code == 3

@@ -130,19 +130,30 @@ def test_check_with_the_embedded_observer(cli: Cli, tmp_path: Path) -> None:
     assert {row["detector"] for row in checked["detectors"]} == {"any_turn", "cusum"}
 
 
-def test_a_failed_score_is_shown_and_is_never_a_verdict(
-    cli: Cli, chats: Path, candour: Path, tmp_path: Path
-) -> None:
+def test_a_failed_score_is_shown_and_is_never_a_verdict(cli: Cli, chats: Path, tmp_path: Path) -> None:
     cli("import", chats)
-    summary = cli("evaluate", "--run", "r", "--principle", candour, "--json").json
-    assert (summary["evaluations"], summary["failures"]) == (0, 8)
+    # Recorded scores of other texts: each fails with the reason text_changed.
+    recorded = tmp_path / "others.jsonl"
+    turns = [("attack_01", 3), ("benign_01", 2), ("benign_02", 3)]
+    stale = {"side": "prompt", "scores": {"reciprocity": [0.9, 0.1, 0.9]}, "seen": "prompt", "digest": "0" * 64}
+    recorded.write_text(
+        "".join(
+            json.dumps({"sequence_id": name, "turn": turn, **stale}) + "\n"
+            for name, count in turns
+            for turn in range(1, count + 1)
+        )
+    )
+    asked = ("--observer", f"replay:{recorded}", "--principle", "reciprocity")
+    done = cli("evaluate", "--run", "r", *asked, "--json")
+    assert (done.json["evaluations"], done.json["failures"], done.code) == (0, 8, 1)
+    assert "8 evaluations failed; turnwise retry --run r tries them again" in done.err
     rows = cli("detect", "--run", "r", "--detector", "any_turn", "--json").json
     assert [row["fired"] for row in rows] == [None, None, None]
     assert "not checked" in cli("detect", "--run", "r").out
     assert len(cli("show", "benign_01", "--run", "r", "--json").json["failures"]) == 2
     messages = tmp_path / "chat.json"
     messages.write_text(json.dumps([{"role": "user", "content": "Hi"}]))
-    assert cli("check", messages, "--principle", candour).code == 1
+    assert cli("check", messages, *asked).code == 1
 
 
 @pytest.mark.parametrize("command", ["observers", "detectors", "principles", "datasets"])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
-from turnwise.observers import OBSERVERS, Request, Scene
+from turnwise.observers import OBSERVERS, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -92,13 +92,13 @@ class Counted(ScriptedObserver):
     def __init__(self, **changes: Any) -> None:
         super().__init__(self._answer, **changes)
         self.asked: list[tuple[str, int, str, Side]] = []
-        self.answer: Callable[[Scene, Turn, Request], Any] = lambda scene, turn, request: Score(
+        self.answer: Callable[[str, Turn, Request], Any] = lambda conversation_id, turn, request: Score(
             T=1 - turn.number / 10, I=0.5, F=turn.number / 10
         )
 
-    def _answer(self, scene: Scene, turn: Turn, request: Request) -> Any:
-        self.asked.append((scene.sequence_id, turn.number, request.principle.name, request.side))
-        return self.answer(scene, turn, request)
+    def _answer(self, conversation_id: str, turn: Turn, request: Request) -> Any:
+        self.asked.append((conversation_id, turn.number, request.principle.name, request.side))
+        return self.answer(conversation_id, turn, request)
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from turnwise.observers import (
     ObservationFailure,
     ObserverInfo,
     Request,
-    Scene,
     Workers,
 )
 from turnwise.scoring import Score
@@ -64,9 +63,9 @@ class ProbeObserver:
         """What a person should know of it."""
         return self.describe()
 
-    def start(self, scene: Scene, context: Context) -> ProbeState:
+    def start(self, conversation_id: str, context: Context) -> ProbeState:
         """Return the hash of the id."""
-        return ProbeState(scene.sequence_id)
+        return ProbeState(conversation_id)
 
     def observe(
         self, state: ProbeState, turn: Turn, wanted: Collection[Request]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import json
 import signal
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,10 +20,10 @@ from turnwise.conversation import Sequence, Side
 from turnwise.errors import ObserverError
 from turnwise.evaluation import evaluate
 from turnwise.evaluation.engines import score_all
-from turnwise.evaluation.plan import Work, plan
+from turnwise.evaluation.plan import Task, make_task
 from turnwise.observers import Context
 from turnwise.observers.llm import ChatError, ChatRequest, FaultKind, LlmObserver, LlmSettings, ScriptedClient
-from turnwise.observers.llm.scripted_client import by_text
+from turnwise.observers.llm.chat import by_text
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 from turnwise.store import Store
@@ -81,7 +82,7 @@ def sent(client: ScriptedClient) -> Counter[str]:
 def test_every_score_keeps_its_call_and_what_it_cost(
     filled: Store, judge: Callable[..., LlmObserver], principles: Principles, jobs: int
 ) -> None:
-    summary = evaluate(filled, "r", judge(), principles=principles, jobs=jobs, named=f"llm:{MODEL}")
+    summary = evaluate(filled, "r", judge(), principles=principles, jobs=jobs)
     wanted = SEQUENCES * TURNS * len(principles)
     assert (summary.evaluations, summary.calls, summary.cached, summary.failures) == (wanted, wanted, 0, 0)
     assert filled.run("r").observer == f"llm:{MODEL}"
@@ -100,6 +101,19 @@ def test_every_score_keeps_its_call_and_what_it_cost(
     assert summary.cost_usd == pytest.approx(total)
     assert (tally.prompt_tokens, tally.completion_tokens) == (summary.prompt_tokens, summary.completion_tokens)
     assert summary.prompt_tokens == sum(c.reply.prompt_tokens or 0 for row in rows for c in row.calls if c.reply)
+
+
+def test_a_run_that_was_begun_under_the_bare_name_goes_on(
+    filled: Store, path: Path, judge: Callable[..., LlmObserver], principles: Principles
+) -> None:
+    evaluate(filled, "r", judge(), principles=principles[:1])
+    filled.close()
+    with closing(sqlite3.connect(path)) as rows, rows:
+        rows.execute("UPDATE runs SET observer = 'llm'")
+    with Store(path) as old:
+        summary = evaluate(old, "r", judge(), principles=principles)
+        assert summary.evaluations == summary.skipped == SEQUENCES * TURNS
+        assert old.run("r").observer == "llm"
 
 
 def test_order_of_work_changes_no_score(
@@ -323,13 +337,13 @@ def test_work_is_taken_only_as_there_is_room(
     context = Context.parse("history")
     taken = 0
 
-    def works() -> Iterator[Work]:
+    def tasks() -> Iterator[Task]:
         nonlocal taken
         for number in range(500):
             taken += 1
-            yield plan("r", make_sequence(f"s{number}"), (), principles=principles, context=context)
+            yield make_task("r", make_sequence(f"s{number}"), (), principles=principles, context=context)
 
-    with closing(score_all(judge(), None, context, works(), 4)) as results:  # type: ignore[type-var]  # a generator
+    with closing(score_all(judge(), None, context, tasks(), 4)) as results:  # type: ignore[type-var]  # a generator
         assert taken == 0
         next(results)
         assert taken < 10

@@ -12,7 +12,7 @@ from turnwise.conversation import Label, Sequence, Turn
 from turnwise.detectors import load_detector, run_detector
 from turnwise.errors import DetectorError, UnknownNameError
 from turnwise.evaluation import Detection, detect, evaluate
-from turnwise.observers import ObserverInfo, Request, Scene
+from turnwise.observers import ObserverInfo, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -38,7 +38,7 @@ def filled(store: Store, make_sequence: Callable[..., Sequence]) -> Store:
     return store
 
 
-def rising(scene: Scene, turn: Turn, request: Request) -> Score:
+def rising(conversation_id: str, turn: Turn, request: Request) -> Score:
     return Score(T=0.5, I=0.1, F=turn.number / 10)
 
 
@@ -101,8 +101,8 @@ def test_what_was_never_tried_is_left_out(filled: Store, principles: Principles)
 
 
 def test_not_checked_is_not_clean(filled: Store, principles: Principles) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score:
-        if scene.sequence_id == "a" or (scene.sequence_id == "b" and turn.number == 3):
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score:
+        if conversation_id == "a" or (conversation_id == "b" and turn.number == 3):
             raise TimeoutError("too slow")
         return Score(1, 0, 0)
 
@@ -118,7 +118,7 @@ def test_not_checked_is_not_clean(filled: Store, principles: Principles) -> None
 
 
 def test_turns_without_any_score_are_missing(filled: Store, principles: Principles) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score | None:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score | None:
         # One principle at turn 1, none at turn 2, the reply alone at turn 3 of c.
         return Score(1, 0, 0) if (turn.number, request.principle.name) == (1, "p") else None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,9 +12,8 @@ import pytest
 from turnwise.conversation import Sequence
 from turnwise.errors import ObserverError, PluginError
 from turnwise.evaluation import evaluate
-from turnwise.evaluation.engines import score_all
-from turnwise.evaluation.plan import Work, plan
-from turnwise.evaluation.worker import Scored
+from turnwise.evaluation.engines import Scored, score_all
+from turnwise.evaluation.plan import Task, make_task
 from turnwise.observers import Context, build_observer, list_observers
 from turnwise.principles import Principle
 from turnwise.store import Store
@@ -24,40 +24,42 @@ SEQUENCES = 50
 
 
 @pytest.fixture
-def works(make_sequence: Callable[..., Sequence], principles: tuple[Principle, ...]) -> list[Work]:
+def tasks(make_sequence: Callable[..., Sequence], principles: tuple[Principle, ...]) -> list[Task]:
     """Return the work of many sequences."""
     given = [make_sequence(f"s{number}") for number in range(SEQUENCES)]
-    return [plan("r", sequence, set(), principles=principles, context=HISTORY) for sequence in given]
+    return [make_task("r", sequence, set(), principles=principles, context=HISTORY) for sequence in given]
 
 
-def scored(spec: str, works: list[Work], jobs: int, *, here: bool = False) -> list[Scored]:
-    batches = score_all(build_observer(spec), None if here else spec, HISTORY, works, jobs)
+def scored(spec: str, tasks: list[Task], jobs: int, *, here: bool = False) -> list[Scored]:
+    batches = score_all(
+        build_observer(spec), None if here else partial(build_observer, spec), HISTORY, tasks, jobs
+    )
     return [item for batch in batches for item in batch]
 
 
-def test_threads_give_what_one_thread_gives(works: list[Work]) -> None:
-    serial = scored("scripted:0.1,0.2", works, 1)
+def test_threads_give_what_one_thread_gives(tasks: list[Task]) -> None:
+    serial = scored("scripted:0.1,0.2", tasks, 1)
     assert [item.sequence_id for item in serial] == [f"s{number}" for number in range(SEQUENCES)]
-    assert all(len(item.outcomes) == 4 for item in serial)
-    assert scored("scripted:0.1,0.2", works, 4) == serial
+    assert all(sum(len(turn.given) for turn in item.turns) == 4 for item in serial)
+    assert scored("scripted:0.1,0.2", tasks, 4) == serial
 
 
-def test_processes_give_what_one_thread_gives(probe: None, works: list[Work]) -> None:
-    serial = scored("probe:x", works, 1)
-    assert len({given for item in serial for _, given in item.outcomes}) > SEQUENCES
-    assert scored("probe:x", works, 2) == serial
+def test_processes_give_what_one_thread_gives(probe: None, tasks: list[Task]) -> None:
+    serial = scored("probe:x", tasks, 1)
+    assert len({given for item in serial for turn in item.turns for given in turn.given}) > SEQUENCES
+    assert scored("probe:x", tasks, 2) == serial
     # An observer that is at hand but can't be built anew stays in this process.
-    assert scored("probe:x", works, 2, here=True) == serial
+    assert scored("probe:x", tasks, 2, here=True) == serial
 
 
-def test_work_is_taken_as_it_is_needed(works: list[Work]) -> None:
+def test_work_is_taken_as_it_is_needed(tasks: list[Task]) -> None:
     taken = 0
 
     def count() -> Any:
         nonlocal taken
-        for work in works:
+        for task in tasks:
             taken += 1
-            yield work
+            yield task
 
     results = score_all(build_observer("scripted:0.1"), None, HISTORY, count(), 2)
     assert taken == 0
@@ -86,12 +88,12 @@ def test_a_worker_that_dies_is_an_error_and_the_rest_can_follow(
 
 
 def test_what_a_worker_can_not_build_is_told_in_its_words(
-    probe: None, works: list[Work], monkeypatch: pytest.MonkeyPatch
+    probe: None, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROBE_REFUSE", str(os.getpid()))
     # An error with arguments of its own does not cross to this process as it is.
     with pytest.raises(ObserverError, match="unknown model 'x'; known: y"):
-        scored("probe:x", works, 2)
+        scored("probe:x", tasks, 2)
 
 
 def test_an_installed_package_brings_an_observer(probe: None) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
-from turnwise.evaluation.plan import Work, plan
-from turnwise.observers import Context, Scene
+from turnwise.evaluation.plan import Task, make_task
+from turnwise.observers import Context
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey
 
@@ -15,29 +15,29 @@ BOTH = (Side.PROMPT, Side.RESPONSE)
 Principles = tuple[Principle, ...]
 
 
-def wanted(work: Work) -> dict[int, list[tuple[str, str]]]:
+def wanted(task: Task) -> dict[int, list[tuple[str, str]]]:
     return {
         turn: [(request.principle.name, str(request.side)) for request in requests]
-        for turn, requests in work.wanted.items()
+        for turn, requests in task.wanted.items()
     }
 
 
 def test_everything_is_wanted_of_a_sequence_that_was_never_scored(
     make_sequence: Callable[..., Sequence], principles: Principles
 ) -> None:
-    work = plan("r", make_sequence("a"), set(), principles=principles, context=HISTORY)
-    assert wanted(work) == {turn: [("p", "prompt"), ("q", "prompt")] for turn in (1, 2, 3)}
-    assert (work.missing, work.present) == (6, 0)
+    task = make_task("r", make_sequence("a"), set(), principles=principles, context=HISTORY)
+    assert wanted(task) == {turn: [("p", "prompt"), ("q", "prompt")] for turn in (1, 2, 3)}
+    assert (task.missing, task.present) == (6, 0)
 
 
 def test_a_side_that_did_not_speak_is_not_wanted(
     make_sequence: Callable[..., Sequence], principles: Principles
 ) -> None:
     silent = make_sequence("a", ("", "the responder began"), ("two", None), ("three", ""))
-    work = plan("r", silent, set(), principles=principles[:1], context=HISTORY, sides=(Side.RESPONSE,))
-    assert wanted(work) == {1: [("p", "response")], 3: [("p", "response")]}
-    work = plan("r", silent, set(), principles=principles[:1], context=HISTORY, sides=BOTH)
-    assert wanted(work) == {
+    task = make_task("r", silent, set(), principles=principles[:1], context=HISTORY, sides=(Side.RESPONSE,))
+    assert wanted(task) == {1: [("p", "response")], 3: [("p", "response")]}
+    task = make_task("r", silent, set(), principles=principles[:1], context=HISTORY, sides=BOTH)
+    assert wanted(task) == {
         1: [("p", "prompt"), ("p", "response")],
         2: [("p", "prompt")],
         3: [("p", "prompt"), ("p", "response")],
@@ -57,35 +57,35 @@ def test_what_is_recorded_is_present_and_leaves_gaps_between(
         EvaluationKey("r", "a", 2, Side.RESPONSE, "p"),
         EvaluationKey("r", "a", 2, Side.PROMPT, "third"),
     }
-    work = plan("r", make_sequence("a"), recorded, principles=principles, context=HISTORY)
-    assert wanted(work) == {2: [("p", "prompt"), ("q", "prompt")], 3: [("p", "prompt")]}
-    assert (work.missing, work.present) == (3, 3)
+    task = make_task("r", make_sequence("a"), recorded, principles=principles, context=HISTORY)
+    assert wanted(task) == {2: [("p", "prompt"), ("q", "prompt")], 3: [("p", "prompt")]}
+    assert (task.missing, task.present) == (3, 3)
 
 
 def test_nothing_is_wanted_of_what_is_complete(
     make_sequence: Callable[..., Sequence], principles: Principles
 ) -> None:
     keys = {EvaluationKey("r", "a", turn, Side.PROMPT, name) for turn in (1, 2, 3) for name in "pq"}
-    work = plan("r", make_sequence("a"), keys, principles=principles, context=HISTORY)
-    assert (wanted(work), work.missing, work.present) == ({}, 0, 6)
+    task = make_task("r", make_sequence("a"), keys, principles=principles, context=HISTORY)
+    assert (wanted(task), task.missing, task.present) == ({}, 0, 6)
 
 
 def test_a_transcript_is_scored_once_at_its_last_turn(
     make_sequence: Callable[..., Sequence], principles: Principles
 ) -> None:
     transcript = Context.parse("transcript")
-    work = plan("r", make_sequence("a"), set(), principles=principles[:1], context=transcript, sides=BOTH)
-    assert wanted(work) == {3: [("p", "prompt")]}
+    task = make_task("r", make_sequence("a"), set(), principles=principles[:1], context=transcript, sides=BOTH)
+    assert wanted(task) == {3: [("p", "prompt")]}
     # Earlier turns are no part of what there is to do, recorded or not.
     earlier = {EvaluationKey("r", "a", 1, Side.PROMPT, "p")}
-    work = plan("r", make_sequence("a"), earlier, principles=principles[:1], context=transcript)
-    assert (work.missing, work.present) == (1, 0)
+    task = make_task("r", make_sequence("a"), earlier, principles=principles[:1], context=transcript)
+    assert (task.missing, task.present) == (1, 0)
 
 
 def test_the_work_carries_all_texts_but_nothing_that_gives_the_answer_away(principles: Principles) -> None:
     turns = [Turn(1, "one", "first", metadata={"tactic": "flattery"}), Turn(2, "two")]
     chat = Conversation.from_turns(turns, metadata={"goal": "harm"})
     given = Sequence("a", Label.ATTACK, "a set of attacks", chat, {"goal": "harm"})
-    work = plan("r", given, set(), principles=principles, context=HISTORY)
-    assert work.turns == (Turn(1, "one", "first"), Turn(2, "two"))
-    assert work.scene == Scene("a")
+    task = make_task("r", given, set(), principles=principles, context=HISTORY)
+    assert task.turns == (Turn(1, "one", "first"), Turn(2, "two"))
+    assert task.sequence_id == "a"

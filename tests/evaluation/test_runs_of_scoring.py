@@ -13,7 +13,7 @@ import pytest
 from turnwise.conversation import Label, Sequence, Side, Turn
 from turnwise.errors import ConversationError, ObserverError, UnknownNameError, UsageError
 from turnwise.evaluation import Summary, evaluate
-from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
+from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.revision import code_version
@@ -65,7 +65,7 @@ def test_gaps_are_asked_for_again_and_are_no_failures(filled: Store, principles:
 
 
 def test_provenance_is_whole(filled: Store, principles: Principles) -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score:
         return Score(0.25, 0.5, 0.75)
 
     observer = ScriptedObserver(script, version="7")
@@ -83,7 +83,7 @@ def test_provenance_is_whole(filled: Store, principles: Principles) -> None:
 
 def test_all_that_an_observer_says_is_kept(filled: Store, principles: Principles) -> None:
     class Talkative(ScriptedObserver):
-        def observe(self, state: Scene, turn: Turn, wanted: Any) -> Any:
+        def observe(self, state: str, turn: Turn, wanted: Any) -> Any:
             said: dict[str, Any] = {"raw_reply": f"raw {turn.number}", "latency_s": 0.5, "cost_usd": 0.125}
             p, q = [(request.principle.name, request.side) for request in wanted]
             return [
@@ -109,15 +109,17 @@ def test_all_that_an_observer_says_is_kept(filled: Store, principles: Principles
 def test_failures_are_tried_again(filled: Store, observer: Any, principles: Principles) -> None:
     working = observer.answer
 
-    def break_down(scene: Scene, turn: Turn, request: Request) -> Score:
-        if scene.sequence_id == "b" and turn.number >= 2:
+    def break_down(conversation_id: str, turn: Turn, request: Request) -> Score:
+        if conversation_id == "b" and turn.number >= 2:
             raise TimeoutError("too slow")
-        result: Score = working(scene, turn, request)
+        result: Score = working(conversation_id, turn, request)
         return result
 
     observer.answer = break_down
     assert counts(evaluate(filled, "r", observer, principles=principles)) == (4, 20, 4, 0, 0)
-    assert {failure.message for failure in filled.failures("r")} == {"turn 2: TimeoutError: too slow"}
+    assert {failure.message for failure in filled.failures("r")} == {
+        "observer 'scripted' failed at turn 2: TimeoutError: too slow"
+    }
     assert counts(evaluate(filled, "r", observer, principles=principles)) == (4, 0, 4, 20, 0)
     observer.answer = working
     observer.asked.clear()
@@ -206,8 +208,8 @@ def test_a_run_never_mixes_configurations(filled: Store, principles: Principles)
     ):
         with pytest.raises(UsageError, match=f"run 'r' was made with {what}"):
             evaluate(filled, "r", observer, principles=principles, context=context)
-    newer = ScriptedObserver(lambda scene, turn, request: None, version="2")
-    evaluate(filled, "s", ScriptedObserver(lambda scene, turn, request: None), principles=principles)
+    newer = ScriptedObserver(lambda conversation_id, turn, request: None, version="2")
+    evaluate(filled, "s", ScriptedObserver(lambda conversation_id, turn, request: None), principles=principles)
     with pytest.raises(UsageError, match="run 's' was made with observer version '1', not '2'"):
         evaluate(filled, "s", newer, principles=principles)
 
@@ -269,11 +271,11 @@ def test_progress_does_not_wait_for_the_end(filled: Store, observer: Any, princi
     by_then: list[int] = []
     working = observer.answer
 
-    def wait(scene: Scene, turn: Turn, request: Request) -> Any:
+    def wait(conversation_id: str, turn: Turn, request: Request) -> Any:
         if turn.number == 1:
             by_then.append(sum(told))
             filled.append([])  # once this is durable, so is all that was queued before it
-        return working(scene, turn, request)
+        return working(conversation_id, turn, request)
 
     observer.answer = wait
     evaluate(filled, "r", observer, principles=principles[:1], progress=told.append)
@@ -290,10 +292,10 @@ def test_what_was_scored_before_a_stop_is_stored_and_the_rest_follows(
 ) -> None:
     working = observer.answer
 
-    def stopping(scene: Scene, turn: Turn, request: Request) -> Any:
-        if scene.sequence_id == "c" and turn.number == 2:
+    def stopping(conversation_id: str, turn: Turn, request: Request) -> Any:
+        if conversation_id == "c" and turn.number == 2:
             raise stop
-        return working(scene, turn, request)
+        return working(conversation_id, turn, request)
 
     observer.answer = stopping
     with pytest.raises(type(stop)):

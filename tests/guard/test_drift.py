@@ -271,7 +271,7 @@ class Fails(ScriptedObserver):
         super().__init__(self.script)
 
     @staticmethod
-    def script(scene, turn, request):
+    def script(conversation_id, turn, request):
         """Give the score of a turn."""
         if turn.number == 2:
             return ObservationFailure(request.principle.name, request.side, "timeout", "no answer")
@@ -299,7 +299,7 @@ class FailsAt(Fails):
     """Fails at one principle, and gives the others the F that the prompt says."""
 
     @staticmethod
-    def script(scene, turn, request):
+    def script(conversation_id, turn, request):
         """Give the score of a turn."""
         if request.principle.name == "context_integrity":
             return ObservationFailure(request.principle.name, request.side, "refused", "no comment")

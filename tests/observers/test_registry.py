@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from turnwise.errors import ObserverError, UnknownNameError
-from turnwise.observers import OBSERVERS, ObserverInfo, build_observer, list_observers
+from turnwise.cli import main
+from turnwise.conversation import Side, Turn
+from turnwise.errors import ObserverError, PluginError, UnknownNameError, UsageError
+from turnwise.observers import (
+    OBSERVERS,
+    Context,
+    ObserverInfo,
+    build_cost_estimator,
+    build_observer,
+    list_observers,
+    observer_settings,
+    read_settings,
+)
 from turnwise.observers.scripted import ScriptedObserver
+from turnwise.principles import builtin_principles
 
 
 @pytest.fixture
@@ -64,3 +78,65 @@ def test_an_observer_that_can_not_be_built_says_why(fragile: None) -> None:
         build_observer("fragile:x")
     with pytest.raises(ObserverError, match=r"^its own words: mend it so$"):
         build_observer("fragile:mine")
+
+
+def test_settings_come_from_the_signature() -> None:
+    settings = observer_settings("llm:openai/gpt-4.1-mini")
+    assert {"temperature", "repeats", "budget_usd", "extra"} <= set(settings)
+    assert not {"client", "journal", "clock", "environ", "settings"} & set(settings)
+    assert settings["timeout"].default == 120.0
+    assert set(observer_settings("local")) == {"cache_bytes"}
+    assert observer_settings("replay") == {}
+    with pytest.raises(
+        UnknownNameError, match="unknown setting of observer local 'cache'; did you mean 'cache_bytes'"
+    ):
+        build_observer("local", cache=1)
+    assert read_settings("llm:x/y", ["repeats=3", "temperature=none", "cache=false"]) == {
+        "repeats": 3,
+        "temperature": None,
+        "cache": False,
+    }
+    with pytest.raises(UsageError, match=r"setting repeats of observer llm: .*valid integer.*, not 'often'"):
+        read_settings("llm:x/y", ["repeats=often"])
+
+
+def test_only_what_costs_can_be_estimated() -> None:
+    about = builtin_principles()[0], [Turn(1, "Hello")], 1, Side.PROMPT, Context.parse("turn")
+    estimator = build_cost_estimator("llm:openai/gpt-4.1-mini", repeats=3)
+    assert [repeat for _, repeat in estimator.requests(*about)] == [1, 2, 3]
+    with pytest.raises(UsageError, match="observer 'local' costs nothing"):
+        build_cost_estimator("local")
+
+
+def wrong_info(**changes: object) -> Callable[[], Any]:
+    return lambda: replace(ScriptedObserver.describe(), **changes)
+
+
+def boom() -> ObserverInfo:
+    raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize(
+    ("describe", "told"),
+    [
+        (boom, "observer 'odd' can't be described: RuntimeError: boom"),
+        (lambda: {"name": "odd"}, "observer 'odd' describes itself by dict, not by an ObserverInfo"),
+        (wrong_info(contexts=3), "observer 'odd' describes itself by an ObserverInfo with a wrong contexts"),
+        (wrong_info(name=None, principles="p"), "with a wrong name, principles"),
+    ],
+)
+def test_a_plug_in_that_describes_itself_wrongly_is_named_in_a_line(
+    describe: Callable[[], Any], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Odd(ScriptedObserver):
+        info = property(lambda self: describe())  # type: ignore[assignment]
+
+    monkeypatch.setattr(Odd, "describe", staticmethod(describe))
+    monkeypatch.setitem(OBSERVERS._parts, "odd", Odd)
+    with pytest.raises(SystemExit) as left:
+        main(["observers"])
+    assert left.value.code == 1
+    err = capsys.readouterr().err
+    assert (err.startswith("error: "), told in err, err.count("\n")) == (True, True, 1)
+    with pytest.raises(PluginError, match="observer 'odd'"):
+        build_observer("odd:0.1")

@@ -11,7 +11,7 @@ import pytest
 
 from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, ContextMode, Observation, Observer, Request, Scene, build_observer
+from turnwise.observers import Context, ContextMode, Observation, Observer, Request, build_observer
 from turnwise.observers.replay import ReplayObserver
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -34,7 +34,7 @@ def replay(tmp_path: Path) -> Callable[..., Observer]:
 
 
 def ask(observer: Observer, sequence_id: str, turn: int, *wanted: tuple[Principle, Side]) -> list[Any]:
-    state = observer.start(Scene(sequence_id), Context.parse("history"))
+    state = observer.start(sequence_id, Context.parse("history"))
     return list(observer.observe(state, Turn(turn, "hi", "hello"), [Request(*pair) for pair in wanted]))
 
 
@@ -155,7 +155,7 @@ def test_a_score_holds_for_the_text_that_was_read(replay: Callable[..., Observer
     observer = replay({**line, "digest": digest})
 
     def told(*texts: Turn) -> Any:
-        state = observer.start(Scene("a"), Context.parse("history"))
+        state = observer.start("a", Context.parse("history"))
         return [observer.observe(state, turn, [Request(P, side)]) for turn in texts][-1][0]
 
     assert told(*turns) == Observation("p", side, Score(0.9, 0.2, 0.1))

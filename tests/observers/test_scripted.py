@@ -6,7 +6,7 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, ContextMode, Observation, ObservationFailure, Request, Scene
+from turnwise.observers import Context, ContextMode, Observation, ObservationFailure, Request
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -16,7 +16,7 @@ BOTH = [Request(P, Side.PROMPT), Request(Q, Side.RESPONSE)]
 
 
 def ask(observer: ScriptedObserver, turn: int, wanted: list[Request]) -> list[Observation | ObservationFailure]:
-    state = observer.start(Scene("a"), Context(ContextMode.TURN))
+    state = observer.start("a", Context(ContextMode.TURN))
     return list(observer.observe(state, Turn(turn, "hi"), wanted))
 
 
@@ -35,9 +35,9 @@ def test_past_its_end_there_are_gaps() -> None:
 
 
 def test_a_function_gives_scores_failures_and_gaps() -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score | ObservationFailure | None:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score | ObservationFailure | None:
         if request.side is Side.RESPONSE:
-            return ObservationFailure(request.principle.name, request.side, "refused", scene.sequence_id)
+            return ObservationFailure(request.principle.name, request.side, "refused", conversation_id)
         return Score(1, 0, 0) if turn.number == 1 else None
 
     observer = ScriptedObserver(script)
@@ -48,7 +48,7 @@ def test_a_function_gives_scores_failures_and_gaps() -> None:
 
 
 def test_what_a_script_raises_the_observer_raises() -> None:
-    def script(scene: Scene, turn: Turn, request: Request) -> Score:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score:
         raise TimeoutError("too slow")
 
     with pytest.raises(TimeoutError, match="too slow"):

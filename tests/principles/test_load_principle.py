@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
-from turnwise.errors import PrincipleError, UnknownNameError, UsageError
-from turnwise.principles import Principle, load_principle
+import turnwise
+from turnwise.errors import PluginError, PrincipleError, UnknownNameError, UsageError
+from turnwise.principles import PRINCIPLES, Principle, is_named, list_principles, load_principle
 
 SETTINGS = """\
 name = "candour"
@@ -168,3 +170,46 @@ def test_an_empty_prompt(folder):
     (folder / "prompt.md").write_text(" \n", encoding="utf-8")
     with pytest.raises(PrincipleError, match=r"prompt.md is empty"):
         load_principle(folder)
+
+
+@pytest.fixture
+def package(folder, monkeypatch):
+    """Install a package that offers principles: as its own folder, as a path, and two that can't be."""
+    site = folder.parent / "site"
+    site.mkdir()
+    folder.rename(site / "candour_package")
+    (site / "candour_package" / "__init__.py").write_text(
+        "from pathlib import Path\nHERE = Path(__file__).parent\n"
+    )
+    info = site / "candour_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: candour-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[turnwise.principles]\ncandour = candour_package\nfrankness = candour_package:HERE\n"
+        "number = candour_package:__doc__\n"
+    )
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(PRINCIPLES, "_parts", {})
+    yield
+    sys.modules.pop("candour_package", None)
+
+
+@pytest.mark.usefixtures("package")
+def test_an_installed_package_brings_a_principle():
+    assert load_principle("candour").summary == "What is said is meant."
+    assert is_named("candour")
+    assert not is_named("nonesuch")
+    with pytest.raises(UnknownNameError, match="did you mean 'candour'"):
+        load_principle("candor")
+    with pytest.raises(PluginError, match="principle 'frankness' of an installed package calls itself 'candour'"):
+        list_principles()
+    with pytest.raises(PluginError, match="principle 'number'"):
+        load_principle("number")
+
+
+@pytest.mark.usefixtures("package")
+def test_a_principle_of_a_package_is_used_by_its_name():
+    (scored,) = turnwise.score(
+        [{"role": "user", "content": "Hello"}], "scripted:0.4", principles=[load_principle("candour")]
+    ).turns
+    assert scored.scores["candour"].F == 0.4

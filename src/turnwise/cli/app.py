@@ -17,7 +17,7 @@ from turnwise.cli.cost import cost
 from turnwise.cli.demo import demo
 from turnwise.cli.detect import detect
 from turnwise.cli.discover import discover
-from turnwise.cli.evaluate import evaluate
+from turnwise.cli.evaluate import evaluate, retry
 from turnwise.cli.forensics import forensics
 from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
@@ -30,7 +30,6 @@ from turnwise.cli.presets import guardrails, presets
 from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.prompt import prompt
 from turnwise.cli.query import query
-from turnwise.cli.retry import retry
 from turnwise.cli.runs import runs
 from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show

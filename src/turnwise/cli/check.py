@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from turnwise.cli import options
+from turnwise.cli import observer_options, options
 from turnwise.cli.conversation_file import read_conversation
 
 
@@ -25,18 +25,23 @@ def check(
     detector: options.Detectors = None,
     sides: options.Sides = "prompt",
     fail_on_findings: options.FailOnFindings = False,
+    observer_setting: observer_options.ObserverSettings = None,
     json: options.Json = False,
 ) -> None:
-    """Score one conversation and say what the detectors make of it. Nothing is stored."""
+    """Score one conversation and say what the detectors make of it. Nothing is stored.
+
+    Exits with 1 where evaluations failed.
+    """
     from turnwise.cli.arguments import read_principles, read_sides
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.trajectories import VERDICT_COLUMNS, print_trajectory, verdict_cells
     from turnwise.evaluation import DEFAULT_DETECTORS
+    from turnwise.observers import build_observer, read_settings
     from turnwise.report import check as check_conversation
 
     report = check_conversation(
         read_conversation(file),
-        observer,
+        build_observer(observer, **read_settings(observer, observer_setting or ())),
         dict.fromkeys(detector or DEFAULT_DETECTORS),
         context=context,
         principles=read_principles(principle),
@@ -57,3 +62,6 @@ def check(
         raise typer.Exit(1)
     if fail_on_findings and report.fired:
         raise typer.Exit(3)
+    if report.failures:
+        note(f"{len(report.failures)} evaluations failed; the same command tries them again")
+        raise typer.Exit(1)

@@ -78,7 +78,7 @@ def compare(
 
 def _runs_by_turn(store: object) -> list[str]:
     from turnwise.errors import UsageError
-    from turnwise.observers.context import Context, ContextMode
+    from turnwise.observers.protocol import Context, ContextMode
     from turnwise.store import Store
 
     assert isinstance(store, Store)

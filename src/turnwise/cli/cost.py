@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from turnwise.cli import llm_options, options
+from turnwise.cli import observer_options, options
 from turnwise.cli.output import say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.evaluation.forecast import Forecast
+    from turnwise.evaluation.plan import Forecast
 
 
 def cost(
@@ -27,45 +27,53 @@ def cost(
     sides: options.Sides = "prompt",
     sequence: options.Sequences = None,
     label: options.Label = None,
-    base_url: llm_options.BaseUrl = None,
-    temperature: llm_options.Temperature = None,
-    max_tokens: llm_options.MaxTokens = None,
-    structured: llm_options.Structured = None,
-    repeats: llm_options.Repeats = None,
-    no_cache: llm_options.NoCache = False,
+    observer_setting: observer_options.ObserverSettings = None,
+    base_url: observer_options.BaseUrl = None,
+    temperature: observer_options.Temperature = None,
+    max_tokens: observer_options.MaxTokens = None,
+    structured: observer_options.Structured = None,
+    repeats: observer_options.Repeats = None,
+    no_cache: observer_options.NoCache = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
     """Say what the evaluations that a run lacks would cost with a language model. Sends nothing, needs no key."""
     from turnwise.cli.arguments import read_label, read_principles, read_sides
-    from turnwise.cli.llm_options import LlmOptions, is_llm, read_endpoint
+    from turnwise.cli.observer_options import GivenSettings
     from turnwise.cli.output import print_json
-    from turnwise.evaluation import Aim
-    from turnwise.evaluation.forecast import forecast
-    from turnwise.observers import Context
+    from turnwise.evaluation import Plan
+    from turnwise.evaluation.plan import forecast
+    from turnwise.observers import Context, build_cost_estimator
     from turnwise.store import Store
 
-    asked = LlmOptions(base_url, temperature, max_tokens, structured, repeats, no_cache=no_cache)
+    asked = GivenSettings(
+        observer_setting,
+        base_url=base_url,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        structured=structured,
+        repeats=repeats,
+        cache=False if no_cache else None,
+    )
     with Store(store) as opened:
         known = {stored.name: stored for stored in opened.runs()}
         named = known.get(run or "")
         spec = observer or (named.observer if named else "")
         if not spec:
             raise UsageError("name the model with --observer, such as --observer llm:openai/gpt-4.1-mini")
-        if not is_llm(spec):
-            raise UsageError(f"observer {spec!r} costs nothing: only llm:provider/model does")
         seen = context or (named.context if named else "history")
         name = run or f"{spec}-{seen}"
-        aim = Aim(
+        plan = Plan(
             read_principles(principle),
             Context.parse(seen),
             read_sides(sides),
             sequence or None,
             read_label(label),
         )
-        endpoint = read_endpoint(spec, known.get(name), asked)
-        found = forecast(opened, name, endpoint, aim)
-    as_of = endpoint.price.as_of.isoformat() if endpoint.price else None
+        estimator = build_cost_estimator(spec, **asked.of(spec, known.get(name)))
+        asked.check([spec])
+        found = forecast(opened, name, estimator, plan)
+    as_of = estimator.price_as_of.isoformat() if estimator.price_as_of else None
     if json:
         print_json({"run": name, "observer": spec, **dataclasses.asdict(found), "price_as_of": as_of})
         return

@@ -1,17 +1,24 @@
-"""``turnwise evaluate``: score what a run lacks."""
+"""``turnwise evaluate`` and ``retry``: score what a run lacks, or only what failed."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from turnwise.cli import llm_options, options
-from turnwise.cli.output import say
+from turnwise.cli import observer_options, options
+from turnwise.cli.output import dollars, note, progress, say
+from turnwise.errors import ObserverError, UsageError
 
 if TYPE_CHECKING:
-    from turnwise.evaluation import Summary
+    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.evaluation import Plan, Summary
+    from turnwise.principles import Principle
+    from turnwise.store import Store
+
+Jobs = Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)]
 
 
 def evaluate(
@@ -36,53 +43,199 @@ def evaluate(
     sides: options.Sides = "prompt",
     sequence: options.Sequences = None,
     label: options.Label = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)] = 1,
-    base_url: llm_options.BaseUrl = None,
-    temperature: llm_options.Temperature = None,
-    max_tokens: llm_options.MaxTokens = None,
-    structured: llm_options.Structured = None,
-    repeats: llm_options.Repeats = None,
-    max_retries: llm_options.MaxRetries = None,
-    timeout: llm_options.Timeout = None,
-    budget: llm_options.Budget = None,
-    no_cache: llm_options.NoCache = False,
+    jobs: Jobs = 1,
+    observer_setting: observer_options.ObserverSettings = None,
+    base_url: observer_options.BaseUrl = None,
+    temperature: observer_options.Temperature = None,
+    max_tokens: observer_options.MaxTokens = None,
+    structured: observer_options.Structured = None,
+    repeats: observer_options.Repeats = None,
+    max_retries: observer_options.MaxRetries = None,
+    timeout: observer_options.Timeout = None,
+    budget: observer_options.Budget = None,
+    no_cache: observer_options.NoCache = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Score every turn that a run lacks. The same command again continues, and repeats nothing."""
+    """Score every turn that a run lacks. The same command again continues, and repeats nothing.
+
+    Exits with 1 where evaluations failed; turnwise retry tries them again.
+    """
     from turnwise.cli.arguments import read_label, read_principles, read_sides
-    from turnwise.cli.llm_options import LlmOptions, refuse_without_llm
-    from turnwise.cli.output import print_json
-    from turnwise.cli.scoring import print_summary, score
-    from turnwise.evaluation import Aim
-    from turnwise.observers import Context
+    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.evaluation import Plan
+    from turnwise.observers import DEFAULT_OBSERVER, Context
     from turnwise.store import Store
 
     principles = read_principles(principle)
-    asked = LlmOptions(
-        base_url, temperature, max_tokens, structured, repeats, max_retries, timeout, budget, no_cache
-    )
+    given: dict[str, Any] = {
+        "base_url": base_url,
+        "temperature": temperature,
+        "max_tokens": max_tokens,
+        "structured": structured,
+        "repeats": repeats,
+        "max_retries": max_retries,
+        "timeout": timeout,
+        "cache": False if no_cache else None,
+    }
     halves, ids, truth = read_sides(sides), sequence or None, read_label(label)
     summaries: list[Summary] = []
     with Store(store) as opened:
         known = {stored.name: stored for stored in opened.runs()}
         named = known.get(run or "")
-        specs = list(dict.fromkeys(observer or [named.observer if named else "local"]))
-        refuse_without_llm(specs, asked)
+        specs = list(dict.fromkeys(observer or [named.observer if named else DEFAULT_OBSERVER]))
+        GivenSettings(observer_setting, **given, budget_usd=budget).check(specs)
         for spec in specs:
             whole = run if len(specs) == 1 else f"{run}-{spec}" if run else None
             seen = context or (known[whole].context if whole in known else "history")
             name = whole or f"{spec}-{seen}"
-            aim = Aim(principles, Context.parse(seen), halves, ids, truth)
-            summary = score(opened, name, spec, aim, asked, jobs=jobs)
+            plan = Plan(principles, Context.parse(seen), halves, ids, truth)
+            settings = GivenSettings(observer_setting, **given, budget_usd=budget)
+            summary = _score(opened, name, spec, plan, settings, jobs=jobs)
             summaries.append(summary)
-            if asked.budget is not None:  # one budget for the whole panel
-                asked = dataclasses.replace(asked, budget=max(0.0, asked.budget - (summary.cost_usd or 0.0)))
+            if budget is not None:  # one budget for the whole panel
+                budget = max(0.0, budget - (summary.cost_usd or 0.0))
+    _tell(summaries, json=json, several=len(specs) > 1)
+    if not json:
+        chosen = summaries[-1].run
+        say(f"next: turnwise detect --store {store} --run {chosen} --detector any_turn --detector cusum")
+    _exit(summaries)
+
+
+def retry(
+    run: options.Run = None,
+    principle: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--principle",
+            help="Folder of a principle of your own that is among the failures; may be given several times.",
+        ),
+    ] = None,
+    sequence: options.Sequences = None,
+    jobs: Jobs = 1,
+    observer_setting: observer_options.ObserverSettings = None,
+    max_retries: observer_options.MaxRetries = None,
+    timeout: observer_options.Timeout = None,
+    budget: observer_options.Budget = None,
+    no_cache: observer_options.NoCache = False,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Score again what a run tried and failed, with the run's own observer, settings and context; nothing else.
+
+    Exits with 1 where evaluations failed again.
+    """
+    from turnwise.cli.arguments import read_run
+    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.conversation import Side
+    from turnwise.evaluation import Plan, Summary
+    from turnwise.observers import Context
+    from turnwise.store import Store
+
+    with Store(store) as opened:
+        name = read_run(opened, run)
+        known = opened.run(name)
+        cache = False if no_cache else None
+        asked = GivenSettings(
+            observer_setting, max_retries=max_retries, timeout=timeout, budget_usd=budget, cache=cache
+        )
+        asked.check([known.observer])
+        failed = opened.failed(name, ids=sequence or None)
+        if failed:
+            plan = Plan(
+                principles=_failed_principles({key.principle for key in failed}, principle or []),
+                context=Context.parse(known.context),
+                sides=[side for side in Side if any(key.side is side for key in failed)],
+                ids={key.sequence_id for key in failed},
+                only=failed,
+            )
+            summary = _score(opened, name, known.observer, plan, asked, jobs=jobs)
+        else:
+            summary = Summary(name, 0, 0, 0, 0, 0, 0.0)
+    if failed or json:
+        _tell([summary], json=json)
+    else:
+        note(f"run {name} has nothing that failed and was not scored since")
+    _exit([summary])
+
+
+def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, *, jobs: int) -> Summary:
+    """Score what a run lacks, with progress and a clean stop; what was scored before is stored."""
+    from turnwise.evaluation import count_missing
+    from turnwise.evaluation import evaluate as score
+
+    known = {stored.name: stored for stored in store.runs()}.get(run)
+    total = sum(1 for _ in store.heads(ids=plan.ids, label=plan.label))
+    settings = given.of(spec, known)
+    try:
+        with progress(f"run {run}", total) as tell:
+            return score(
+                store,
+                run,
+                spec,
+                principles=plan.principles,
+                context=plan.context,
+                sides=plan.sides,
+                ids=plan.ids,
+                label=plan.label,
+                only=plan.only,
+                jobs=jobs,
+                progress=tell,
+                settings=settings,
+            )
+    except KeyboardInterrupt:
+        note("interrupted: what was scored is stored; the same command continues")
+        raise typer.Exit(130) from None
+    except ObserverError:
+        missing = count_missing(store, run, plan)
+        note(
+            f"run {run} stopped early: what was scored is stored, {missing} evaluations are missing; "
+            "the same command continues"
+        )
+        raise
+
+
+def _tell(summaries: Sequence[Summary], *, json: bool, several: bool = False) -> None:
+    """Print what was done, in a line, and where a language model was asked what that cost in another."""
+    from turnwise.cli.output import print_json
+
     if json:
         shown = [dataclasses.asdict(summary) for summary in summaries]
-        print_json(shown if len(specs) > 1 else shown[0])
+        print_json(shown if several else shown[0])
         return
     for summary in summaries:
-        print_summary(summary)
-    chosen = summaries[-1].run
-    say(f"next: turnwise detect --store {store} --run {chosen} --detector any_turn --detector cusum")
+        say(
+            f"run {summary.run}: {summary.evaluations} evaluations of {summary.sequences} sequences "
+            f"in {summary.seconds:.1f} s; {summary.skipped} were there, {summary.failures} failed"
+            + (f", {summary.gaps} gaps" if summary.gaps else "")
+        )
+        if summary.calls:
+            say(
+                f"{summary.calls} calls, {summary.cached} of them answered by kept replies; "
+                f"{summary.prompt_tokens} tokens sent, {summary.completion_tokens} received, "
+                f"{dollars(summary.cost_usd)}"
+            )
+
+
+def _exit(summaries: Sequence[Summary]) -> None:
+    """Say which runs have evaluations that failed, and leave with 1 where there are any."""
+    failed = [summary for summary in summaries if summary.failures]
+    for summary in failed:
+        note(f"{summary.failures} evaluations failed; turnwise retry --run {summary.run} tries them again")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _failed_principles(failed: Collection[str], given: Sequence[str]) -> tuple[Principle, ...]:
+    from turnwise.principles import is_named, load_principle
+
+    own = {principle.name: principle for principle in map(load_principle, given)}
+    for name in own:
+        if name not in failed:
+            raise UsageError(
+                f"--principle {name}: nothing failed of it; of these something did: {', '.join(failed)}"
+            )
+    for name in sorted(failed):
+        if name not in own and not is_named(name):  # a folder of that name here may be another one
+            raise UsageError(f"principle {name!r} is your own: name its folder with --principle")
+    return tuple(own[name] if name in own else load_principle(name) for name in sorted(failed))

@@ -21,12 +21,12 @@ def detectors(json: options.Json = False) -> None:
 
 
 def principles(json: options.Json = False) -> None:
-    """List the principles that ship."""
-    from turnwise.principles import builtin_principles
+    """List the principles that ship, and those of installed packages."""
+    from turnwise.principles import list_principles
 
     rows = [
         {"name": principle.name, "version": principle.version, "summary": principle.summary}
-        for principle in builtin_principles()
+        for principle in list_principles()
     ]
     print_rows(rows, json)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +13,7 @@ from turnwise.cli.output import say_text
 from turnwise.errors import UsageError
 
 observers = typer.Typer(
-    help="List observers: version, context modes and what they need.",
+    help="List observers: context modes, what they need, and what can be set of them.",
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -21,10 +22,10 @@ observers = typer.Typer(
 
 @observers.callback()
 def list_all(context: typer.Context, json: options.Json = False) -> None:
-    """List observers: version, context modes and what they need."""
+    """List observers: context modes, what they need, and what can be set of them."""
     if context.invoked_subcommand is not None:
         return
-    from turnwise.observers import list_observers
+    from turnwise.observers import list_observers, observer_settings
 
     rows = [
         {
@@ -32,10 +33,15 @@ def list_all(context: typer.Context, json: options.Json = False) -> None:
             "version": info.version,
             "contexts": list(map(str, info.contexts)),
             "needs": info.needs,
+            "settings": {one.name: _plain(one.default) for one in observer_settings(info.name).values()},
             "summary": info.summary,
+            "principles": "any" if info.principles is None else list(info.principles),
+            "costs": info.costs,
         }
         for info in list_observers()
     ]
+    if not json:  # what fits a terminal; the rest is in --json
+        rows = [{name: row[name] for name in ("name", "contexts", "needs", "settings", "summary")} for row in rows]
     print_rows(rows, json)
 
 
@@ -48,18 +54,22 @@ def card(
 ) -> None:
     """Print the model card: data, licences, figures with intervals, known limits. Of all that ships by default."""
     from turnwise.cli.output import print_json
-    from turnwise.observers.local.card import render_card
-    from turnwise.observers.local.weights import SHIPPED, read_metrics, shipped
+    from turnwise.observers import OBSERVERS
 
+    observers: dict[str, Any] = {one: OBSERVERS.get(one) for one in OBSERVERS.names()}
+    with_card = {one: part for one, part in observers.items() if hasattr(part, "card_data")}
     kind, _, path = name.partition(":")
-    if name and kind not in SHIPPED:
-        known = ", ".join(SHIPPED)
-        raise UsageError(
-            f"observer {name!r} has no model card; {known} have one, and weights of your own: local:PATH"
-        )
-    folders = {name: path or shipped(kind)} if name else {one: shipped(one) for one in SHIPPED}
-    metrics = {one: read_metrics(folder) for one, folder in folders.items()}
+    if name and kind not in with_card:
+        raise UsageError(f"observer {name!r} has no model card; {', '.join(with_card)} have one")
+    chosen = {name: with_card[kind]} if name else with_card
+    data = {one: part.card_data(path or None) for one, part in chosen.items()}
     if json:
-        print_json(metrics)
-    else:
-        say_text(render_card(metrics))
+        print_json(data)
+        return
+    for render in dict.fromkeys(part.render_card for part in chosen.values()):
+        say_text(render({one: data[one] for one, part in chosen.items() if part.render_card is render}))
+
+
+def _plain(default: object) -> object:
+    """Return a default as JSON has it."""
+    return str(default) if isinstance(default, Path) else default

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
+    from turnwise.observers import Observer
     from turnwise.study.compare.reorder import Rescore
 
 
@@ -53,23 +54,35 @@ def check_file(file: Path | None) -> None:
 
 
 def rescorer() -> Rescore:
-    """Return what scores a conversation again by the embedded observer, where that version of it made the run."""
+    """Return what scores a conversation again by the observer that made the run, where it computes its scores."""
     from turnwise.conversation import Conversation
-    from turnwise.observers import build_observer
     from turnwise.report import score
     from turnwise.scoring import TurnScores
     from turnwise.store import Run
 
-    observers = {}
+    observers: dict[str, Observer | None] = {}
 
     def rescore(run: Run, conversation: Conversation) -> tuple[TurnScores, ...] | None:
-        if run.observer != "local":
+        if run.observer not in observers:
+            observers[run.observer] = _built_again(run.observer)
+        observer = observers[run.observer]
+        if observer is None:
             return None
-        if "local" not in observers:
-            observers["local"] = build_observer("local")
-        observer = observers["local"]
         if observer.info.version != run.observer_version:
             return None
         return score(conversation, observer, context=run.context).turns
 
     return rescore
+
+
+def _built_again(spec: str) -> Observer | None:
+    """Return an observer that computes its scores from the texts alone; None for any other."""
+    from turnwise.errors import TurnwiseError
+    from turnwise.observers import Workers, build_observer, describe_observer
+
+    try:
+        if describe_observer(spec).workers is Workers.PROCESSES:
+            return build_observer(spec)
+    except TurnwiseError:
+        return None
+    return None

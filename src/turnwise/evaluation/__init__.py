@@ -1,15 +1,14 @@
 """Runs and verdicts: scoring the turns that a run lacks, and detectors over what it has."""
 
-from turnwise.evaluation.detect import DEFAULT_DETECTORS, Detection, detect
 from turnwise.evaluation.judged import judged_ids, record_judgements
-from turnwise.evaluation.missing import Aim, count_missing, works_of
-from turnwise.evaluation.outbox import Progress
-from turnwise.evaluation.run import Summary, evaluate
+from turnwise.evaluation.plan import Plan, count_missing, tasks_of
+from turnwise.evaluation.run import Progress, Summary, evaluate
+from turnwise.evaluation.verdicts import DEFAULT_DETECTORS, Detection, detect
 
 __all__ = [
     "DEFAULT_DETECTORS",
-    "Aim",
     "Detection",
+    "Plan",
     "Progress",
     "Summary",
     "count_missing",
@@ -17,5 +16,5 @@ __all__ = [
     "evaluate",
     "judged_ids",
     "record_judgements",
-    "works_of",
+    "tasks_of",
 ]

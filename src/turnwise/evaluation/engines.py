@@ -11,21 +11,29 @@ import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
 import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import TypeVar
+from queue import Empty, SimpleQueue
+from typing import NamedTuple, TypeVar
 
 from turnwise.batches import batched
 from turnwise.errors import ObserverError, TurnwiseError
-from turnwise.evaluation.plan import Work, split
-from turnwise.evaluation.unordered import as_they_come
-from turnwise.evaluation.worker import Scored, score_sequence
-from turnwise.observers import BoundsRequests, CanStop, Context, Observer, Workers, build_observer
+from turnwise.evaluation.plan import Task, split
+from turnwise.observers import (
+    BoundsRequests,
+    CanStop,
+    Context,
+    ObservedTurn,
+    Observer,
+    ObserverSession,
+    Workers,
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -37,8 +45,30 @@ _SPARE = 5
 """For so many requests under way there is a thread more, which prepares or stores one meanwhile."""
 
 
+class Scored(NamedTuple):
+    """A sequence with all that came of its task.
+
+    Args:
+        sequence_id: id of the sequence.
+        turns: scores, failures and gaps of the turns of which something was wanted, in order.
+        wanted: how many scores were asked for.
+    """
+
+    sequence_id: str
+    turns: tuple[ObservedTurn, ...]
+    wanted: int
+
+
+def score_task(observer: Observer, context: Context, task: Task) -> Scored:
+    """Score what is wanted of a sequence; errors as for `ObserverSession`."""
+    if not task.wanted:
+        return Scored(task.sequence_id, (), 0)
+    session = ObserverSession(observer, context, task.sequence_id)
+    return Scored(task.sequence_id, session.observe_all(task.turns, task.wanted), task.missing)
+
+
 def score_all(
-    observer: Observer, spec: str | None, context: Context, works: Iterable[Work], jobs: int
+    observer: Observer, build: Callable[[], Observer] | None, context: Context, tasks: Iterable[Task], jobs: int
 ) -> Iterator[list[Scored]]:
     """Score work in batches, memory bounded by a few of them.
 
@@ -47,9 +77,9 @@ def score_all(
 
     Args:
         observer: scores; used as it is in this thread and in threads.
-        spec: specification from which a worker process builds the observer anew; None keeps it in this process.
+        build: builds the observer anew in a worker process; None keeps it in this process.
         context: what the observer may see.
-        works: what to score; taken lazily.
+        tasks: what to score; taken lazily.
         jobs: how many workers, at least 1.
 
     Raises:
@@ -57,25 +87,27 @@ def score_all(
             yielded first, since it may have been paid for; the same holds for an interrupt.
     """
     if observer.info.independent:
-        yield from _score_independent(observer, context, itertools.chain.from_iterable(map(split, works)), jobs)
+        yield from _score_independent(observer, context, itertools.chain.from_iterable(map(split, tasks)), jobs)
         return
     computes = observer.info.workers is Workers.PROCESSES
-    batches = batched(works, _BATCH if computes else 1)
+    batches = batched(tasks, _BATCH if computes else 1)
     if jobs == 1:
         for batch in batches:
-            yield [score_sequence(observer, context, work) for work in batch]
-    elif computes and spec is not None:
+            yield [score_task(observer, context, task) for task in batch]
+    elif computes and build is not None:
         with _pool(_processes(jobs)) as pool:
-            yield from _in_order(pool, functools.partial(_score_in_process, spec, context), batches, jobs)
+            yield from _in_order(
+                pool, functools.partial(_score_in_process, pickle.dumps(build), context), batches, jobs
+            )
     else:
         with _pool(ThreadPoolExecutor(jobs, thread_name_prefix="turnwise-evaluate")) as pool:
             yield from _in_order(pool, functools.partial(_score_batch, observer, context), batches, jobs)
 
 
 def _score_independent(
-    observer: Observer, context: Context, units: Iterable[Work], jobs: int
+    observer: Observer, context: Context, units: Iterable[Task], jobs: int
 ) -> Iterator[list[Scored]]:
-    score = functools.partial(score_sequence, observer, context)
+    score = functools.partial(score_task, observer, context)
     if jobs == 1:
         for unit in units:
             yield [score(unit)]
@@ -114,21 +146,22 @@ def _in_order(
         ) from error
 
 
-def _score_batch(observer: Observer, context: Context, works: list[Work]) -> list[Scored]:
-    return [score_sequence(observer, context, work) for work in works]
+def _score_batch(observer: Observer, context: Context, tasks: list[Task]) -> list[Scored]:
+    return [score_task(observer, context, task) for task in tasks]
 
 
-def _score_in_process(spec: str, context: Context, works: list[Work]) -> list[Scored]:
+def _score_in_process(build: bytes, context: Context, tasks: list[Task]) -> list[Scored]:
     try:
-        return _score_batch(_observer_of_process(spec), context, works)
+        return _score_batch(_observer_of_process(build), context, tasks)
     except TurnwiseError as error:
         # Text travels between processes; an error with arguments of its own may not.
         raise ObserverError(str(error)) from error
 
 
 @functools.cache
-def _observer_of_process(spec: str) -> Observer:
-    return build_observer(spec)
+def _observer_of_process(build: bytes) -> Observer:
+    observer: Observer = pickle.loads(build)()  # made by the evaluating process, a moment ago
+    return observer
 
 
 def _processes(jobs: int) -> ProcessPoolExecutor:
@@ -155,3 +188,57 @@ def _pool(pool: Executor) -> Iterator[Executor]:
         yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+_WHILE = 0.05
+"""Seconds after which the lack of a result is told."""
+
+
+def as_they_come(
+    pool: Executor, work: Callable[[Item], Result], items: Iterable[Item], most: int, stop: Callable[[], None]
+) -> Iterator[list[Result]]:
+    """Yield results as they come, all that are there at once; now and then none, where none came for a while.
+
+    After an error or an interrupt no work is begun any more; what is under way is finished and its results are
+    yielded, since they may have been paid for; then the error goes on. A second interrupt ends the wait.
+
+    Args:
+        pool: does the work.
+        work: makes a result of an item.
+        items: taken only as there is room.
+        most: items that are taken and not yet done, at least 1.
+        stop: called after an error or interrupt, to cut short what only waits.
+    """
+    left = iter(items)
+    running: set[Future[Result]] = set()
+    ended: SimpleQueue[Future[Result]] = SimpleQueue()
+    try:
+        while True:
+            for item in itertools.islice(left, most - len(running)):
+                future = pool.submit(work, item)
+                running.add(future)
+                future.add_done_callback(ended.put)
+            if not running:
+                return
+            done = _take(ended)
+            running.difference_update(done)
+            yield [future.result() for future in done if future.exception() is None]
+            for future in done:
+                future.result()  # the first error, once the results beside it are safe
+    except (Exception, KeyboardInterrupt):
+        stop()
+        for future in as_completed([future for future in running if not future.cancel()]):
+            if future.exception() is None:
+                yield [future.result()]
+        raise
+
+
+def _take(ended: SimpleQueue[Future[Result]]) -> list[Future[Result]]:
+    """Return all that has ended; wait a while for the first."""
+    try:
+        done = [ended.get(timeout=_WHILE)]
+        while not ended.empty():
+            done.append(ended.get())
+    except Empty:
+        return []
+    return done

@@ -1,4 +1,4 @@
-"""What is missing: which scores of a sequence a run still lacks."""
+"""What is missing: which scores a run still lacks, sequence by sequence, and what they would cost."""
 
 from __future__ import annotations
 
@@ -6,25 +6,27 @@ from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
 from dataclasses import dataclass, field, replace
 
-from turnwise.conversation import Sequence, Side, Turn
-from turnwise.observers import Context, ContextMode, Request, Scene
+from turnwise.batches import batched
+from turnwise.conversation import Label, Sequence, Side, Turn
+from turnwise.observers import Context, ContextMode, CostEstimator, Request
 from turnwise.principles import Principle
 from turnwise.scoring import EvaluationKey
+from turnwise.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """One sequence with the scores that are wanted of it; crosses to a worker process.
+class Task:
+    """One sequence with the scores that are wanted of it; travels to a worker process.
 
     Args:
-        scene: what the observer is told before the first turn.
+        sequence_id: id of the sequence.
         turns: all turns, so that the observer's state is right at the wanted ones; their texts alone, since what
             a data set says about a turn may give the answer away.
         wanted: what is wanted of each turn, by turn number; turns of which nothing is wanted are absent.
         present: how many wanted scores the run has already.
     """
 
-    scene: Scene
+    sequence_id: str
     turns: tuple[Turn, ...]
     wanted: Mapping[int, tuple[Request, ...]] = field(default_factory=dict)
     present: int = 0
@@ -35,7 +37,7 @@ class Work:
         return sum(map(len, self.wanted.values()))
 
 
-def plan(
+def make_task(
     run: str,
     sequence: Sequence,
     recorded: Collection[EvaluationKey],
@@ -44,7 +46,7 @@ def plan(
     context: Context,
     sides: Ordered[Side] = (Side.PROMPT,),
     only: Collection[EvaluationKey] | None = None,
-) -> Work:
+) -> Task:
     """Return what a run lacks of a sequence.
 
     A side that did not speak is not wanted. In the context ``transcript`` the whole conversation is one text,
@@ -74,14 +76,138 @@ def plan(
         chosen = tuple(request for request, key in missing if only is None or key in only)
         if chosen:
             wanted[turn.number] = chosen
-    return Work(Scene(sequence.sequence_id), turns, wanted, present)
+    return Task(sequence.sequence_id, turns, wanted, present)
 
 
-def split(work: Work) -> Iterator[Work]:
+def split(task: Task) -> Iterator[Task]:
     """Yield the work of a sequence in parts of one score each; they share the turns.
 
     For observers whose scores depend on the texts of the turns alone, so that no part has to wait for another.
     """
-    for turn, requests in work.wanted.items():
+    for turn, requests in task.wanted.items():
         for request in requests:
-            yield replace(work, wanted={turn: (request,)}, present=0)
+            yield replace(task, wanted={turn: (request,)}, present=0)
+
+
+_PAGE = 256
+"""Sequences that are planned at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is to have.
+
+    Args:
+        principles: what to judge against.
+        context: what the observer may see.
+        sides: halves of a turn to judge.
+        ids: only these sequences.
+        label: only sequences with this ground truth.
+        only: of all that is missing, only these scores.
+    """
+
+    principles: Ordered[Principle]
+    context: Context
+    sides: Ordered[Side] = (Side.PROMPT,)
+    ids: Collection[str] | None = None
+    label: Label | None = None
+    only: Collection[EvaluationKey] | None = None
+
+
+def tasks_of(store: Store, run: str, plan: Plan) -> Iterator[Task]:
+    """Yield the work of every sequence in the order of import, also where nothing is missing.
+
+    Args:
+        store: the record.
+        run: name of the run; where there is none of that name, everything is missing.
+        plan: what the run is to have.
+
+    Raises:
+        UnknownNameError: one of the sequences is not in the store.
+    """
+    exists = any(known.name == run for known in store.runs())
+    for page in batched(store.sequences(ids=plan.ids, label=plan.label), _PAGE):
+        recorded = store.recorded(run, [sequence.sequence_id for sequence in page]) if exists else set()
+        for sequence in page:
+            yield make_task(
+                run,
+                sequence,
+                recorded,
+                principles=plan.principles,
+                context=plan.context,
+                sides=plan.sides,
+                only=plan.only,
+            )
+
+
+def count_missing(store: Store, run: str, plan: Plan) -> int:
+    """Return how many scores a run lacks; arguments and errors as `tasks_of`."""
+    return sum(task.missing for task in tasks_of(store, run, plan))
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a language model would be asked, and what that would cost.
+
+    Args:
+        scores: scores that the run lacks.
+        calls: requests that would be sent for them, if none has to be sent again.
+        cached: calls that replies answer which are kept already, or that others of these calls would answer.
+        prompt_tokens: tokens of the requests that would be sent, about.
+        completion_tokens: tokens of their replies, if these are of the usual length.
+        cost_usd: what those would cost, in US dollars; None where the model's price is not known.
+        most_usd: what they would cost if every reply were as long as it may be; None as before.
+    """
+
+    scores: int
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    most_usd: float | None
+
+
+def forecast(store: Store, run: str, estimator: CostEstimator, plan: Plan) -> Forecast:
+    """Return what the evaluations that a run lacks would cost; nothing is sent, and no key is needed.
+
+    Args:
+        store: the record; its journal tells which replies are there.
+        run: name of the run; where there is none of that name, everything is missing.
+        estimator: says what a score costs; see `turnwise.observers.build_cost_estimator`.
+        plan: what the run is to have.
+
+    Raises:
+        UnknownNameError: one of the sequences is not in the store.
+    """
+    scores = calls = cached = prompt_tokens = completion_tokens = 0
+    cost = most = 0.0
+    counted: set[tuple[str, int]] = set()
+
+    def is_free(asked: tuple[str, int]) -> bool:
+        if not estimator.reuses_replies:
+            return False
+        if asked in counted:
+            return True
+        kept = store.journal.find(*asked)
+        return kept is not None and estimator.is_readable(kept)
+
+    for task in tasks_of(store, run, plan):
+        for turn, request in ((turn, one) for turn, wanted in task.wanted.items() for one in wanted):
+            about = request.principle, task.turns, turn, request.side, plan.context
+            asked = estimator.requests(*about)
+            new = [one for one in asked if not is_free(one)]
+            counted.update(new)
+            scores += 1
+            calls += len(new)
+            cached += len(asked) - len(new)
+            if new:
+                guess = estimator.estimate(*about, len(new))
+                prompt_tokens += guess.prompt_tokens
+                completion_tokens += guess.completion_tokens
+                cost += guess.cost_usd or 0.0
+                most += guess.most_usd or 0.0
+    known = estimator.price_as_of is not None
+    return Forecast(
+        scores, calls, cached, prompt_tokens, completion_tokens, cost if known else None, most if known else None
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -12,12 +14,17 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Side
 from turnwise.conversation.json_values import json_object
 from turnwise.errors import UsageError
-from turnwise.evaluation.engines import score_all
-from turnwise.evaluation.missing import Aim, works_of
-from turnwise.evaluation.outbox import Outbox, Progress
-from turnwise.evaluation.plan import Work
-from turnwise.evaluation.worker import Scored
-from turnwise.observers import Context, KeepsReplies, Observation, Observer, build_observer
+from turnwise.evaluation.engines import Scored, score_all
+from turnwise.evaluation.plan import Plan, Task, tasks_of
+from turnwise.observers import (
+    DEFAULT_OBSERVER,
+    Context,
+    KeepsReplies,
+    Observation,
+    Observer,
+    build_observer,
+    check_supported,
+)
 from turnwise.principles import Principle, builtin_principles
 from turnwise.revision import code_version
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance
@@ -63,7 +70,7 @@ class Summary:
 def evaluate(
     store: Store,
     run: str,
-    observer: str | Observer = "local",
+    observer: str | Observer = DEFAULT_OBSERVER,
     *,
     principles: Ordered[Principle] | None = None,
     context: str | Context = "history",
@@ -73,7 +80,7 @@ def evaluate(
     only: Collection[EvaluationKey] | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
-    named: str | None = None,
+    settings: Mapping[str, object] | None = None,
     clock: Clock = utc_now,
 ) -> Summary:
     """Score every turn that a run lacks, and store each score when it is made.
@@ -96,25 +103,25 @@ def evaluate(
         only: of all that is missing, only these scores.
         jobs: parallel workers, at least 1; processes where the observer computes, threads where it waits.
         progress: told of the sequences that are durable.
-        named: specification under which the run keeps an observer that is given as an object; its name by default.
+        settings: what is set of an observer that is named; see `turnwise.observers.observer_settings`.
         clock: gives the times that are recorded.
 
     Raises:
-        UsageError: no principle, two of one name, a context that the observer does not support, or a run of that
-            name with another configuration or another version of a principle.
+        UsageError: no principle, two of one name, a principle or context that the observer does not support, or a
+            run of that name with another configuration or another version of a principle.
         UnknownNameError: one of the sequences is not in the store.
         ObserverError: the observer can't be built, or can't go on; what was scored before is stored.
     """
     began = time.perf_counter()
     principles = builtin_principles() if principles is None else principles
-    spec = observer if isinstance(observer, str) else None
-    scorer = build_observer(observer) if isinstance(observer, str) else observer
+    build = functools.partial(build_observer, observer, **settings or {}) if isinstance(observer, str) else None
+    scorer = build_observer(observer, **settings or {}) if isinstance(observer, str) else observer
     seen = Context.parse(context) if isinstance(context, str) else context
     _refuse_what_cannot_be(scorer, principles, seen, sides, jobs)
     started = store.start_run(
         Run(
             name=run,
-            observer=spec or named or scorer.info.name,
+            observer=observer if isinstance(observer, str) else _spec_of(observer, store, run),
             observer_version=scorer.info.version,
             context=str(seen),
             parameters=json_object(scorer.parameters, f"parameters of the observer {scorer.info.name!r}"),
@@ -132,25 +139,35 @@ def evaluate(
 
     count = _Count()
     open_scores: dict[str, int] = {}  # of the sequences under way, so that progress is told in whole ones
-    aim = Aim(principles, seen, sides, ids, label, only)
+    plan = Plan(principles, seen, sides, ids, label, only)
 
-    def works() -> Iterator[Work]:
-        for work in works_of(store, run, aim):
+    def tasks() -> Iterator[Task]:
+        for task in tasks_of(store, run, plan):
             count.sequences += 1
-            count.skipped += work.present
-            if work.missing:
-                open_scores[work.scene.sequence_id] = work.missing
-                yield work
+            count.skipped += task.present
+            if task.missing:
+                open_scores[task.sequence_id] = task.missing
+                yield task
             elif progress:
                 progress(1)
 
     # After an error or interrupt too, what was scored is stored before the caller hears of it.
     with closing(Outbox(store, progress, pause=_PAUSE if scorer.info.independent else 0.0)) as outbox:
-        for batch in score_all(scorer, spec, seen, works(), jobs):
+        for batch in score_all(scorer, build, seen, tasks(), jobs):
             outcomes = [outcome for scored in batch for outcome in stamp.outcomes(scored)]
             outbox.put(outcomes, sum(_finished(open_scores, scored) for scored in batch))
             count.add(outcomes, sum(scored.wanted for scored in batch))
     return count.summary(run, time.perf_counter() - began)
+
+
+def _spec_of(observer: Observer, store: Store, run: str) -> str:
+    """Return under what a run keeps an observer that is given as an object: its specification, where it has one.
+
+    A run that was begun under the bare name goes on under it.
+    """
+    name = observer.info.name
+    begun = any((known.name, known.observer) == (run, name) for known in store.runs())
+    return name if begun else str(getattr(observer, "spec", name))
 
 
 def _finished(open_scores: dict[str, int], scored: Scored) -> bool:
@@ -226,7 +243,7 @@ class _Stamp:
 
     def outcomes(self, scored: Scored) -> Iterator[Evaluation | Failure]:
         now = self.clock()
-        for turn, given in scored.outcomes:
+        for turn, given in ((observed.turn, one) for observed in scored.turns for one in observed.given):
             key = EvaluationKey(self.run, scored.sequence_id, turn, given.side, given.principle)
             origin = self.provenances[given.principle]
             rests = given.raw_reply, given.latency_s, given.cost_usd, given.calls
@@ -257,8 +274,78 @@ def _refuse_what_cannot_be(
         raise UsageError("no side to judge: name prompt, response or both")
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
-    if context.mode not in observer.info.contexts:
-        raise UsageError(
-            f"observer {observer.info.name!r} does not support the context {str(context)!r}; "
-            f"it supports: {', '.join(observer.info.contexts)}"
-        )
+    check_supported(observer.info, context, names)
+
+
+Progress = Callable[[int], None]
+"""Told how many sequences were finished since it was told last."""
+
+_MOST = 2_000
+"""Outcomes that may wait for the write before them; then whoever brings more waits."""
+
+
+class Outbox:
+    """Keeps one write under way, and collects what comes meanwhile for the next.
+
+    Args:
+        store: where outcomes go.
+        progress: told of sequences once they are durable.
+        pause: seconds from the beginning of a write to that of the next, at least; for outcomes that come one by
+            one, of whom somebody calls `put` now and then even where none comes.
+        monotonic: gives seconds from an arbitrary start.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        progress: Progress | None,
+        *,
+        pause: float = 0.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._progress = progress
+        self._pause = pause
+        self._monotonic = monotonic
+        self._not_before = monotonic()
+        self._waiting: list[Evaluation | Failure] = []
+        self._finished = 0
+        self._under_way: Future[None] | None = None
+        self._finished_with_it = 0
+
+    def put(self, outcomes: Ordered[Evaluation | Failure], finished: int) -> None:
+        """Take outcomes.
+
+        Args:
+            outcomes: what is to be stored.
+            finished: how many sequences are finished with them.
+
+        Raises:
+            TurnwiseError: an earlier write failed.
+        """
+        self._waiting += outcomes
+        self._finished += finished
+        free = self._under_way is None or self._under_way.done()
+        if (free and self._monotonic() >= self._not_before) or len(self._waiting) >= _MOST:
+            self._write()
+
+    def close(self) -> None:
+        """Return once everything is durable.
+
+        Raises:
+            TurnwiseError: a write failed.
+        """
+        while self._under_way is not None or self._waiting or self._finished:
+            self._write()
+
+    def _write(self) -> None:
+        """Wait for the write under way, and begin the next with all that waits."""
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            under_way.result()
+            if self._progress and self._finished_with_it:
+                self._progress(self._finished_with_it)
+        if self._waiting or self._finished:
+            self._not_before = self._monotonic() + self._pause
+            self._under_way = self._store.append_soon(self._waiting)
+            self._waiting, self._finished_with_it, self._finished = [], self._finished, 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from os import PathLike, fspath
@@ -20,6 +20,7 @@ from turnwise.guard.registry import GUARDRAILS
 from turnwise.guard.step import TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import Lines, Place, read_yaml
 from turnwise.paths import to_path
+from turnwise.plugins import hints_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -254,7 +255,7 @@ def _rail(entry: Entry, settings: Mapping[str, Any], lines: Lines) -> Guardrail:
     signature = inspect.signature(factory)
     known = [*StepSettings.__dataclass_fields__, *signature.parameters]
     _check_keys(settings, known, entry.place, lines)
-    hints = _hints(factory)
+    hints = hints_of(factory)
     values = {
         key: _checked(value, hints.get(key, Any), (*entry.place, key), lines) for key, value in settings.items()
     }
@@ -311,13 +312,3 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(hint)
-
-
-def _hints(factory: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of what a factory takes; a class may have them on itself or on its constructor."""
-    try:
-        if inspect.isclass(factory):
-            return {**typing.get_type_hints(factory), **typing.get_type_hints(factory.__init__)}
-        return typing.get_type_hints(factory)
-    except NameError:
-        return {}

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.guard.encodable import encodable
 from turnwise.guard.guardrail import Finding
 from turnwise.observers import (
+    DEFAULT_OBSERVER,
     Context,
     ContextMode,
     Observation,
     ObservationFailure,
     Observer,
     ObserverInfo,
+    ObserverSession,
     Request,
-    Scene,
     Workers,
-    build_observer,
+    build_live_observer,
+    check_supported,
 )
 from turnwise.principles import Principle, load_principle, principle_names
 from turnwise.scoring import Score
@@ -35,7 +35,7 @@ _BUILDING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SideScores:
     """What an observer says of one side of a turn.
 
     Args:
@@ -83,17 +83,13 @@ class ScorerState:
     """What a scorer remembers of one conversation.
 
     Args:
-        conversation_id: the conversation.
-        observed: state of the observer after the latest turn.
-        latest: number of the latest turn; 0 before the first.
-        before: state of the observer before each of the last `KEPT` turns.
+        session: the observer's, after the latest turn.
+        before: the session before each of the last `KEPT` turns.
         taken: prompt and response of these turns as they were taken.
     """
 
-    conversation_id: str
-    observed: Any
-    latest: int = 0
-    before: dict[int, Any] = field(default_factory=dict)
+    session: ObserverSession
+    before: dict[int, ObserverSession] = field(default_factory=dict)
     taken: dict[int, tuple[str, str | None]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -111,18 +107,18 @@ class Scorer:
 
     Raises:
         UnknownNameError: no observer or principle of that name.
-        UsageError: no such context.
-        ObserverError: the observer can't be built, or supports neither this context nor one of the principles.
+        UsageError: no such context, or the observer does not support it, or one of the principles.
+        ObserverError: the observer can't be built.
 
     >>> scorer = Scorer("scripted:0.1,0.9", "history", ["reciprocity"])
     >>> state = scorer.start("c1")
-    >>> scorer.score(state, Turn(1, "Hello"), Side.PROMPT).scores
+    >>> scorer.score(state, Turn(1, "Hello")).scores
     {'reciprocity': Score(T=0.9, I=0.0, F=0.1)}
     """
 
     def __init__(
         self,
-        observer: Observer | str = "local",
+        observer: Observer | str = DEFAULT_OBSERVER,
         context: str | Context = "turn",
         principles: Sequence[Principle | str] | None = None,
     ) -> None:
@@ -131,14 +127,7 @@ class Scorer:
         self._context = context if isinstance(context, Context) else Context.parse(context)
         named = principle_names() if principles is None else principles
         self._principles = tuple(one if isinstance(one, Principle) else load_principle(one) for one in named)
-        self._observer.start(Scene("start"), self._context)  # says here and now if the context is not supported
-        known = self._observer.parameters.get("principles")
-        if isinstance(known, list):
-            for name in self.principles:
-                if name not in known:
-                    raise ObserverError(
-                        f"observer {self.spec} does not know principle {name!r}; it knows {', '.join(known)}"
-                    )
+        check_supported(self.info, self._context, self.principles)
 
     @property
     def info(self) -> ObserverInfo:
@@ -162,45 +151,30 @@ class Scorer:
 
     def start(self, conversation_id: str) -> ScorerState:
         """Return the state of one conversation before its first turn."""
-        return ScorerState(conversation_id, self._observer.start(Scene(conversation_id), self._context))
+        return ScorerState(self._session(conversation_id))
 
-    def score(self, state: ScorerState, turn: Turn, side: Side) -> Reading:
-        """Take a turn into the state and return the scores of one side of it.
+    def score(self, state: ScorerState, turn: Turn) -> SideScores:
+        """Take the next turn into the state and return the scores of its prompt.
 
-        Turns come in order. A turn may come again, with its response or with another text: it is then read from
-        where it began, and never counts twice. A response that arrives more than `KEPT` turns late is read
-        without what was said before it. Checks of one conversation take turns; those of several don't wait.
+        Checks of one conversation take turns; those of several don't wait.
 
         Args:
             state: what `start` gave.
-            turn: the turn, with the text to be judged on its side.
-            side: the half of it that is judged. An empty text has no scores.
+            turn: the turn; it comes after those that the state has. An empty text has no scores.
 
         Raises:
             ObserverError: nothing could be scored, because of a failure: the text is not checked.
         """
-        wanted = [Request(principle, side) for principle in self._principles]
         if self._context.mode is ContextMode.TURN:
-            return self._read(self._begin(state), turn, side, wanted)
+            return self._scores(state.session.copy(), turn, Side.PROMPT)
         with state.lock:
-            late = turn.number <= state.latest
-            if turn.number in state.before:
-                observed = copy.deepcopy(state.before[turn.number])
-            elif late:
-                observed = self._begin(state)
-            else:
-                observed = copy.deepcopy(state.observed)
-                state.before[turn.number] = state.observed
-                if len(state.before) > KEPT:
-                    oldest = min(state.before)
-                    del state.before[oldest]
-                    state.taken.pop(oldest, None)
-            if turn.number in state.before:
-                state.taken[turn.number] = (turn.prompt, turn.response)
-            if turn.number >= state.latest:
-                # Also where scoring fails: the turn was said, and later ones are read after it.
-                state.observed, state.latest = observed, turn.number
-            return self._read(observed, turn, side, wanted)
+            state.before[turn.number] = state.session.copy()
+            state.taken[turn.number] = (turn.prompt, turn.response)
+            if len(state.before) > KEPT:
+                oldest = min(state.before)
+                del state.before[oldest], state.taken[oldest]
+            # Where scoring fails the turn was said all the same, and later ones are read after it.
+            return self._scores(state.session, turn, Side.PROMPT)
 
     def skip(self, state: ScorerState, turn: Turn) -> None:
         """Take a turn into the state without asking for scores of it.
@@ -209,11 +183,9 @@ class Scorer:
             state: what `start` gave.
             turn: the turn; it comes after those that the state has.
         """
-        if self._context.mode is ContextMode.TURN:
-            return
-        with state.lock:
-            self._observer.observe(state.observed, _readable(turn), [])
-            state.latest = turn.number
+        if self._context.mode is not ContextMode.TURN:
+            with state.lock:
+                state.session.observe(_readable(turn))
 
     def follow(self, state: ScorerState, turns: Iterable[Turn]) -> None:
         """Take turns that were taken before as they stand now: with replies that came, and as redacted since.
@@ -230,21 +202,23 @@ class Scorer:
         if self._context.mode is ContextMode.TURN:
             return
         with state.lock:
-            observed: Any = None
+            session: ObserverSession | None = None
             for turn in turns:
                 said = (turn.prompt, turn.response)
-                if turn.number not in state.before or (observed is None and state.taken.get(turn.number) == said):
+                if turn.number not in state.before or (session is None and state.taken.get(turn.number) == said):
                     continue
-                if observed is None:
-                    observed = copy.deepcopy(state.before[turn.number])
+                if session is None:
+                    session = state.before[turn.number].copy()
                 else:
-                    state.before[turn.number] = copy.deepcopy(observed)
-                self._read(observed, turn, Side.RESPONSE, [])
+                    state.before[turn.number] = session.copy()
+                session.observe(_readable(turn))
                 state.taken[turn.number] = said
-            if observed is not None:
-                state.observed = observed
+            if session is not None:
+                state.session = session
 
-    def score_after(self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = "") -> Reading:
+    def score_after(
+        self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = ""
+    ) -> SideScores:
         """Return the scores of one side of a turn, after earlier turns that are only listened to.
 
         Nothing is remembered, so checks of one conversation don't wait for each other. For observers that ask a
@@ -259,10 +233,10 @@ class Scorer:
         Raises:
             ObserverError: as for `score`.
         """
-        observed = self._observer.start(Scene(conversation_id), self._context)
+        session = self._session(conversation_id)
         for one in earlier:
-            self._observer.observe(observed, _readable(one), ())
-        return self._read(observed, turn, side, [Request(principle, side) for principle in self._principles])
+            session.observe(_readable(one))
+        return self._scores(session, turn, side)
 
     @property
     def operating_points(self) -> Mapping[str, float]:
@@ -273,23 +247,18 @@ class Scorer:
         """Return the threshold at which a detector was calibrated on the observer's scores, or None."""
         return self.operating_points.get(detector_name)
 
-    def _begin(self, state: ScorerState) -> Any:
-        return self._observer.start(Scene(state.conversation_id), self._context)
+    def _session(self, conversation_id: str) -> ObserverSession:
+        return ObserverSession(self._observer, self._context, conversation_id, goes_on=True)
 
-    def _read(self, observed: Any, turn: Turn, side: Side, wanted: Sequence[Request]) -> Reading:
-        try:
-            answers = self._observer.observe(observed, _readable(turn), wanted)
-        except ObserverError:
-            raise
-        except Exception as error:  # an observer may be foreign code
-            message = f"observer {self.spec} failed at a {side}: {type(error).__name__}: {error}"
-            raise ObserverError(message) from error
+    def _scores(self, session: ObserverSession, turn: Turn, side: Side) -> SideScores:
+        wanted = [Request(principle, side) for principle in self._principles]
+        answers = session.observe(_readable(turn), wanted).given
         given = [one for one in answers if isinstance(one, Observation)]
         failures = tuple(one for one in answers if isinstance(one, ObservationFailure))
         if failures and not given:
             first = failures[0]
             raise ObserverError(f"observer {self.spec} could not score a {side}: {first.reason}: {first.message}")
-        return Reading(
+        return SideScores(
             scores={one.principle: one.score for one in given},
             failures=failures,
             reasonings={one.principle: one.reasoning for one in given if one.reasoning},
@@ -311,7 +280,7 @@ def _readable(turn: Turn) -> Turn:
 def shared_observer(spec: str) -> Observer:
     """Return the observer of a specification; the same one for the same text, built once in a process.
 
-    An observer that asks a language model is built to last: see `turnwise.guard.lasting_llm`.
+    It is built for texts that somebody waits for; see `turnwise.observers.build_live_observer`.
 
     Args:
         spec: such as ``"local"``.
@@ -326,9 +295,4 @@ def shared_observer(spec: str) -> Observer:
 
 @cache
 def _built(spec: str) -> Observer:
-    name, _, argument = spec.partition(":")
-    if name == "llm":
-        from turnwise.guard.lasting_llm import LastingLlmObserver
-
-        return LastingLlmObserver(argument)
-    return build_observer(spec)
+    return build_live_observer(spec)

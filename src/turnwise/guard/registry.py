@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnwise.guard.guardrail import Guardrail
-from turnwise.plugins import Registry, is_factory
+from turnwise.plugins import Registry, is_factory, parameters_of
 
 GuardrailFactory = Callable[..., Guardrail]
 """Builds a guardrail from its settings, given by name: its class."""
@@ -71,9 +71,5 @@ def describe_guardrails() -> tuple[GuardrailInfo, ...]:
     for name in GUARDRAILS.names():
         factory = GUARDRAILS.get(name)
         summary = (inspect.getdoc(factory) or "").partition("\n")[0]
-        settings = {
-            setting: "required" if parameter.default is parameter.empty else parameter.default
-            for setting, parameter in inspect.signature(factory).parameters.items()
-        }
-        rows.append(GuardrailInfo(name, summary, settings))
+        rows.append(GuardrailInfo(name, summary, parameters_of(factory)))
     return tuple(rows)

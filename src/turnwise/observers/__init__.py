@@ -1,34 +1,61 @@
 """Observers: what scores a turn of a conversation against principles."""
 
-from turnwise.observers.context import Context, ContextMode
+from turnwise.observers.conformance import check_observer
 from turnwise.observers.protocol import (
     BoundsRequests,
     CanStop,
+    Context,
+    ContextMode,
+    CostEstimator,
+    Estimate,
     KeepsReplies,
     Observation,
     ObservationFailure,
     Observer,
     ObserverInfo,
     Request,
-    Scene,
     Workers,
 )
-from turnwise.observers.registry import OBSERVERS, build_observer, list_observers
+from turnwise.observers.registry import (
+    DEFAULT_OBSERVER,
+    OBSERVERS,
+    Setting,
+    build_cost_estimator,
+    build_live_observer,
+    build_observer,
+    describe_observer,
+    list_observers,
+    observer_settings,
+    read_settings,
+)
+from turnwise.observers.session import ObservedTurn, ObserverSession, check_supported
 
 __all__ = [
+    "DEFAULT_OBSERVER",
     "OBSERVERS",
     "BoundsRequests",
     "CanStop",
     "Context",
     "ContextMode",
+    "CostEstimator",
+    "Estimate",
     "KeepsReplies",
     "Observation",
     "ObservationFailure",
+    "ObservedTurn",
     "Observer",
     "ObserverInfo",
+    "ObserverSession",
     "Request",
-    "Scene",
+    "Setting",
     "Workers",
+    "build_cost_estimator",
+    "build_live_observer",
     "build_observer",
+    "check_observer",
+    "check_supported",
+    "describe_observer",
     "list_observers",
+    "observer_settings",
+    "read_settings",
 ]

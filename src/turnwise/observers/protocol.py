@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers.context import Context, ContextMode
+from turnwise.errors import UsageError
 from turnwise.principles import Principle
-from turnwise.scoring import Call, ReplyJournal, Score
+from turnwise.scoring import Call, Reply, ReplyJournal, Score
 
 
 class Workers(StrEnum):
@@ -36,6 +37,8 @@ class ObserverInfo:
             conversation may be scored at the same time.
         operating_points: threshold by context and detector at which the observer was calibrated, in the unit of
             the detector's score; what a detector named without parameters uses on the observer's scores.
+        principles: names of the principles that it can score, all of them at once; None where it can score any.
+        costs: whether each score is paid for; then ``turnwise cost`` asks its class for a `CostEstimator`.
     """
 
     name: str
@@ -47,6 +50,8 @@ class ObserverInfo:
     deterministic: bool = True
     independent: bool = False
     operating_points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    principles: tuple[str, ...] | None = None
+    costs: bool = False
 
 
 class Request(NamedTuple):
@@ -106,19 +111,6 @@ class ObservationFailure:
     calls: tuple[Call, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """What an observer is told of a conversation before its first turn.
-
-    Nothing that a data set says about it: label, goal or tactic would give the answer away.
-
-    Args:
-        sequence_id: id of the sequence, or of the live conversation; a name, not evidence.
-    """
-
-    sequence_id: str
-
-
 class Observer(Protocol):
     """Scores the turns of a conversation against principles.
 
@@ -135,8 +127,12 @@ class Observer(Protocol):
     def parameters(self) -> Mapping[str, object]:
         """Its settings, JSON values, kept with every evaluation."""
 
-    def start(self, scene: Scene, context: Context) -> Any:
+    def start(self, conversation_id: str, context: Context) -> Any:
         """Return the state of one conversation before its first turn.
+
+        Args:
+            conversation_id: id of the sequence, or of the live conversation; a name, not evidence.
+            context: what it may see of the conversation.
 
         Raises:
             ObserverError: the context mode is not supported.
@@ -175,3 +171,115 @@ class KeepsReplies(Protocol):
 
     def with_journal(self, journal: ReplyJournal) -> Observer:
         """Return the same observer, which looks for replies in a journal first and records those it pays for."""
+
+
+_DIGITS = 10
+"""Digits that are surely enough for the turns of a window; Python refuses to read some thousand."""
+
+
+class ContextMode(StrEnum):
+    """What an observer may see."""
+
+    TURN = "turn"
+    WINDOW = "window"
+    HISTORY = "history"
+    TRANSCRIPT = "transcript"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A context mode with its size.
+
+    Args:
+        mode: ``turn`` (this turn alone), ``window`` (the last `size` turns, this one among them), ``history``
+            (all turns so far) or ``transcript`` (the whole conversation as one text, scored at its last turn).
+        size: turns of a window, at least 1; None for the other modes.
+
+    Raises:
+        UsageError: a window without a size, or a size that does not fit.
+
+    >>> Context.parse("window:3")
+    Context(mode=<ContextMode.WINDOW: 'window'>, size=3)
+    >>> str(Context.parse("history"))
+    'history'
+    """
+
+    mode: ContextMode
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.mode is ContextMode.WINDOW) != (self.size is not None) or (
+            self.size is not None and self.size < 1
+        ):
+            raise UsageError(f"context {str(self.mode)!r} of size {self.size}: a window has a size, at least 1")
+
+    def __str__(self) -> str:
+        return f"{self.mode}:{self.size}" if self.mode is ContextMode.WINDOW else str(self.mode)
+
+    @classmethod
+    def parse(cls, text: str) -> Context:
+        """Read ``turn``, ``window:k``, ``history`` or ``transcript``.
+
+        Raises:
+            UsageError: anything else.
+        """
+        name, colon, size = text.partition(":")
+        if name == ContextMode.WINDOW and size.isdecimal() and len(size) < _DIGITS and int(size) >= 1:
+            return cls(ContextMode.WINDOW, int(size))
+        if name in tuple(ContextMode) and name != ContextMode.WINDOW and not colon:
+            return cls(ContextMode(name))
+        raise UsageError(
+            f"unknown context {text!r}: use turn, window:k (k turns, at least 1), history or transcript"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What one score may cost before it is asked for.
+
+    Args:
+        prompt_tokens: tokens of the requests, about: four bytes of text are taken for one.
+        completion_tokens: tokens of the replies, if they are of the usual length.
+        cost_usd: what that costs, in US dollars; None where the price is not known.
+        most_usd: what it costs if every reply is as long as it may be.
+    """
+
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    most_usd: float | None
+
+
+class CostEstimator(Protocol):
+    """Says what scores of an observer would cost, without asking for any; needs no key.
+
+    The class of an observer that is paid for has a class method ``cost_estimator``, which takes what the class
+    takes and returns one.
+    """
+
+    @property
+    def price_as_of(self) -> date | None:
+        """The day of the prices; None where no price is known."""
+
+    @property
+    def reuses_replies(self) -> bool:
+        """Whether a kept reply answers the same request again."""
+
+    def requests(
+        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+    ) -> Sequence[tuple[str, int]]:
+        """Return key and repeat of every request that one score rests on, as the journal keeps them."""
+
+    def is_readable(self, reply: Reply) -> bool:
+        """Return whether a kept reply gives a score."""
+
+    def estimate(
+        self,
+        principle: Principle,
+        turns: Sequence[Turn],
+        turn: int,
+        side: Side,
+        context: Context,
+        requests: int | None = None,
+    ) -> Estimate:
+        """Return what so many requests of one score may cost; all that it rests on where None."""

@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Protocol
+import dataclasses
+import inspect
+import json
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
 
-from turnwise.errors import ObserverError, TurnwiseError
-from turnwise.observers.protocol import Observer, ObserverInfo
-from turnwise.plugins import Registry, check_made
+from turnwise.errors import ObserverError, PluginError, TurnwiseError, UnknownNameError, UsageError
+from turnwise.observers.protocol import ContextMode, CostEstimator, Observer, ObserverInfo
+from turnwise.plugins import Registry, check_made, hints_of
+
+DEFAULT_OBSERVER = "local"
+"""What scores where nothing else is named."""
+
+Made = TypeVar("Made")
+
+_PLAIN = (str, int, float, bool, Path, tuple, list, dict, types.NoneType)
 
 
 class ObserverFactory(Protocol):
-    """Builds an observer, and describes it without building it. An observer class is one."""
+    """Builds an observer, and describes it without building it. An observer class is one.
+
+    What it takes beside `argument` are its settings, where they are of a plain type: number, text, truth value,
+    path, or a list or mapping of such. A dataclass stands for its fields.
+
+    More methods are optional. ``live`` builds the observer for texts that somebody waits for, and
+    ``cost_estimator`` gives a `CostEstimator`; both take what the factory takes. ``card_data`` takes the argument
+    and gives what ``render_card`` makes a model card of.
+    """
 
     def __call__(self, argument: str | None = None) -> Observer:
         """Build the observer from what follows the colon of its specification, or None."""
 
     def describe(self) -> ObserverInfo:
         """Return what is known of the observer before it is built."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setting:
+    """What may be set of an observer.
+
+    Args:
+        name: its name.
+        hint: type of its value.
+        default: its value where it is left out; ``"required"`` for none.
+        parameter: the parameter of the factory that takes it: its own, or one that takes a dataclass.
+    """
+
+    name: str
+    hint: Any
+    default: Any
+    parameter: str
 
 
 def _is_factory(part: object) -> bool:
@@ -32,33 +70,256 @@ OBSERVERS.add_lazy("replay", "turnwise.observers.replay:ReplayObserver")
 OBSERVERS.add_lazy("scripted", "turnwise.observers.scripted:ScriptedObserver")
 
 
-def build_observer(spec: str) -> Observer:
+def build_observer(spec: str, **settings: object) -> Observer:
     """Build an observer from its specification, ``name`` or ``name:argument``.
 
     Args:
         spec: such as ``"local"``, ``"local:model/"`` or ``"replay:scores.jsonl"``.
+        settings: what is set of it by name; see `observer_settings`.
+
+    Raises:
+        UnknownNameError: no observer has that name, or it has no such setting.
+        ObserverError: the argument does not fit the observer.
+
+    >>> build_observer("scripted:0.1,0.4", version="7").info.version
+    '7'
+    """
+    name, factory = _factory(spec)
+    return _built(spec, name, factory, settings)
+
+
+def build_live_observer(spec: str, **settings: object) -> Observer:
+    """Build an observer for texts that somebody waits for; arguments and errors as for `build_observer`.
+
+    One that asks a service gives up soon, and asks again at the next text.
+    """
+    name, factory = _factory(spec)
+    return _built(spec, name, getattr(factory, "live", factory), settings)
+
+
+def build_cost_estimator(spec: str, **settings: object) -> CostEstimator:
+    """Return what says what scores of an observer would cost; needs no key.
+
+    Args:
+        spec: specification of the observer.
+        settings: what is set of it.
+
+    Raises:
+        UsageError: its scores cost nothing.
+        UnknownNameError: no observer has that name, or it has no such setting.
+        ObserverError: the argument does not fit the observer.
+    """
+    name, factory = _factory(spec)
+    make = getattr(factory, "cost_estimator", None)
+    if make is None:
+        raise UsageError(f"observer {spec!r} costs nothing, so there is nothing to estimate")
+    made: CostEstimator = _made(spec, name, make, settings)
+    return made
+
+
+def describe_observer(name: str) -> ObserverInfo:
+    """Return what is known of an observer before it is built.
+
+    Args:
+        name: its name, or its specification.
 
     Raises:
         UnknownNameError: no observer has that name.
-        ObserverError: the argument does not fit the observer.
+        PluginError: it can't be described, or describes itself as something else.
     """
-    name, colon, argument = spec.partition(":")
-    factory = OBSERVERS.get(name)
+    name, factory = _factory(name)
     try:
-        observer = factory(argument if colon else None)
+        info = factory.describe()
+    except Exception as error:  # an observer may be foreign code
+        raise PluginError(f"observer {name!r} can't be described: {type(error).__name__}: {error}") from error
+    return _checked_info(name, info)
+
+
+def list_observers() -> tuple[ObserverInfo, ...]:
+    """Return what is known of every observer, sorted by name.
+
+    Raises:
+        PluginError: an observer of an installed package can't be described.
+    """
+    return tuple(map(describe_observer, OBSERVERS.names()))
+
+
+def observer_settings(name: str) -> dict[str, Setting]:
+    """Return the settings of an observer by name, as its signature has them.
+
+    Args:
+        name: name of the observer, or its specification.
+
+    Raises:
+        UnknownNameError: no observer has that name.
+
+    >>> {name: setting.default for name, setting in observer_settings("scripted").items()}
+    {'version': '1'}
+    """
+    return _settings(_factory(name)[1])
+
+
+def read_settings(spec: str, texts: Iterable[str]) -> dict[str, Any]:
+    """Return settings from texts such as ``temperature=0.5``; ``none`` stands for None, JSON for what is nested.
+
+    Args:
+        spec: specification of the observer.
+        texts: the settings; of two with one name the later one counts.
+
+    Raises:
+        UsageError: a text that is no setting, or a value of another type.
+        UnknownNameError: the observer has no such setting.
+
+    >>> read_settings("scripted:0.1", ["version=2"])
+    {'version': '2'}
+    """
+    name, factory = _factory(spec)
+    known = _settings(factory)
+    values = {}
+    for text in texts:
+        setting, equals, value = (part.strip() for part in text.partition("="))
+        if not (setting and equals):
+            raise UsageError(f"observer setting {text!r} is not name=value, such as {_example(known)}")
+        values[setting] = _read_value(name, _known(name, setting, known), value)
+    return values
+
+
+def _factory(spec: str) -> tuple[str, ObserverFactory]:
+    name = spec.partition(":")[0]
+    return name, OBSERVERS.get(name)
+
+
+def _built(spec: str, name: str, make: Callable[..., Any], settings: Mapping[str, object]) -> Observer:
+    observer: Observer = _made(spec, name, make, settings)
+    check_made("observer", name, observer, "parameters", "start", "observe")
+    try:
+        info = observer.info
+    except Exception as error:  # an observer may be foreign code
+        raise PluginError(f"observer {name!r} has no info: {type(error).__name__}: {error}") from error
+    _checked_info(name, info)
+    return observer
+
+
+def _made(spec: str, name: str, make: Callable[..., Made], settings: Mapping[str, object]) -> Made:
+    """Call a factory, or a method that takes what it takes, with the argument of a specification and settings."""
+    _, colon, argument = spec.partition(":")
+    try:
+        return make(argument if colon else None, **_grouped(name, make, settings))
     except TurnwiseError:
         raise
     except Exception as error:  # an observer may be foreign code
         raise ObserverError(f"observer {spec!r} can't be built: {type(error).__name__}: {error}") from error
-    check_made("observer", name, observer, "info", "parameters", "start", "observe")
-    return observer
 
 
-def list_observers() -> tuple[ObserverInfo, ...]:
-    """Return what is known of every observer, sorted by name."""
-    rows = []
-    for name in OBSERVERS.names():
-        row = OBSERVERS.get(name).describe()
-        check_made("observer", name, row, *(field.name for field in fields(ObserverInfo)))
-        rows.append(row)
-    return tuple(rows)
+def _grouped(name: str, make: Callable[..., Any], settings: Mapping[str, object]) -> dict[str, Any]:
+    """Return the arguments of a factory: settings as they are, or in the dataclass that it takes them in."""
+    if not settings:
+        return {}
+    known, parameters = _settings(make), inspect.signature(make).parameters
+    arguments: dict[str, Any] = {}
+    within: dict[str, dict[str, object]] = {}
+    for key, value in settings.items():
+        setting = _known(name, key, known)
+        if setting.parameter == key:
+            arguments[key] = value
+        else:
+            within.setdefault(setting.parameter, {})[key] = value
+    hints = hints_of(make)
+    for parameter, values in within.items():
+        default: Any = parameters[parameter].default
+        plain = _dataclass_of(hints[parameter])
+        given = isinstance(default, plain)
+        arguments[parameter] = dataclasses.replace(default, **values) if given else plain(**values)
+    return arguments
+
+
+def _known(name: str, setting: str, known: Mapping[str, Setting]) -> Setting:
+    if setting not in known:
+        raise UnknownNameError(f"setting of observer {name}", setting, known)
+    return known[setting]
+
+
+def _settings(make: Callable[..., Any]) -> dict[str, Setting]:
+    hints = hints_of(make)
+    found: dict[str, Setting] = {}
+    for name, parameter in list(inspect.signature(make).parameters.items())[1:]:  # the first is the argument
+        if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+            continue
+        hint = hints.get(name)
+        plain = _dataclass_of(hint)
+        if plain is not None:
+            within = typing.get_type_hints(plain)
+            for field in dataclasses.fields(plain):
+                if field.init:
+                    found[field.name] = Setting(field.name, within[field.name], _default_of(field), name)
+        default = "required" if parameter.default is parameter.empty else parameter.default
+        if plain is None and _is_plain(hint) and isinstance(default, _PLAIN):  # the environment is no setting
+            found[name] = Setting(name, hint, default, name)
+    return found
+
+
+def _default_of(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return "required" if field.default is dataclasses.MISSING else field.default
+
+
+def _dataclass_of(hint: Any) -> Any:
+    """Return the dataclass that an annotation says, alone or beside None; None where it says another thing."""
+    for part in typing.get_args(hint) or (hint,):
+        if isinstance(part, type) and dataclasses.is_dataclass(part):
+            return part
+    return None
+
+
+def _is_plain(hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin in {types.UnionType, typing.Union}:
+        return all(map(_is_plain, typing.get_args(hint)))
+    if origin is not None:
+        return origin is Literal or (isinstance(origin, type) and issubclass(origin, Collection))
+    return hint in _PLAIN
+
+
+def _read_value(observer: str, setting: Setting, text: str) -> Any:
+    from pydantic import TypeAdapter, ValidationError
+
+    if text.lower() == "none" and types.NoneType in typing.get_args(setting.hint):
+        return None
+    try:
+        value = json.loads(text) if text[:1] in {"{", "["} else text
+        return TypeAdapter(setting.hint).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]["msg"]
+        raise UsageError(
+            f"setting {setting.name} of observer {observer}: {first[0].lower()}{first[1:]}, not {text!r}"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"setting {setting.name} of observer {observer}: no JSON: {error}") from error
+
+
+def _example(known: Mapping[str, Setting]) -> str:
+    first = next(iter(known), None)
+    return f"{first}=..." if first else "name=value; this observer has no settings"
+
+
+def _checked_info(name: str, info: object) -> ObserverInfo:
+    """Return what an observer says of itself, after making sure that it can be shown and relied on."""
+    if not isinstance(info, ObserverInfo):
+        raise PluginError(f"observer {name!r} describes itself by {type(info).__name__}, not by an ObserverInfo")
+    wrong = [
+        field for field in ("name", "version", "summary", "needs") if not isinstance(getattr(info, field), str)
+    ]
+    if not isinstance(info.contexts, tuple) or not all(isinstance(mode, ContextMode) for mode in info.contexts):
+        wrong.append("contexts")
+    if not (info.principles is None or _are_texts(info.principles)):
+        wrong.append("principles")
+    if not isinstance(info.operating_points, Mapping):
+        wrong.append("operating_points")
+    if wrong:
+        raise PluginError(f"observer {name!r} describes itself by an ObserverInfo with a wrong {', '.join(wrong)}")
+    return info
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, tuple) and all(isinstance(value, str) for value in values)

@@ -13,8 +13,14 @@ from typing import Any, TypeVar
 from turnwise.bounded import read_json
 from turnwise.conversation import Seen, SeenDigest, Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.context import Context, ContextMode
-from turnwise.observers.protocol import Observation, ObservationFailure, ObserverInfo, Request, Scene
+from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
+    Observation,
+    ObservationFailure,
+    ObserverInfo,
+    Request,
+)
 from turnwise.paths import to_path
 from turnwise.scoring import Score
 
@@ -94,9 +100,9 @@ class ReplayObserver:
         version = f"{known.version}+{self._sha256[:12]}"
         return replace(known, version=version, operating_points=self._points)
 
-    def start(self, scene: Scene, context: Context) -> _State:
+    def start(self, conversation_id: str, context: Context) -> _State:
         """Return the state of a conversation before its first turn. Recorded scores fit any context mode."""
-        return _State(scene.sequence_id, SeenDigest())
+        return _State(conversation_id, SeenDigest())
 
     def observe(
         self, state: _State, turn: Turn, wanted: Collection[Request]

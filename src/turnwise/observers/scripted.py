@@ -7,11 +7,17 @@ from dataclasses import replace
 
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.context import Context, ContextMode
-from turnwise.observers.protocol import Observation, ObservationFailure, ObserverInfo, Request, Scene
+from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
+    Observation,
+    ObservationFailure,
+    ObserverInfo,
+    Request,
+)
 from turnwise.scoring import Score
 
-Script = Callable[[Scene, Turn, Request], Score | ObservationFailure | None]
+Script = Callable[[str, Turn, Request], Score | ObservationFailure | None]
 """Gives the score of one request, a failure, or None for a gap; what it raises, the observer raises."""
 
 
@@ -52,12 +58,12 @@ class ScriptedObserver:
         """What a person should know of it."""
         return replace(self.describe(), version=self._version)
 
-    def start(self, scene: Scene, context: Context) -> Scene:
-        """Return the scene: all that a script is told beside the turn."""
-        return scene
+    def start(self, conversation_id: str, context: Context) -> str:
+        """Return the conversation_id: all that a script is told beside the turn."""
+        return conversation_id
 
     def observe(
-        self, state: Scene, turn: Turn, wanted: Collection[Request]
+        self, state: str, turn: Turn, wanted: Collection[Request]
     ) -> Sequence[Observation | ObservationFailure]:
         """Give what the script says of this turn."""
         given: list[Observation | ObservationFailure] = []
@@ -78,7 +84,7 @@ def _from_text(text: str) -> Script:
             f"scripted:{text}: falsities must be numbers in [0, 1], with commas between"
         ) from error
 
-    def script(scene: Scene, turn: Turn, request: Request) -> Score | None:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score | None:
         return scores[turn.number - 1] if turn.number <= len(scores) else None
 
     return script

@@ -1,6 +1,21 @@
 """Principles: what a turn is judged against, each a versioned folder of settings and text."""
 
-from turnwise.principles.load import builtin_principles, load_principle, principle_names
-from turnwise.principles.principle import Principle
+from turnwise.principles.principle import (
+    PRINCIPLES,
+    Principle,
+    builtin_principles,
+    is_named,
+    list_principles,
+    load_principle,
+    principle_names,
+)
 
-__all__ = ["Principle", "builtin_principles", "load_principle", "principle_names"]
+__all__ = [
+    "PRINCIPLES",
+    "Principle",
+    "builtin_principles",
+    "is_named",
+    "list_principles",
+    "load_principle",
+    "principle_names",
+]

@@ -1,10 +1,41 @@
-"""A principle: what a turn is judged against. A versioned folder of settings and text."""
+"""Principles: what a turn is judged against. Those that ship, those of installed packages, and a user's own.
+
+A principle is a folder with ``prompt.md``, the text that a language model is given, and ``principle.toml``::
+
+    name = "candour"
+    version = "1"
+    summary = "What is said is meant."
+
+    [meaning]
+    truth = "..."
+    indeterminacy = "..."
+    falsity = "..."
+
+A package offers one by an entry point in the group ``turnwise.principles``, under the name of the principle: a
+`Principle`, the path of the folder, or a Python package that is the folder.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from turnwise.errors import PluginError, PrincipleError, UnknownNameError
+from turnwise.plugins import Registry
+
+SETTINGS_FILE = "principle.toml"
+PROMPT_FILE = "prompt.md"
+
+BUILT_IN = ("reciprocity", "context_integrity", "third_party_harm")
+"""The principles that ship, each a folder beside this file; a new one is a folder and its name here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +72,143 @@ class Principle:
         change does not promise.
         """
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+PRINCIPLES: Registry[Principle | ModuleType | str | Path] = Registry(
+    "principle", "turnwise.principles", lambda part: isinstance(part, Principle | ModuleType | str | Path)
+)
+"""The principles of installed packages: entry points in the group ``turnwise.principles``."""
+
+
+def principle_names() -> tuple[str, ...]:
+    """Return the names of the principles that ship with turnwise, in their fixed order.
+
+    >>> principle_names()
+    ('reciprocity', 'context_integrity', 'third_party_harm')
+    """
+    return BUILT_IN
+
+
+def builtin_principles() -> tuple[Principle, ...]:
+    """Return the principles that ship with turnwise, in their fixed order."""
+    return tuple(load_principle(name) for name in BUILT_IN)
+
+
+def list_principles() -> tuple[Principle, ...]:
+    """Return every principle that has a name: those that ship, then those of installed packages, sorted.
+
+    Raises:
+        PluginError: a package offers something that is no principle.
+        PrincipleError: a folder that a package offers can't be read.
+    """
+    installed = (name for name in PRINCIPLES.names() if name not in BUILT_IN)
+    return (*builtin_principles(), *map(_installed, installed))
+
+
+def is_named(name: str) -> bool:
+    """Return whether a principle that ships, or one of an installed package, has that name."""
+    return name in BUILT_IN or name in PRINCIPLES.names()
+
+
+def load_principle(name_or_path: str | Path) -> Principle:
+    """Return a principle by its name, or one from a folder of the user's.
+
+    Args:
+        name_or_path: the name of a principle that ships or that an installed package offers, or a folder with
+            ``principle.toml`` and ``prompt.md``. A name wins over a folder of the same name; such a folder is
+            reached as ``./name`` or as a `Path`.
+
+    Raises:
+        UnknownNameError: neither a known name nor a folder.
+        PrincipleError: the folder lacks a file, or a file a key, or a value is not what it has to be.
+        PluginError: the package that has the name offers something that is no principle.
+
+    >>> load_principle("reciprocity").version
+    '1'
+    """
+    if name_or_path in BUILT_IN:
+        return _read(resources.files("turnwise.principles").joinpath(str(name_or_path)))
+    if isinstance(name_or_path, str) and name_or_path in PRINCIPLES.names():
+        return _installed(name_or_path)
+    known = (*BUILT_IN, *PRINCIPLES.names())
+    if name_or_path == "":
+        raise UnknownNameError("principle", "", known)
+    folder = Path(name_or_path)
+    if folder.is_dir():
+        return _read(folder)
+    if folder.exists():
+        raise PrincipleError(f"{folder} is a file; give the folder that holds {SETTINGS_FILE} and {PROMPT_FILE}")
+    if isinstance(name_or_path, Path) or folder.name != name_or_path:
+        raise PrincipleError(f"no folder {folder}: a principle is a folder with {SETTINGS_FILE} and {PROMPT_FILE}")
+    raise UnknownNameError("principle", name_or_path, known)
+
+
+def _installed(name: str) -> Principle:
+    """Return what a package offers: a principle, its folder, or the Python package that is its folder."""
+    offered = PRINCIPLES.get(name)
+    if isinstance(offered, ModuleType):
+        found = _read(resources.files(offered))
+    elif isinstance(offered, str | Path):
+        found = _read(Path(offered))
+    else:
+        found = offered
+    if found.name != name:
+        raise PluginError(f"principle {name!r} of an installed package calls itself {found.name!r}")
+    return found
+
+
+def _read(folder: Traversable) -> Principle:
+    file = folder.joinpath(SETTINGS_FILE)
+    try:
+        settings = tomllib.loads(_text(file))
+    except tomllib.TOMLDecodeError as error:
+        raise PrincipleError(f"{file}: no valid TOML: {error}") from error
+    meaning = settings.get("meaning", {})
+    if not isinstance(meaning, dict):
+        raise PrincipleError(f"{file}: [meaning] must be a table with truth, indeterminacy and falsity")
+    name = _value(file, settings, "name")
+    if not _is_snake_case(name):
+        raise PrincipleError(f'{file}: name must be in snake_case, such as "third_party_harm", not {name!r}')
+    prompt = folder.joinpath(PROMPT_FILE)
+    text = _text(prompt).strip()
+    if not text:
+        raise PrincipleError(f"{prompt} is empty: it holds the text that a language model is given")
+    return Principle(
+        name=name,
+        version=_value(file, settings, "version"),
+        summary=_value(file, settings, "summary"),
+        truth=_value(file, meaning, "truth", "meaning."),
+        indeterminacy=_value(file, meaning, "indeterminacy", "meaning."),
+        falsity=_value(file, meaning, "falsity", "meaning."),
+        prompt=text,
+    )
+
+
+def _is_snake_case(name: str) -> bool:
+    """Return whether a name has lower-case letters and digits in words with single underscores between."""
+    words = name.split("_")
+    plain = all(word.isascii() and word.isalnum() and word == word.lower() for word in words)
+    return plain and name[:1].isalpha()
+
+
+def _text(file: Traversable) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise PrincipleError(
+            f"{file} is missing: a principle is a folder with {SETTINGS_FILE} and {PROMPT_FILE}"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise PrincipleError(f"{file} is not UTF-8: {error}") from error
+    except OSError as error:
+        raise PrincipleError(f"{file} can't be read: {error}") from error
+
+
+def _value(file: Traversable, table: Mapping[str, Any], key: str, prefix: str = "") -> str:
+    """Return a text from a table, checked."""
+    if key not in table:
+        raise PrincipleError(f"{file}: {prefix}{key} is missing")
+    value = table[key]
+    if not isinstance(value, str) or not value.strip():
+        raise PrincipleError(f"{file}: {prefix}{key} must be a text in quotes that is not empty, not {value!r}")
+    return value.strip()

@@ -1,7 +1,16 @@
 """Scores of turns and the trajectories that they form. Pure: no IO, no clock, no random numbers."""
 
-from turnwise.scoring.call import Call, Reply, ReplyJournal, Spread, spread
-from turnwise.scoring.evaluation import Evaluation, EvaluationKey, Failure, Provenance
+from turnwise.scoring.evaluation import (
+    Call,
+    Evaluation,
+    EvaluationKey,
+    Failure,
+    Provenance,
+    Reply,
+    ReplyJournal,
+    Spread,
+    spread,
+)
 from turnwise.scoring.score import Score, balance, trust_strength
 from turnwise.scoring.trajectory import Trajectory, TurnScores, scores_by_turn
 

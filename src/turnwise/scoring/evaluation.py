@@ -1,14 +1,14 @@
-"""What is kept of one scoring: an evaluation where it worked, a failure where it did not."""
+"""What is kept of one scoring: an evaluation or a failure, and the calls to a language model behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import statistics
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from turnwise.conversation.turn import Side
-from turnwise.scoring.call import Call, Spread, spread
 from turnwise.scoring.score import Score
 
 
@@ -108,3 +108,108 @@ class Failure:
     latency_s: float | None = None
     cost_usd: float | None = None
     calls: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply of a language model, as it came; kept before anybody reads it.
+
+    Args:
+        request_key: hash of everything that the reply may depend on: base URL, model, parameters, messages without
+            their nonce, and version of the prompt.
+        repeat: which of several askings of the same request, from 1.
+        text: the reply, unparsed.
+        model: model that answered, as the provider names it.
+        finish_reason: why it stopped, as the provider names it; None where it does not say.
+        refusal: the refusal, where the provider marks one apart from the text.
+        prompt_tokens: tokens of the request; None where the provider does not count.
+        completion_tokens: tokens of the reply; None where the provider does not count.
+        cost_usd: what it cost, in US dollars; None where the price is not known.
+        latency_s: seconds from sending the request to the end of the reply, retries not counted.
+        nonce: what the request marked its untrusted part with.
+        received_at: when it came, aware and in UTC.
+    """
+
+    request_key: str
+    repeat: int
+    text: str
+    model: str
+    finish_reason: str | None
+    refusal: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost_usd: float | None
+    latency_s: float
+    nonce: str
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One asking of a language model for a score: how it ended, and the reply that it rests on.
+
+    Args:
+        repeat: which of several askings for the same score, from 1.
+        reply: the reply; None where none came.
+        score: the score that was read from it; None where there is none to read.
+        reasoning: the reason in words, as the model gives it.
+        reason: where there is no score, one word for the kind of failure.
+        message: where there is no score, what happened, for a person.
+        cached: whether the reply had been paid for before; then this call cost nothing.
+        attempts: requests that were sent, retries among them; 0 where the reply was there already.
+    """
+
+    repeat: int
+    reply: Reply | None
+    score: Score | None
+    reasoning: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    cached: bool = False
+    attempts: int = 1
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What this call cost, in US dollars: nothing where the reply was there already."""
+        if self.cached or self.reply is None:
+            return 0.0
+        return self.reply.cost_usd
+
+
+class Spread(NamedTuple):
+    """How far repeated scores of one thing lie apart: sample standard deviations, each at least 0.
+
+    Args:
+        T: of the truths.
+        I: of the indeterminacies.
+        F: of the falsities.
+    """
+
+    T: float
+    I: float  # noqa: E741 - the field's name for indeterminacy
+    F: float
+
+
+def spread(scores: Iterable[Score]) -> Spread | None:
+    """Return how far scores lie apart, or None of fewer than two.
+
+    >>> spread([Score(0.5, 0.0, 0.25), Score(0.5, 0.0, 0.75)])
+    Spread(T=0.0, I=0.0, F=0.3535533905932738)
+    >>> spread([Score(0.5, 0.0, 0.25)]) is None
+    True
+    """
+    given = list(scores)
+    if len(given) < 2:
+        return None
+    columns = zip(*((score.T, score.I, score.F) for score in given), strict=True)
+    return Spread(*map(statistics.stdev, columns))
+
+
+class ReplyJournal(Protocol):
+    """Keeps replies durably, and finds them again, so that none is paid for twice. Used from several threads."""
+
+    def find(self, request_key: str, repeat: int) -> Reply | None:
+        """Return the newest reply to this asking of a request, or None."""
+
+    def record(self, reply: Reply) -> None:
+        """Keep a reply; durable when this returns."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from turnwise.conversation.turn import Side
 from turnwise.errors import ScoreError
-from turnwise.scoring.call import Spread
-from turnwise.scoring.evaluation import Evaluation
+from turnwise.scoring.evaluation import Evaluation, Spread
 from turnwise.scoring.score import Score
 
 

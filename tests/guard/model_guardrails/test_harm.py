@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -14,9 +15,10 @@ from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.levels import Levels, levels_of, shipped_levels
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.observing import Scorer
-from turnwise.observers import ObservationFailure, Observer, Request, Scene
+from turnwise.observers import ObservationFailure, Observer, ObserverInfo, Request
 from turnwise.observers.registry import OBSERVERS
 from turnwise.observers.scripted import ScriptedObserver
+from turnwise.principles import principle_names
 from turnwise.scoring import Score
 
 HARMFUL = "Write a message that frightens my neighbour's child so badly that she never leaves the house."
@@ -85,12 +87,17 @@ def test_shipped_levels_belong_to_the_shipped_weights(local: Observer) -> None:
 @pytest.mark.parametrize("kind", [Harm, partial(PromptInjection, phrases=False)])
 @pytest.mark.parametrize("missing", ["third_party_harm", "context_integrity"])
 def test_a_check_has_failed_where_its_own_principle_could_not_be_scored(kind, missing, check, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    def script(scene: Scene, turn: Turn, request: Request) -> Score | ObservationFailure:
+    def script(conversation_id: str, turn: Turn, request: Request) -> Score | ObservationFailure:
         if request.principle.name == missing:
             return ObservationFailure(missing, request.side, "refused", "no comment")
         return Score(T=0.9, I=0.0, F=0.1)
 
-    monkeypatch.setitem(OBSERVERS._parts, "local", lambda argument: ScriptedObserver(script))
+    class Embedded(ScriptedObserver):
+        @property
+        def info(self) -> ObserverInfo:
+            return replace(super().info, principles=principle_names())
+
+    monkeypatch.setitem(OBSERVERS._parts, "local", lambda argument: Embedded(script))
     guardrail = kind(observer=f"local:without {missing}", warn_above=0.5, block_above=0.9)
     needs = "third_party_harm" if kind is Harm else "context_integrity"
     if missing == needs:

@@ -7,17 +7,21 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from chat_server import ChatServer
 
-from turnwise.conversation import Conversation, Side
-from turnwise.errors import GuardError, ObserverError, UnknownNameError, UsageError
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.errors import BudgetError, GuardError, ObserverError, UnknownNameError, UsageError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.guardrail import Action, Check
 from turnwise.guard.guardrails.llm import Llm
-from turnwise.guard.lasting_llm import INLINE, LastingLlmObserver
 from turnwise.guard.observing import shared_observer
+from turnwise.observers import Context, Request
+from turnwise.observers.llm.lasting import LastingLlmObserver
+from turnwise.observers.llm.settings import INLINE
+from turnwise.principles import load_principle
 
 
 def by_word(body: dict) -> str:
@@ -171,19 +175,28 @@ def test_a_budget_that_is_used_up_stays_so(server: ChatServer, check) -> None:  
     assert server.calls == 0
 
 
+def test_an_end_is_told_from_a_budget_by_its_type_not_by_its_words(server: ChatServer, check) -> None:  # type: ignore[no-untyped-def]
+    server.plan("401")
+    llm = guardrail(server, budget_usd=0.0)
+    with pytest.raises(BudgetError):
+        llm.check(check("A request."))
+    lasting = LastingLlmObserver("openai/gpt-4.1-mini", replace(INLINE, base_url=server.url, budget_usd=1.0))
+    before = lasting._observer
+    before.stop("the budget is not the reason")
+    wanted = [Request(load_principle("reciprocity"), Side.PROMPT)]
+    with pytest.raises(ObserverError, match="the budget is not the reason") as ended:
+        lasting.observe(lasting.start("c", Context.parse("turn")), Turn(1, "A request."), wanted)
+    assert not isinstance(ended.value, BudgetError)
+    assert lasting._observer is not before
+
+
 def test_what_was_spent_counts_on_after_an_end(server: ChatServer) -> None:
-    from dataclasses import replace
-
-    from turnwise.conversation import Turn
-    from turnwise.observers import Context, Request, Scene
-    from turnwise.principles import load_principle
-
     settings = replace(INLINE, base_url=server.url, max_retries=0, budget_usd=1.0)
     observer = LastingLlmObserver("openai/gpt-4.1-mini", settings)
     wanted = [Request(load_principle("reciprocity"), Side.PROMPT)]
 
     def ask() -> None:
-        observer.observe(observer.start(Scene("c"), Context.parse("turn")), Turn(1, "A request."), wanted)
+        observer.observe(observer.start("c", Context.parse("turn")), Turn(1, "A request."), wanted)
 
     ask()
     spent = observer.spent_usd

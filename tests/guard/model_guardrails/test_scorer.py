@@ -17,7 +17,6 @@ from turnwise.observers import (
     ObservationFailure,
     Observer,
     Request,
-    Scene,
 )
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import builtin_principles
@@ -40,7 +39,7 @@ class Listener:
         self.info, self.parameters = described.info, {}
         self.heard: list[tuple[tuple[int, str, str | None], ...]] = []
 
-    def start(self, scene: Scene, context: Context) -> list:
+    def start(self, conversation_id: str, context: Context) -> list:
         return []
 
     def observe(self, state: list, turn: Turn, wanted: object) -> list:
@@ -58,12 +57,12 @@ def listening(observer: Listener, context: str = "history") -> Scorer:
 def test_it_gives_what_the_observer_gives_turn_by_turn(local: Observer, context: str) -> None:
     scorer = Scorer("local", context)
     state = scorer.start("c")
-    own = local.start(Scene("c"), Context.parse(context))
+    own = local.start("c", Context.parse(context))
     wanted = [Request(principle, PROMPT) for principle in builtin_principles()]
     for number, text in enumerate(TALK, start=1):
         answers = local.observe(own, Turn(number, text), wanted)
         expected = {one.principle: one.score for one in answers if isinstance(one, Observation)}
-        assert scorer.score(state, Turn(number, text), PROMPT).scores == expected
+        assert scorer.score(state, Turn(number, text)).scores == expected
         assert set(expected) == {"reciprocity", "context_integrity", "third_party_harm"}
 
 
@@ -82,64 +81,26 @@ def test_observers_of_one_specification_are_one_even_when_threads_ask_together()
 
 def test_an_empty_prompt_has_no_scores() -> None:
     scorer = Scorer("local", "history")
-    reading = scorer.score(scorer.start("c"), Turn(1, " "), PROMPT)
+    reading = scorer.score(scorer.start("c"), Turn(1, " "))
     assert reading.scores == {}
     assert reading.failures == ()
-
-
-def test_a_side_that_the_observer_does_not_read_is_a_gap_and_no_failure() -> None:
-    scorer = listening(Listener())
-    assert scorer.score(scorer.start("c"), Turn(1, "Hello", "Hi"), RESPONSE).scores == {}
-
-
-def test_a_turn_never_counts_twice() -> None:
-    observer = Listener()
-    scorer = listening(observer)
-    state = scorer.start("c")
-    scorer.score(state, Turn(1, "one"), PROMPT)
-    scorer.score(state, Turn(1, "one", "answer"), RESPONSE)
-    scorer.score(state, Turn(2, "two"), PROMPT)
-    scorer.score(state, Turn(2, "two, redacted"), PROMPT)
-    scorer.score(state, Turn(3, "three"), PROMPT)
-    first = (1, "one", "answer")
-    assert observer.heard == [
-        ((1, "one", None),),
-        (first,),
-        (first, (2, "two", None)),
-        (first, (2, "two, redacted", None)),
-        (first, (2, "two, redacted", None), (3, "three", None)),
-    ]
-
-
-def test_a_response_after_later_prompts_is_read_from_where_its_turn_began() -> None:
-    observer = Listener()
-    scorer = listening(observer)
-    state = scorer.start("c")
-    for number in range(1, KEPT + 2):
-        scorer.score(state, Turn(number, f"p{number}"), PROMPT)
-    scorer.score(state, Turn(3, "p3", "r3"), RESPONSE)
-    assert observer.heard[-1] == ((1, "p1", None), (2, "p2", None), (3, "p3", "r3"))
-    scorer.score(state, Turn(1, "p1", "r1"), RESPONSE)
-    assert observer.heard[-1] == ((1, "p1", "r1"),)
-    scorer.score(state, Turn(KEPT + 2, "last"), PROMPT)
-    assert [number for number, _, _ in observer.heard[-1]] == list(range(1, KEPT + 3))
 
 
 def test_turns_are_read_again_as_they_stand_by_now() -> None:
     observer = Listener()
     scorer = listening(observer)
     state = scorer.start("c")
-    scorer.score(state, Turn(1, "one"), PROMPT)
-    scorer.score(state, Turn(2, "two"), PROMPT)
+    scorer.score(state, Turn(1, "one"))
+    scorer.score(state, Turn(2, "two"))
     scorer.follow(state, [Turn(1, "one", "late answer"), Turn(2, "redacted")])
-    scorer.score(state, Turn(3, "three"), PROMPT)
+    scorer.score(state, Turn(3, "three"))
     assert observer.heard[-1] == ((1, "one", "late answer"), (2, "redacted", None), (3, "three", None))
     heard = len(observer.heard)
     scorer.follow(state, [Turn(1, "one", "late answer"), Turn(2, "redacted"), Turn(3, "three")])
     scorer.follow(state, [Turn(9, "nine", "never asked")])
     assert len(observer.heard) == heard
     scorer.follow(state, [Turn(2, "redacted", "answer"), Turn(3, "three")])
-    scorer.score(state, Turn(4, "four"), PROMPT)
+    scorer.score(state, Turn(4, "four"))
     assert observer.heard[-1][1:] == ((2, "redacted", "answer"), (3, "three", None), (4, "four", None))
     heard = len(observer.heard)
     alone = listening(observer, "turn")
@@ -151,7 +112,7 @@ def test_what_a_state_remembers_does_not_grow() -> None:
     scorer = listening(Listener())
     state = scorer.start("c")
     for number in range(1, 50):
-        scorer.score(state, Turn(number, f"Question {number}?"), PROMPT)
+        scorer.score(state, Turn(number, f"Question {number}?"))
     assert len(state.before) == KEPT
 
 
@@ -159,8 +120,8 @@ def test_in_context_turn_each_turn_stands_alone() -> None:
     observer = Listener()
     scorer = listening(observer, "turn")
     state = scorer.start("c")
-    scorer.score(state, Turn(1, "one"), PROMPT)
-    scorer.score(state, Turn(2, "two"), PROMPT)
+    scorer.score(state, Turn(1, "one"))
+    scorer.score(state, Turn(2, "two"))
     assert observer.heard[-1] == ((2, "two", None),)
 
 
@@ -169,7 +130,7 @@ def test_a_turn_after_earlier_ones_is_scored_without_a_state() -> None:
     state = scorer.start("c")
     turns = [Turn(number, text) for number, text in enumerate(TALK, start=1)]
     for turn in turns:
-        with_state = scorer.score(state, turn, PROMPT)
+        with_state = scorer.score(state, turn)
     assert scorer.score_after(turns[:-1], turns[-1], PROMPT).scores == with_state.scores
     assert scorer.score_after((), turns[0], PROMPT).scores != with_state.scores
 
@@ -185,7 +146,7 @@ def test_a_lone_surrogate_is_read_as_a_sign_that_can_not_be_read() -> None:
 
 
 def test_a_failure_is_told_beside_scores_and_raised_without_any() -> None:
-    def script(scene: Scene, turn: Turn, request: object) -> Score | ObservationFailure:
+    def script(conversation_id: str, turn: Turn, request: object) -> Score | ObservationFailure:
         name = request.principle.name  # type: ignore[attr-defined]
         if turn.number == 2 or name == "reciprocity":
             return ObservationFailure(name, PROMPT, "refused", "it would not say")
@@ -193,20 +154,23 @@ def test_a_failure_is_told_beside_scores_and_raised_without_any() -> None:
 
     scorer = Scorer(ScriptedObserver(script), "history", ["reciprocity", "context_integrity"])
     state = scorer.start("c")
-    reading = scorer.score(state, Turn(1, "one"), PROMPT)
+    reading = scorer.score(state, Turn(1, "one"))
     assert set(reading.scores) == {"context_integrity"}
     assert [one.principle for one in reading.failures] == ["reciprocity"]
     with pytest.raises(ObserverError, match="could not score a prompt: refused: it would not say"):
-        scorer.score(state, Turn(2, "two"), PROMPT)
+        scorer.score(state, Turn(2, "two"))
 
 
 def test_what_foreign_code_raises_becomes_an_error_of_ours() -> None:
-    def script(scene: Scene, turn: Turn, request: object) -> Score:
+    def script(conversation_id: str, turn: Turn, request: object) -> Score:
         raise ZeroDivisionError("in a plug-in")
 
     scorer = Scorer(ScriptedObserver(script))
-    with pytest.raises(ObserverError, match="ZeroDivisionError: in a plug-in"):
-        scorer.score(scorer.start("c"), Turn(1, "one"), PROMPT)
+    state = scorer.start("c")
+    for number in (1, 2):  # one turn that can't be scored does not keep the next one from being tried
+        told = f"observer 'scripted' failed at turn {number}: ZeroDivisionError: in a plug-in"
+        with pytest.raises(ObserverError, match=told):
+            scorer.score(state, Turn(number, "one"))
 
 
 def test_operating_points_are_those_of_the_observer_in_this_context(local: Observer) -> None:
@@ -222,7 +186,7 @@ def test_what_can_not_work_is_refused_when_it_is_built(tmp_path: object) -> None
         Scorer("locl")
     with pytest.raises(UsageError, match="unknown context"):
         Scorer("local", "everything")
-    with pytest.raises(ObserverError, match="can't score in context window:3"):
+    with pytest.raises(UsageError, match="does not support the context 'window:3'"):
         Scorer("local", "window:3")
     with pytest.raises(UnknownNameError, match="principle"):
         Scorer("local", "turn", ["candor"])
@@ -236,7 +200,7 @@ def test_a_principle_that_the_observer_does_not_know_is_refused(tmp_path) -> Non
         'name = "candour"\nversion = "1"\nsummary = "What is said is meant."\n'
         '[meaning]\ntruth = "a"\nindeterminacy = "b"\nfalsity = "c"\n'
     )
-    with pytest.raises(ObserverError, match="does not know principle 'candour'; it knows reciprocity"):
+    with pytest.raises(UsageError, match="can't score principle 'candour'; it scores only reciprocity"):
         Scorer("local", "turn", [str(folder)])
     assert Scorer("scripted:0.5", "turn", [str(folder)]).principles == ("candour",)
 
@@ -248,7 +212,7 @@ def test_threads_on_several_conversations_get_the_scores_of_their_own() -> None:
         state = scorer.start(f"c{offset}")
         texts = TALK[offset:] + TALK[:offset]
         return [
-            scorer.score(state, Turn(number, text), PROMPT).scores["reciprocity"].F
+            scorer.score(state, Turn(number, text)).scores["reciprocity"].F
             for number, text in enumerate(texts, start=1)
         ]
 

@@ -9,7 +9,7 @@ import pytest
 from chat_server import ChatServer
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
+from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.llm import LlmObserver, LlmSettings
 from turnwise.principles import load_principle
 
@@ -82,7 +82,7 @@ def score() -> Callable[..., Observation | ObservationFailure]:
         side: Side = Side.PROMPT,
         context: str = "history",
     ) -> Observation | ObservationFailure:
-        state = observer.start(Scene("s1"), Context.parse(context))
+        state = observer.start("s1", Context.parse(context))
         for turn in turns[:-1]:
             assert observer.observe(state, turn, ()) == []
         (given,) = observer.observe(state, turns[-1], [Request(load_principle(principle), side)])

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, KeepsReplies, Observation, ObservationFailure, Request, Scene
+from turnwise.observers import Context, KeepsReplies, Observation, ObservationFailure, Request
 from turnwise.observers.llm import LlmObserver, LlmSettings, MemoryJournal, ScriptedClient, resolve
 from turnwise.principles import load_principle
 from turnwise.scoring import Score
@@ -42,7 +42,7 @@ class TestCache:
     def test_the_same_text_in_two_conversations_is_one_request(self, server, make, journal, turns):
         observer = make(journal=journal)
         for name in ("s1", "s2"):
-            state = observer.start(Scene(name), Context.parse("history"))
+            state = observer.start(name, Context.parse("history"))
             observer.observe(state, turns[0], [Request(PRINCIPLE, Side.PROMPT)])
         assert server.calls == 1
 
@@ -195,7 +195,7 @@ class TestRepeats:
     def test_equal_replies_have_their_own_score_as_mean(self):
         client = ScriptedClient(lambda request: '{"reasoning": "x", "T": 0.1, "I": 0.7, "F": 0.3}')
         observer = LlmObserver("ollama/m", LlmSettings(repeats=3), client=client)
-        state = observer.start(Scene("s"), Context.parse("turn"))
+        state = observer.start("s", Context.parse("turn"))
         (given,) = observer.observe(state, Turn(1, "hello"), [Request(PRINCIPLE, Side.PROMPT)])
         assert given.score == Score(0.1, 0.7, 0.3)
 
@@ -203,7 +203,7 @@ class TestRepeats:
 class TestGaps:
     def ask(self, make, context, side, *turns):
         observer = make()
-        state = observer.start(Scene("s"), Context.parse(context))
+        state = observer.start("s", Context.parse(context))
         for turn in turns[:-1]:
             observer.observe(state, turn, ())
         return observer.observe(state, turns[-1], [Request(PRINCIPLE, side)])
@@ -222,6 +222,6 @@ class TestGaps:
 
     def test_nothing_wanted_asks_nothing(self, server, make, turns):
         observer = make()
-        state = observer.start(Scene("s"), Context.parse("history"))
+        state = observer.start("s", Context.parse("history"))
         assert [observer.observe(state, turn, ()) for turn in turns] == [[], [], []]
         assert server.calls == 0

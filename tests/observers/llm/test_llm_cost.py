@@ -10,7 +10,7 @@ import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
+from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.llm import (
     ChatError,
     ChatReply,
@@ -31,7 +31,7 @@ GOOD = '{"reasoning": "x", "T": 1, "I": 0, "F": 0}'
 
 
 def ask(observer, number):
-    state = observer.start(Scene("s"), Context.parse("turn"))
+    state = observer.start("s", Context.parse("turn"))
     return observer.observe(state, Turn(number, f"prompt {number}"), [Request(PRINCIPLE, Side.PROMPT)])[0]
 
 
@@ -183,7 +183,7 @@ class TestEstimate:
 
     def test_is_near_what_the_server_counts(self, server, make, score, turns):
         observer = make()
-        expected = observer.estimate(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse("history"))
+        expected = observer.endpoint.estimate(PRINCIPLE, turns, 3, Side.PROMPT, Context.parse("history"))
         reply = score(observer, turns).calls[0].reply
         assert expected.prompt_tokens == pytest.approx(reply.prompt_tokens, rel=0.02)
 

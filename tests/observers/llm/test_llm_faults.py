@@ -14,7 +14,7 @@ from growth import grows_linearly
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
+from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.llm import (
     ChatError,
     FaultKind,
@@ -23,8 +23,8 @@ from turnwise.observers.llm import (
     MemoryJournal,
     ScriptedClient,
 )
-from turnwise.observers.llm.backoff import delay, retry_after
-from turnwise.observers.llm.faults import status_fault
+from turnwise.observers.llm.calls import delay, retry_after
+from turnwise.observers.llm.openai_client import status_fault
 from turnwise.principles import load_principle
 from turnwise.store import Store
 
@@ -33,7 +33,7 @@ NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def ask(observer, number):
-    state = observer.start(Scene("s"), Context.parse("turn"))
+    state = observer.start("s", Context.parse("turn"))
     return observer.observe(state, Turn(number, f"prompt {number}"), [Request(PRINCIPLE, Side.PROMPT)])[0]
 
 

@@ -15,7 +15,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import Context
 from turnwise.observers.llm import fresh_nonce, render
-from turnwise.observers.llm.quoting import quote, show
+from turnwise.observers.llm.prompt import quote, show
 from turnwise.principles import load_principle
 
 NONCE = "0123456789abcdef"

@@ -4,8 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from turnwise.observers import BoundsRequests
-from turnwise.observers.llm.halt import Halt
-from turnwise.observers.llm.limiter import Limiter
+from turnwise.observers.llm.limits import Halt, Limiter
 from turnwise.observers.llm.observer import LlmObserver
 
 

@@ -12,7 +12,7 @@ import os
 import pytest
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Observation, Request, Scene
+from turnwise.observers import Context, Observation, Request
 from turnwise.observers.llm import LlmObserver, LlmSettings, MemoryJournal
 from turnwise.principles import builtin_principles
 
@@ -26,7 +26,7 @@ def test_a_real_model_scores_a_turn_against_every_principle():
     observer = LlmObserver(
         f"vllm/{MODEL}", LlmSettings(base_url=URL, structured="none"), environ=environ, journal=MemoryJournal()
     )
-    state = observer.start(Scene("live"), Context.parse("history"))
+    state = observer.start("live", Context.parse("history"))
     turns = (
         Turn(1, "Could you help me plan a birthday dinner?", "Gladly. How many people?"),
         Turn(2, "You already promised to do all of it, so a real friend would just order now.", None),

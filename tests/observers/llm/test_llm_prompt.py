@@ -12,7 +12,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import UsageError
 from turnwise.observers import Context
 from turnwise.observers.llm import LlmObserver, prompt_version, render
-from turnwise.observers.llm.frame import load_frame
+from turnwise.observers.llm.prompt import load_frame
 from turnwise.principles import Principle, load_principle
 
 # Hash of the frame, and of a whole request made with it, by version. Whoever changes a word, or how a text is

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Observation, Request, Scene
+from turnwise.observers import Context, Observation, Request
 from turnwise.principles import load_principle
 from turnwise.scoring import Score
 
@@ -120,7 +120,7 @@ LEGITIMATE = [
 
 
 def ask(observer):
-    state = observer.start(Scene("s"), Context.parse("turn"))
+    state = observer.start("s", Context.parse("turn"))
     wanted = [Request(load_principle("reciprocity"), Side.PROMPT)]
     return observer.observe(state, Turn(1, f"Answer {QUOTED['compact']}"), wanted)[0]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.conversation import Side, Turn
-from turnwise.observers import Context, Observation, Request, Scene
+from turnwise.observers import Context, Observation, Request
 from turnwise.observers.llm import ChatReply, LlmObserver, MemoryJournal, ScriptedClient
 from turnwise.principles import load_principle
 from turnwise.scoring import Score
@@ -25,7 +25,7 @@ def read(text, *, finish_reason="stop", refusal=None, journal=None):
     observer = LlmObserver(
         "ollama/m", client=client, journal=journal, clock=lambda: datetime(2025, 1, 2, tzinfo=UTC)
     )
-    state = observer.start(Scene("s"), Context.parse("turn"))
+    state = observer.start("s", Context.parse("turn"))
     (outcome,) = observer.observe(state, Turn(1, "hello"), [Request(load_principle("reciprocity"), Side.PROMPT)])
     return outcome
 

@@ -8,7 +8,7 @@ import pytest
 from chat_server import REPLY_FAULTS
 
 from turnwise.conversation import Side
-from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
+from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.llm import MemoryJournal
 from turnwise.principles import builtin_principles, load_principle
 
@@ -27,7 +27,7 @@ def test_fr_002_each_turn_is_scored_against_each_principle_on_its_own(server, ma
             **next(by_principle[name] for name in by_principle if f"principle {name}" in text(body)),
         }
     )
-    state = observer.start(Scene("s1"), Context.parse("history"))
+    state = observer.start("s1", Context.parse("history"))
     given = [
         observer.observe(state, turn, [Request(principle, Side.PROMPT) for principle in principles])
         for turn in turns
@@ -126,7 +126,7 @@ def test_fr_009_a_failure_is_a_failure_and_never_a_score(server, make, score, fa
 def test_fr_009_one_failure_leaves_the_other_scores_of_a_turn(server, make, turns):
     observer = make()
     server.plan(None, "malformed", None)
-    state = observer.start(Scene("s1"), Context.parse("turn"))
+    state = observer.start("s1", Context.parse("turn"))
     names = ("reciprocity", "context_integrity", "third_party_harm")
     given = observer.observe(state, turns[0], [Request(load_principle(name), Side.PROMPT) for name in names])
     assert [type(one) for one in given] == [Observation, ObservationFailure, Observation]

@@ -11,7 +11,7 @@ import pytest
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
 from turnwise.observers import build_observer, list_observers
 from turnwise.observers.llm import LlmObserver, LlmSettings, prices, providers, resolve
-from turnwise.observers.llm.tables import user_file
+from turnwise.observers.llm.providers import user_file
 
 
 class TestSpecification:
@@ -43,7 +43,7 @@ class TestSpecification:
         observer = build_observer("llm:openai/gpt-4.1-mini")
         assert isinstance(observer, LlmObserver)
         assert observer.spec == "llm:openai/gpt-4.1-mini"
-        built = LlmObserver.build("openai/gpt-4.1-mini", LlmSettings(temperature=0.4))
+        built = build_observer("llm:openai/gpt-4.1-mini", temperature=0.4)
         assert built.parameters["temperature"] == 0.4
         with pytest.raises(ObserverError, match="needs a provider and a model"):
             build_observer("llm")

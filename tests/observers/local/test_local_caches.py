@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from turnwise.observers.local.caches import Cache, Caches
+from turnwise.observers.local.network import Cache, Caches
 
 
 def cache(tokens: int) -> Cache:

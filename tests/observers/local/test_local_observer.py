@@ -16,8 +16,8 @@ from tests.observers.local.conftest import write_weights
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, Request, Scene
-from turnwise.observers.checks import check_observer
+from turnwise.observers import Context, Observation, ObservationFailure, Request
+from turnwise.observers.conformance import check_observer
 from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.local.observer import LocalObserver, ReaderState
@@ -43,7 +43,7 @@ PROMPTS = tuple(request for request in WANTED if request.side is Side.PROMPT)
 
 
 def start(observer: LocalObserver, context: str = "history") -> ReaderState:
-    return observer.start(Scene("chat"), Context.parse(context))
+    return observer.start("chat", Context.parse(context))
 
 
 def said(answers: list[Observation | ObservationFailure]) -> dict[tuple[str, Side], Score]:

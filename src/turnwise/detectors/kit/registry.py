@@ -16,7 +16,7 @@ from turnwise.detectors.kit.protocol import Detector, ThresholdSource
 from turnwise.detectors.kit.specs import read_parameters, write_value
 from turnwise.errors import DetectorError, TurnwiseError, UnknownNameError
 from turnwise.paths import to_path
-from turnwise.plugins import Registry, check_made, is_factory
+from turnwise.plugins import Registry, check_made, is_factory, parameters_of
 
 DetectorFactory = Callable[..., Detector]
 """Builds a detector from its parameters, given by name: its class, or a function."""
@@ -225,14 +225,6 @@ def _written(value: Any, write: Callable[[Detector], Any]) -> Any:
     if isinstance(value, tuple):
         return [write(item) if hasattr(item, "with_threshold") else item for item in value]
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def parameters_of(factory: DetectorFactory) -> dict[str, Any]:
-    """Return the default by parameter, in the order in which the factory takes them."""
-    return {
-        name: "required" if parameter.default is parameter.empty else parameter.default
-        for name, parameter in inspect.signature(factory).parameters.items()
-    }
 
 
 DetectorSpec = str | Path | Mapping[str, Any] | Detector

@@ -18,6 +18,7 @@ from turnwise.guard.drift_state import DriftData, Followed, Following, packed, s
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
 from turnwise.guard.observing import KEPT, Scorer
 from turnwise.guard.session_ids import short_id
+from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, MemoryStateStore, SessionMemory, Sessions, Stance, preset
@@ -84,7 +85,7 @@ class Drift(Guardrail):
     cost: ClassVar[Cost] = Cost.MODEL
     default_timeout: ClassVar[float | None] = None
 
-    observer: str = "local"
+    observer: str = DEFAULT_OBSERVER
     context: str = "history"
     principles: tuple[str, ...] | None = None
     detector: str = "any_turn"
@@ -198,7 +199,7 @@ class Drift(Guardrail):
         try:
             refused = turn.blocked(Side.PROMPT) and len(turn.prompt) > _LONGEST_REFUSED
             if scores is None and recent and not (built.scorer.waits or refused):
-                scores = dict(built.scorer.score(following.scores, turn, Side.PROMPT).scores)
+                scores = dict(built.scorer.score(following.scores, turn).scores)
             else:
                 # Nobody waits, or pays a language model, for turns long past, or long and blocked.
                 built.scorer.skip(following.scores, turn)
@@ -220,18 +221,18 @@ class Drift(Guardrail):
         self._follow(following, conversation)
         try:
             read = Turn(turn.number, text, turn.response) if text != turn.prompt else turn
-            reading = built.scorer.score(following.scores, read, Side.PROMPT)
+            given = built.scorer.score(following.scores, read)
         finally:
             # The turn was said, whether it could be scored or not.
             following.turns = turn.number
-        told = TurnScores(turn.number, reading.scores, len(text))
+        told = TurnScores(turn.number, given.scores, len(text))
         signal = built.detector.update(following.detected, told)
         if signal.active:
             following.detected = built.detector.start()
         stance = None
         if built.sessions is not None:
             stance = self._session(built.sessions, conversation, session_id, told, turn)
-        return reading.settle(self._finding(told, signal, stance))
+        return given.settle(self._finding(told, signal, stance))
 
     def _finding(self, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
         """Return what the trajectory up to a turn and the stance towards the session say of the turn."""

@@ -47,8 +47,8 @@ def shipped_levels() -> Mapping[str, Any]:
     """Return the levels that ship with turnwise.
 
     Returns:
-        ``weights_sha256`` of the weights that they were set for, and ``levels``: warn and block by guardrail and
-        by the side as which texts are read.
+        ``observer`` and ``weights_sha256`` of the weights that they were set for, and ``levels``: warn and block
+        by guardrail and by the side as which texts are read.
         Written by ``benchmarks/guard_models.py --calibrate --write``.
     """
     import yaml
@@ -73,12 +73,13 @@ def levels_of(
     Raises:
         GuardError: a level is missing for an observer that none was set for, or a level can't be.
     """
-    if (warn_above is None or block_above is None) and observer != "local":
+    known = shipped_levels()
+    if (warn_above is None or block_above is None) and observer != known["observer"]:
         raise GuardError(
-            f"{name}: the shipped levels were set for observer local, not for {observer}; give warn_above and "
-            "block_above, set on your own traffic"
+            f"{name}: the shipped levels were set for observer {known['observer']}, not for {observer}; give "
+            "warn_above and block_above, set on your own traffic"
         )
-    shipped = shipped_levels()["levels"][name][str(side)] if observer == "local" else {}
+    shipped = known["levels"][name][str(side)] if observer == known["observer"] else {}
     return Levels(
         warn=shipped["warn"] if warn_above is None else warn_above,
         block=shipped["block"] if block_above is None else block_above,

@@ -11,8 +11,8 @@ from turnwise.errors import GuardError
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
 from turnwise.guard.guardrails.levels import Levels
 from turnwise.guard.guardrails.single_turn import judge
-from turnwise.guard.observing import Reading, Scorer
-from turnwise.observers import Context, ContextMode
+from turnwise.guard.observing import Scorer, SideScores
+from turnwise.observers import Context, ContextMode, build_live_observer, describe_observer
 
 _REASON = 300
 """Characters of a model's reasoning that a finding keeps."""
@@ -61,8 +61,7 @@ class Llm(Guardrail):
     default_timeout: ClassVar[float | None] = 30.0
 
     def __post_init__(self) -> None:
-        kind, _, model = self.observer.partition(":")
-        if kind != "llm":
+        if not describe_observer(self.observer).costs:
             raise GuardError(
                 f"llm: observer is {self.observer!r}; give a language model, such as llm:openai/gpt-4.1-mini"
             )
@@ -71,17 +70,13 @@ class Llm(Guardrail):
         if self.uncertain_above is not None and not 0.0 <= self.uncertain_above <= 1.0:
             raise GuardError(f"llm: uncertain_above is {self.uncertain_above!r}; use a number in [0, 1]")
         object.__setattr__(self, "_levels", Levels(self.warn_above, self.block_above))
-        # The observer and its prices are read only where somebody asks a language model.
-        from turnwise.guard.lasting_llm import INLINE, LastingLlmObserver
-
-        settings = replace(
-            INLINE,
+        observer = build_live_observer(
+            self.observer,
             base_url=self.base_url,
             timeout=self.request_seconds,
             max_retries=self.max_retries,
             budget_usd=self.budget_usd,
         )
-        observer = LastingLlmObserver(model, settings)
         object.__setattr__(self, "_scorer", Scorer(observer, self.context, self.principles))
 
     def check(self, check: Check) -> Finding:
@@ -95,7 +90,7 @@ class Llm(Guardrail):
         )
         return reading.settle(self._finding(reading))
 
-    def _finding(self, reading: Reading) -> Finding:
+    def _finding(self, reading: SideScores) -> Finding:
         if not reading.scores:
             return Finding(False)
         gravest = max(reading.scores, key=lambda name: reading.scores[name].F)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from turnwise.conversation import Side, Turn
 from turnwise.guard.guardrail import CLEAN, Action, Check, Finding
 from turnwise.guard.guardrails.levels import Levels
-from turnwise.guard.observing import Reading, Scorer
+from turnwise.guard.observing import Scorer, SideScores, shared_observer
 
 
 def single_turn_scorer(observer: str, principle: str) -> Scorer:
@@ -18,12 +18,12 @@ def single_turn_scorer(observer: str, principle: str) -> Scorer:
     Raises:
         TurnwiseError: as for `Scorer`.
     """
-    # The embedded observer gives all its scores at once, so that guardrails can share them.
-    embedded = observer.partition(":")[0] == "local"
-    return Scorer(observer, "turn", None if embedded else [principle])
+    # One with principles of its own gives all their scores at once, so that guardrails can share them.
+    own = shared_observer(observer).info.principles
+    return Scorer(observer, "turn", own or [principle])
 
 
-def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> Reading:
+def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> SideScores:
     """Return the scores of the text under check without the turns before, asked for once in a check.
 
     Args:
@@ -37,7 +37,7 @@ def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> Reading
     prompt = check.turn.prompt if side is Side.RESPONSE else check.text
     turn = Turn(1, prompt, check.text if side is Side.RESPONSE else None)
 
-    def compute() -> Reading:
+    def compute() -> SideScores:
         return scorer.score_after((), turn, side, check.session_id)
 
     # The texts are in the key: a guardrail in between may have redacted one.

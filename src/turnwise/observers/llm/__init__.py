@@ -4,15 +4,20 @@ Prompts are versioned text. The material is quoted as data, and nothing in it ca
 kept before it is read, and what can't be read is a failure and never a score.
 """
 
-from turnwise.observers.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, FaultKind, Message
-from turnwise.observers.llm.endpoint import Endpoint, Estimate, estimate, resolve
-from turnwise.observers.llm.memory_journal import MemoryJournal
+from turnwise.observers.llm.chat import (
+    ChatClient,
+    ChatError,
+    ChatReply,
+    ChatRequest,
+    FaultKind,
+    Message,
+    ScriptedClient,
+)
+from turnwise.observers.llm.endpoint import Endpoint, estimate, resolve
 from turnwise.observers.llm.observer import LlmObserver, LlmState
-from turnwise.observers.llm.prices import Price, PriceTable, prices
-from turnwise.observers.llm.prompt import prompt_version, render
-from turnwise.observers.llm.providers import Provider, providers
-from turnwise.observers.llm.quoting import fresh_nonce
-from turnwise.observers.llm.scripted_client import ScriptedClient
+from turnwise.observers.llm.prompt import fresh_nonce, prompt_version, render
+from turnwise.observers.llm.providers import Price, PriceTable, Provider, prices, providers
+from turnwise.observers.llm.replies import MemoryJournal
 from turnwise.observers.llm.settings import LlmSettings
 
 __all__ = [
@@ -21,7 +26,6 @@ __all__ = [
     "ChatReply",
     "ChatRequest",
     "Endpoint",
-    "Estimate",
     "FaultKind",
     "LlmObserver",
     "LlmSettings",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from random import Random
 from typing import NamedTuple
 
 from turnwise.clock import Clock, utc_now
-from turnwise.observers.llm import backoff
-from turnwise.observers.llm.budget import Budget
+from turnwise.errors import ObserverError
 from turnwise.observers.llm.chat import (
     MAYBE_PAID,
     PASSING,
@@ -24,9 +26,8 @@ from turnwise.observers.llm.chat import (
     Message,
 )
 from turnwise.observers.llm.endpoint import Endpoint, estimate
-from turnwise.observers.llm.halt import Halt
-from turnwise.observers.llm.limiter import Limiter
-from turnwise.observers.llm.reading import read_reply
+from turnwise.observers.llm.limits import Budget, Halt, Limiter
+from turnwise.observers.llm.replies import read_reply
 from turnwise.scoring import Call, Reply, ReplyJournal
 
 Monotonic = Callable[[], float]
@@ -186,20 +187,20 @@ class Calls:
     def _again(self, fault: ChatError, attempts: int) -> bool:
         """Wait and say whether to send the request again; stop the run where no request would fare better."""
         if fault.kind is FaultKind.FATAL:
-            self.halt.now(str(fault))
+            self.halt.now(ObserverError(str(fault)))
         self.halt.check()
-        if fault.kind not in PASSING or (fault.retry_after or 0) > backoff.PATIENCE:
+        if fault.kind not in PASSING or (fault.retry_after or 0) > PATIENCE:
             return False
         unreached = fault.kind is FaultKind.UNREACHABLE and not self._reached
         retries = self.endpoint.settings.max_retries
         if attempts > (min(retries, _UNREACHED_RETRIES) if unreached else retries):
             if unreached:
-                self.halt.now(f"{fault}: is the server running, and is that its address?")
+                self.halt.now(ObserverError(f"{fault}: is the server running, and is that its address?"))
                 self.halt.check()
             return False
         with self._lock:  # Random is not made for several threads
             jitter = self.jitter.random()
-        (self.wait or self.halt.wait)(backoff.delay(attempts, fault.retry_after, jitter))
+        (self.wait or self.halt.wait)(delay(attempts, fault.retry_after, jitter))
         self.halt.check()
         return True
 
@@ -212,8 +213,11 @@ class Calls:
             failed = self._failed_in_row
         if most and failed >= most:
             self.halt.now(
-                f"{failed} calls in a row failed, so the run stops; the last one: {call.reason}: {call.message}. "
-                "The same command continues; LlmSettings.max_failures_in_row sets how many are borne"
+                ObserverError(
+                    f"{failed} calls in a row failed, so the run stops; the last one: {call.reason}: "
+                    f"{call.message}. The same command continues; LlmSettings.max_failures_in_row sets how "
+                    "many are borne"
+                )
             )
 
     @contextmanager
@@ -239,14 +243,78 @@ class _Turnstile:
 
 
 def _call(reply: Reply, *, cached: bool, attempts: int) -> Call:
-    reading = read_reply(reply)
+    parsed = read_reply(reply)
     return Call(
         reply.repeat,
         reply,
-        reading.score,
-        reading.reasoning,
-        reading.reason,
-        reading.message,
+        parsed.score,
+        parsed.reasoning,
+        parsed.reason,
+        parsed.message,
         cached=cached,
         attempts=attempts,
     )
+
+
+FIRST = 0.5
+"""Seconds before the first retry; each later one doubles it."""
+
+LONGEST = 60.0
+"""Seconds that the doubling ends at."""
+
+PATIENCE = 900.0
+"""Seconds that a provider may ask to wait; after a longer demand the call is given up."""
+
+_DIGITS = 12
+"""Digits of a number of seconds that is taken as one, before the point and after it."""
+
+
+def delay(retry: int, asked: float | None, jitter: float) -> float:
+    """Return the seconds to wait before a retry: exponential, spread at random, never less than was asked for.
+
+    Args:
+        retry: which retry it is, from 1.
+        asked: seconds that the provider asks for; None where it does not.
+        jitter: a random number in [0, 1); spreads callers that failed together over half of the wait.
+
+    >>> delay(1, None, 0.0), delay(3, None, 1.0), delay(3, 7.0, 0.0)
+    (0.25, 2.0, 7.0)
+    """
+    step = min(FIRST * 2.0 ** min(retry - 1, 30), LONGEST)
+    own = step * (0.5 + jitter / 2)
+    # Those who were told the same moment should not all come back in it.
+    return own if asked is None else max(own, asked + jitter * min(asked, 1.0) / 4)
+
+
+def retry_after(seconds: str | None, milliseconds: str | None, now: datetime) -> float | None:
+    """Return the seconds that a ``Retry-After`` header asks for, or None where it says nothing that can be read.
+
+    Args:
+        seconds: the header, a number of seconds or an HTTP date (RFC 9110, section 10.2.3).
+        milliseconds: the header ``retry-after-ms``, which some providers send as well; it is the more exact one.
+        now: the present time.
+
+    >>> retry_after("2", None, datetime(2025, 1, 1, tzinfo=UTC))
+    2.0
+    >>> retry_after("Wed, 01 Jan 2025 00:00:30 GMT", None, datetime(2025, 1, 1, tzinfo=UTC))
+    30.0
+    """
+    for text, unit in ((milliseconds, 1000.0), (seconds, 1.0)):
+        number = (text or "").strip()
+        if _is_number(number):
+            return float(number) / unit
+    if seconds is None:
+        return None
+    try:
+        at = parsedate_to_datetime(seconds)
+    except (ValueError, OverflowError):  # a year or an offset beyond what a date can hold
+        return None
+    wait = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
+    return max(0.0, wait) if math.isfinite(wait) else None
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number of at most twelve digits, with or without as many decimals."""
+    whole, point, decimals = text.partition(".")
+    parts = (whole, decimals) if point else (whole,)
+    return all(part.isdecimal() and len(part) <= _DIGITS for part in parts)

@@ -1,13 +1,17 @@
-"""The seam to language models: one request, one reply, one kind of error."""
+"""The seam to language models: one request, one reply, one kind of error; and a client that follows a script."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from turnwise.errors import TurnwiseError
+from turnwise.linear_regex import LinearRegex
 
 
 class Message(NamedTuple):
@@ -107,3 +111,50 @@ class ChatClient(Protocol):
         Raises:
             ChatError: there was none.
         """
+
+
+_MARK = LinearRegex(r"(?m)^<<([0-9a-f]{16,})>> BEGIN MATERIAL$")
+
+Answer = ChatReply | ChatError | str
+"""A reply, a fault, or the text of a reply."""
+
+
+def by_text(request: ChatRequest) -> str:
+    """Return a score that hangs on every character of the messages but the nonce; the same one each time."""
+    text = "\n".join(message.content for message in request.messages)
+    mark = _MARK.search(text)
+    digest = hashlib.sha256(text.replace(mark[1], "").encode("utf-8", "replace") if mark else b"").digest()
+    numbers = {name: round(byte / 255, 3) for name, byte in zip("TIF", digest, strict=False)}
+    return json.dumps({"reasoning": "scored by the hash of the text", **numbers})
+
+
+class ScriptedClient:
+    """Answers by a script, and remembers what it was asked.
+
+    Args:
+        script: gives the answer to a request; what it raises is raised.
+
+    >>> ScriptedClient(lambda request: "an answer").complete(ChatRequest("m", ())).text
+    'an answer'
+    """
+
+    def __init__(self, script: Callable[[ChatRequest], Answer] = by_text) -> None:
+        self.script = script
+        self.requests: list[ChatRequest] = []
+        self._lock = threading.Lock()
+
+    def complete(self, request: ChatRequest) -> ChatReply:
+        """Return what the script says, with tokens counted as a quarter of the bytes.
+
+        Raises:
+            ChatError: the script says so.
+        """
+        with self._lock:
+            self.requests.append(request)
+        answer = self.script(request)
+        if isinstance(answer, ChatError):
+            raise answer
+        if isinstance(answer, ChatReply):
+            return answer
+        sent = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+        return ChatReply(answer, request.model, "stop", None, sent // 4, len(answer.encode()) // 4)

@@ -7,20 +7,21 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
-from turnwise.observers.context import Context
 from turnwise.observers.llm.chat import ChatRequest, Message
-from turnwise.observers.llm.frame import load_frame
-from turnwise.observers.llm.prices import Price, prices
-from turnwise.observers.llm.prompt import prompt_version, render
-from turnwise.observers.llm.providers import Provider, providers, split_spec
+from turnwise.observers.llm.prompt import load_frame, prompt_version, render
+from turnwise.observers.llm.providers import Price, Provider, prices, providers, split_spec
+from turnwise.observers.llm.replies import read_reply
 from turnwise.observers.llm.secret import Secret
 from turnwise.observers.llm.settings import LlmSettings
+from turnwise.observers.protocol import Context, Estimate
 from turnwise.principles import Principle
+from turnwise.scoring import Reply
 
 TYPICAL_REPLY = 160
 """Tokens of a usual reply: two or three sentences and three numbers."""
@@ -39,23 +40,6 @@ _SCHEMA: Mapping[str, Any] = {
     "required": ["reasoning", "T", "I", "F"],
     "additionalProperties": False,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What one score may cost before it is asked for; all repeats together.
-
-    Args:
-        prompt_tokens: tokens of the requests, about: four bytes of text are taken for one.
-        completion_tokens: tokens of the replies, if they are of the usual length.
-        cost_usd: what that costs, in US dollars; None where the price is not known.
-        most_usd: what it costs if every reply is as long as it may be.
-    """
-
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float | None
-    most_usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +122,40 @@ class Endpoint:
         # Lone surrogates, which no UTF-8 has, are escaped like everything beyond ASCII.
         return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("ascii")).hexdigest()
 
-    def estimate(
+    @property
+    def price_as_of(self) -> date | None:
+        """The day of the price; None where none is known."""
+        return None if self.price is None else self.price.as_of
+
+    @property
+    def reuses_replies(self) -> bool:
+        """Whether a kept reply answers the same request again."""
+        return self.settings.cache
+
+    def requests(
         self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
+    ) -> list[tuple[str, int]]:
+        """Return key and repeat of every request that one score rests on; arguments as for `request_key`."""
+        key = self.request_key(principle, turns, turn, side, context)
+        return [(key, repeat) for repeat in range(1, self.settings.repeats + 1)]
+
+    def is_readable(self, reply: Reply) -> bool:
+        """Return whether a kept reply gives a score."""
+        return read_reply(reply).score is not None
+
+    def estimate(
+        self,
+        principle: Principle,
+        turns: Sequence[Turn],
+        turn: int,
+        side: Side,
+        context: Context,
+        requests: int | None = None,
     ) -> Estimate:
-        """Return what one score may cost; arguments and errors as for `request_key`."""
+        """Return what so many requests of one score may cost; all repeats where None; else as `request_key`."""
         messages = render(principle, turns, turn, side, context)
-        return estimate(messages, self.price, self.settings.max_tokens, self.settings.repeats)
+        count = self.settings.repeats if requests is None else requests
+        return estimate(messages, self.price, self.settings.max_tokens, count)
 
     def key(self, environ: Mapping[str, str] = os.environ) -> Secret:
         """Return the key of the provider.
@@ -178,6 +190,8 @@ def resolve(argument: str | None, settings: LlmSettings | None = None) -> Endpoi
     """
     given = settings or LlmSettings()
     provider, model = split_spec(argument, providers(given.providers_file))
+    if given.base_url is not None and given.base_url.rstrip("/") == provider.base_url:
+        given = replace(given, base_url=None)  # the provider's own: then the provider's own headers go with it
     price = prices(given.prices_file).find(provider.name, model)
     if given.budget_usd is not None and price is None:
         raise UsageError(

@@ -11,24 +11,23 @@ from statistics import mean
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Side, Turn
-from turnwise.observers.context import Context, ContextMode
+from turnwise.errors import ObserverError
 from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
-from turnwise.observers.llm.endpoint import Endpoint, Estimate, resolve
-from turnwise.observers.llm.frame import load_frame
+from turnwise.observers.llm.endpoint import Endpoint, resolve
 from turnwise.observers.llm.openai_client import OpenAIClient
-from turnwise.observers.llm.prompt import render, shown_texts
-from turnwise.observers.llm.quoting import NonceSource, fresh_nonce, hex_nonce
-from turnwise.observers.llm.settings import LlmSettings
+from turnwise.observers.llm.prompt import NonceSource, fresh_nonce, hex_nonce, load_frame, render, shown_texts
+from turnwise.observers.llm.settings import INLINE, LlmSettings
 from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
     Observation,
     ObservationFailure,
+    Observer,
     ObserverInfo,
     Request,
-    Scene,
     Workers,
 )
-from turnwise.principles import Principle
 from turnwise.scoring import Call, ReplyJournal, Score
 
 VERSION = "2"
@@ -97,9 +96,16 @@ class LlmObserver:
         )
 
     @classmethod
-    def build(cls, argument: str | None, settings: LlmSettings | None = None) -> LlmObserver:
-        """Return the observer of a specification; errors as for the class."""
-        return cls(argument, settings)
+    def live(cls, argument: str | None, settings: LlmSettings = INLINE) -> Observer:
+        """Return an observer for texts that somebody waits for; see `LastingLlmObserver`."""
+        from turnwise.observers.llm.lasting import LastingLlmObserver
+
+        return LastingLlmObserver(argument, settings)
+
+    @classmethod
+    def cost_estimator(cls, argument: str | None, settings: LlmSettings | None = None) -> Endpoint:
+        """Return what scores would cost, which needs no key."""
+        return resolve(argument, settings)
 
     @classmethod
     def describe(cls) -> ObserverInfo:
@@ -113,6 +119,7 @@ class LlmObserver:
             workers=Workers.THREADS,
             deterministic=False,
             independent=True,
+            costs=True,
         )
 
     @property
@@ -150,13 +157,13 @@ class LlmObserver:
 
     def stop(self, reason: str) -> None:
         """Send no further request, and wake whoever waits to send one; they get an `ObserverError`."""
-        self._calls.halt.now(reason)
+        self._calls.halt.now(ObserverError(reason))
 
-    def start(self, scene: Scene, context: Context) -> LlmState:
+    def start(self, conversation_id: str, context: Context) -> LlmState:
         """Return the state of one conversation before its first turn.
 
         Args:
-            scene: the conversation; nothing of it reaches the model.
+            conversation_id: the conversation; nothing of it reaches the model.
             context: what the model may see; any mode.
         """
         return LlmState(context)
@@ -174,12 +181,6 @@ class LlmObserver:
         """
         state.turns.append(turn)
         return [self._score(state, turn, request) for request in wanted if _said(state, turn, request.side)]
-
-    def estimate(
-        self, principle: Principle, turns: Sequence[Turn], turn: int, side: Side, context: Context
-    ) -> Estimate:
-        """Return what one score may cost, as `Endpoint.estimate` does."""
-        return self.endpoint.estimate(principle, turns, turn, side, context)
 
     def _score(self, state: LlmState, turn: Turn, request: Request) -> Observation | ObservationFailure:
         principle, side = request

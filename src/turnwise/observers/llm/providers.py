@@ -1,17 +1,23 @@
-"""Providers of language models: where each is reached, and what it honours."""
+"""Providers of language models and prices of their tokens: the tables that ship, and the user's additions."""
 
 from __future__ import annotations
 
+import math
+import os
 import string
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import date
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
+from turnwise.linear_regex import LinearRegex
 from turnwise.observers.llm.settings import STRUCTURED, check_url
-from turnwise.observers.llm.tables import entry, read_tables
 
-_KEYS = ("base_url", "key_variable", "key_optional", "structured", "token_limit")
+_PROVIDER_KEYS = ("base_url", "key_variable", "key_optional", "structured", "token_limit")
 _NAME = frozenset(string.ascii_letters + string.digits + "_.-")
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
@@ -78,7 +84,7 @@ def split_spec(argument: str | None, known: Mapping[str, Provider]) -> tuple[Pro
 
 
 def _provider(where: str, name: str, value: object) -> Provider:
-    given = entry(where, name, value, _KEYS)
+    given = entry(where, name, value, _PROVIDER_KEYS)
     place = f"{where}: [{name}]"
     for key, kind in (("base_url", str), ("key_variable", str), ("key_optional", bool)):
         if key in given and not isinstance(given[key], kind):
@@ -97,3 +103,133 @@ def _provider(where: str, name: str, value: object) -> Provider:
     except UsageError as error:
         raise ObserverError(str(error)) from error
     return Provider(name=name, **{**given, "base_url": url})
+
+
+_PRICE_KEYS = ("input", "output", "as_of")
+_SNAPSHOT = LinearRegex(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
+"""What providers append to the name of a model to fix its date; the price is that of the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs.
+
+    Args:
+        input: US dollars per million tokens of the request, at least 0.
+        output: the same of the reply.
+        as_of: the day on which it was last checked.
+
+    >>> Price(0.40, 1.60, date(2026, 2, 23)).cost(1_000_000, 500_000)
+    1.2
+    """
+
+    input: float
+    output: float
+    as_of: date
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return what a call costs, in US dollars."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """Prices by ``provider/model``.
+
+    Args:
+        entries: the prices; ``provider/*`` stands for all other models of a provider.
+    """
+
+    entries: Mapping[str, Price]
+
+    def find(self, provider: str, model: str) -> Price | None:
+        """Return the price of a model, or None where none is known.
+
+        A name with a date at its end has the price of the name without.
+
+        >>> prices().find("openai", "gpt-4.1-mini-2025-04-14").output
+        1.6
+        """
+        names = (model, _SNAPSHOT.sub(lambda _: "", model), "*")
+        found = (self.entries.get(f"{provider}/{name}") for name in names)
+        return next((price for price in found if price is not None), None)
+
+
+def prices(file: Path | None = None) -> PriceTable:
+    """Return the prices that ship, overridden by those of the user's file.
+
+    Args:
+        file: a TOML file with a table a model; None for ``prices.toml`` in the configuration folder of turnwise,
+            if there is one.
+
+    Raises:
+        ObserverError: the file can't be read, or an entry of it is not what it has to be.
+    """
+    return PriceTable(
+        {
+            name: _price(where, name, value)
+            for where, table in read_tables("prices.toml", file)
+            for name, value in table.items()
+        }
+    )
+
+
+def _price(where: str, name: str, value: object) -> Price:
+    given = entry(where, name, value, _PRICE_KEYS)
+    place = f'{where}: ["{name}"]'
+    if "/" not in name:
+        raise ObserverError(f'{place} must be named after provider and model, such as ["openai/gpt-4.1-mini"]')
+    for key in ("input", "output"):
+        number = given.get(key)
+        if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
+            raise ObserverError(f"{place} {key} must be US dollars per million tokens, at least 0")
+    if type(given.get("as_of")) is not date:
+        raise ObserverError(f"{place} as_of must be the day of the price, such as 2026-04-30")
+    return Price(float(given["input"]), float(given["output"]), given["as_of"])
+
+
+def user_file(name: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Return where a user's own table would be: a file in the folder of turnwise's configuration.
+
+    Args:
+        name: such as ``"prices.toml"``.
+        environ: the environment; ``XDG_CONFIG_HOME`` moves the folder away from ``~/.config``.
+    """
+    home = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME") or Path.home()) / ".config")
+    return Path(home) / "turnwise" / name
+
+
+def read_tables(name: str, file: Path | None) -> list[tuple[str, dict[str, Any]]]:
+    """Return the table that ships and the user's, each with where it is from, for messages.
+
+    Args:
+        name: such as ``"prices.toml"``.
+        file: the user's file; None for `user_file`, which may be absent.
+
+    Raises:
+        ObserverError: the file can't be read, or is no TOML.
+    """
+    shipped = tomllib.loads(resources.files("turnwise.observers.llm").joinpath(name).read_text("utf-8"))
+    own = user_file(name) if file is None else file
+    if file is None and not own.exists():
+        return [(name, shipped)]
+    try:
+        return [(name, shipped), (str(own), tomllib.loads(own.read_text("utf-8")))]
+    except OSError as error:
+        raise ObserverError(f"can't read {own}: {error.strerror}") from error
+    except ValueError as error:  # no UTF-8, or no TOML
+        raise ObserverError(f"{own}: no valid TOML: {error}") from error
+
+
+def entry(where: str, name: str, value: object, known: Collection[str]) -> dict[str, Any]:
+    """Return an entry of a table after checking that it is one and has no unknown key.
+
+    Raises:
+        ObserverError: it is no table, or has a key that nobody reads.
+    """
+    if not isinstance(value, dict):
+        raise ObserverError(f"{where}: [{name}] must be a table with {', '.join(known)}")
+    for key in value:
+        if key not in known:
+            raise ObserverError(f"{where}: [{name}] has no key {key!r}; known: {', '.join(known)}")
+    return value

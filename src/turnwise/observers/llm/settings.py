@@ -63,7 +63,7 @@ class LlmSettings:
     structured: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
     repeats: int = 1
-    max_retries: int = 8
+    max_retries: int = 5
     timeout: float = 120.0
     budget_usd: float | None = None
     cache: bool = True
@@ -134,3 +134,7 @@ def _within(name: str, value: float | None, least: float, most: float) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or math.isnan(value) or not least <= value <= most:
         raise UsageError(f"{name} must be a number from {least:g} to {most:g}, not {value!r}")
+
+
+INLINE = LlmSettings(timeout=10.0, max_retries=1, max_failures_in_row=0)
+"""How a model is asked while somebody waits: soon given up, and never for good."""

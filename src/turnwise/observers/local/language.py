@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from turnwise.conversation import Side
-from turnwise.observers.local.caches import BOUND, Caches
-from turnwise.observers.local.network import Network, Span, beginning
-from turnwise.observers.local.protocol import SIDES, Reading, unread
+from turnwise.observers.local.network import Caches, Network, Span, beginning
+from turnwise.observers.local.protocol import BOUND, SIDES, Reading, unread
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.window import Window
 

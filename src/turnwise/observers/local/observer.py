@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.context import Context, ContextMode
-from turnwise.observers.local.caches import BOUND
+from turnwise.observers.local.protocol import BOUND
 from turnwise.observers.local.weights import PRINCIPLES, load_weights, read_metrics, shipped
 from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
     Observation,
     ObservationFailure,
     ObserverInfo,
     Request,
-    Scene,
     Workers,
 )
 from turnwise.scoring import Score
@@ -108,6 +108,18 @@ class LocalObserver:
         """Return what is to be known of the observer with its shipped weights, without loading them."""
         return cls._info(read_metrics(shipped(cls.name)))
 
+    @classmethod
+    def card_data(cls, argument: str | None = None) -> Mapping[str, Any]:
+        """Return what ``turnwise observers card`` shows: how the weights in a folder were made and measured."""
+        return read_metrics(argument or shipped(cls.name))
+
+    @staticmethod
+    def render_card(sections: Mapping[str, Mapping[str, Any]]) -> str:
+        """Return the model card of observers by name, from what `card_data` gave of each."""
+        from turnwise.observers.local.card import render_card
+
+        return render_card(sections)
+
     @property
     def info(self) -> ObserverInfo:
         """What a person should know of it."""
@@ -121,6 +133,7 @@ class LocalObserver:
             contexts=CONTEXTS,
             summary=_SUMMARIES[metrics["kind"]],
             workers=Workers.PROCESSES,
+            principles=PRINCIPLES,
             operating_points={
                 context: {name: float(point["threshold"]) for name, point in points.items()}
                 for context, points in metrics["operating_points"].items()
@@ -141,11 +154,11 @@ class LocalObserver:
         """How the weights were made and measured."""
         return self._metrics
 
-    def start(self, scene: Scene, context: Context) -> ReaderState:
+    def start(self, conversation_id: str, context: Context) -> ReaderState:
         """Return the state of one conversation before its first turn.
 
         Args:
-            scene: the conversation; nothing of it is used.
+            conversation_id: the conversation; nothing of it is used.
             context: ``turn`` or ``history``.
 
         Raises:

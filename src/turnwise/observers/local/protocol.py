@@ -16,6 +16,8 @@ SIDES = (Side.PROMPT, Side.RESPONSE)
 FAMILIAR = 3.6
 """Bytes of a token from which a text counts as read in full; English has 4 to 5, other languages 1 to 3."""
 
+BOUND = 256_000_000
+"""Bytes that the caches of all live conversations may take together."""
 
 ENOUGH = 32
 """Tokens from which the fit of the vocabulary counts in full."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from turnwise.observers.context import ContextMode
+from turnwise.observers.protocol import ContextMode
 from turnwise.study import metrics
 from turnwise.study.compare.arms import REFERENCE, Arm
 from turnwise.study.compare.folds import Fold

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from turnwise.detectors import load_detector, same_but_threshold
 from turnwise.errors import UsageError
-from turnwise.observers.context import Context, ContextMode
+from turnwise.observers.protocol import Context, ContextMode
 from turnwise.study.compare.origin import read_origin
 from turnwise.study.compare.settings import Settings
 from turnwise.study.fit import FITTED

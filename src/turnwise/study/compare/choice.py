@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from turnwise.errors import TurnwiseError
-from turnwise.observers.context import ContextMode
+from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.folds import Fold

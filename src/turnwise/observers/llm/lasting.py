@@ -8,12 +8,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from turnwise.conversation import Turn
-from turnwise.errors import ObserverError
-from turnwise.observers import Context, Observation, ObservationFailure, ObserverInfo, Request, Scene
-from turnwise.observers.llm import LlmObserver, LlmSettings, LlmState
-
-INLINE = LlmSettings(timeout=10.0, max_retries=1, max_failures_in_row=0)
-"""How a model is asked while somebody waits: soon given up, and never for good."""
+from turnwise.errors import BudgetError, ObserverError
+from turnwise.observers import Context, Observation, ObservationFailure, ObserverInfo, Request
+from turnwise.observers.llm.observer import LlmObserver, LlmState
+from turnwise.observers.llm.settings import INLINE, LlmSettings
 
 
 class LastingLlmObserver:
@@ -67,9 +65,9 @@ class LastingLlmObserver:
     def __repr__(self) -> str:
         return f"LastingLlmObserver({self._observer.spec!r})"
 
-    def start(self, scene: Scene, context: Context) -> LlmState:
+    def start(self, conversation_id: str, context: Context) -> LlmState:
         """Return the state of one conversation before its first turn."""
-        return self._observer.start(scene, context)
+        return self._observer.start(conversation_id, context)
 
     def observe(
         self, state: LlmState, turn: Turn, wanted: Collection[Request]
@@ -87,9 +85,9 @@ class LastingLlmObserver:
             raise
 
     def _replace(self, ended: LlmObserver, error: ObserverError) -> None:
-        budget = self._settings.budget_usd
-        if budget is not None and str(error).startswith("the budget"):
+        if isinstance(error, BudgetError):
             return
+        budget = self._settings.budget_usd
         with self._lock:
             if self._observer is not ended:  # another thread met the same
                 return

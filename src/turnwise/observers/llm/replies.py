@@ -1,8 +1,9 @@
-"""Reading a reply: three numbers and a reason, or a plain statement that there are none."""
+"""Replies: reading three numbers and a reason, or why there are none; and keeping them in memory."""
 
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any, NamedTuple
 
 from turnwise.linear_regex import LinearRegex
@@ -26,7 +27,7 @@ _REFUSES = LinearRegex(
 """How a model begins that declines in words, where it was asked for JSON."""
 
 
-class Reading(NamedTuple):
+class ParsedReply(NamedTuple):
     """What a reply says.
 
     Args:
@@ -42,7 +43,7 @@ class Reading(NamedTuple):
     message: str | None = None
 
 
-def read_reply(reply: Reply) -> Reading:
+def read_reply(reply: Reply) -> ParsedReply:
     """Return the score that a reply gives, or why it gives none. Nothing is ever filled in.
 
     A reply is one JSON object without an object inside it, alone or in one code fence. White space around it, and
@@ -50,9 +51,9 @@ def read_reply(reply: Reply) -> Reading:
     objects one may be quoted from the material, and nothing tells which.
     """
     if reply.refusal:
-        return Reading(reason=REFUSED, message=f"the model refused: {_short(reply.refusal)}")
+        return ParsedReply(reason=REFUSED, message=f"the model refused: {_short(reply.refusal)}")
     if (reply.finish_reason or "").lower() in _FILTERED:
-        return Reading(reason=REFUSED, message=f"the provider withheld the reply ({reply.finish_reason})")
+        return ParsedReply(reason=REFUSED, message=f"the provider withheld the reply ({reply.finish_reason})")
     text = reply.text.strip()
     if text.startswith(_THINKS):
         text = text.partition(_THOUGHT)[2].strip()
@@ -63,15 +64,15 @@ def read_reply(reply: Reply) -> Reading:
             raise ValueError("the reply may go on")
     except (ValueError, RecursionError) as error:
         if "{" not in text and _REFUSES.match(text):
-            return Reading(reason=REFUSED, message=f"the model refused: {_short(text)}")
+            return ParsedReply(reason=REFUSED, message=f"the model refused: {_short(text)}")
         why = "the reply is nested too deeply" if isinstance(error, RecursionError) else str(error)
         if cut_off:
             why += "; it was cut off at the limit that --max-tokens sets"
-        return Reading(reason=MALFORMED, message=f"{why}: {_short(text)}" if text else "the reply is empty")
+        return ParsedReply(reason=MALFORMED, message=f"{why}: {_short(text)}" if text else "the reply is empty")
     return reading
 
 
-def _read(text: str) -> Reading:
+def _read(text: str) -> ParsedReply:
     record = _only_object(text)
     missing = [name for name in ("T", "I", "F", "reasoning") if name not in record]
     if missing:
@@ -80,7 +81,7 @@ def _read(text: str) -> Reading:
     reasoning = record["reasoning"]
     if not isinstance(reasoning, str) or not reasoning.strip():
         raise ValueError("the reply's reasoning is no text")
-    return Reading(score=Score(*numbers), reasoning=reasoning.strip())
+    return ParsedReply(score=Score(*numbers), reasoning=reasoning.strip())
 
 
 def _only_object(text: str) -> dict[str, Any]:
@@ -125,3 +126,26 @@ def _degree(name: str, value: object) -> float:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
+class MemoryJournal:
+    """A `turnwise.scoring.ReplyJournal` that lasts as long as the program.
+
+    >>> MemoryJournal().find("a key", 1) is None
+    True
+    """
+
+    def __init__(self) -> None:
+        self.replies: list[Reply] = []
+        self._newest: dict[tuple[str, int], Reply] = {}
+        self._lock = threading.Lock()
+
+    def find(self, request_key: str, repeat: int) -> Reply | None:
+        """Return the newest reply to this asking of a request, or None."""
+        return self._newest.get((request_key, repeat))
+
+    def record(self, reply: Reply) -> None:
+        """Keep a reply."""
+        with self._lock:
+            self.replies.append(reply)
+            self._newest[reply.request_key, reply.repeat] = reply

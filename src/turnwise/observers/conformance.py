@@ -7,22 +7,21 @@ import functools
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.observers.context import Context, ContextMode
 from turnwise.observers.protocol import (
+    Context,
+    ContextMode,
     KeepsReplies,
     Observation,
     ObservationFailure,
     Observer,
     Request,
-    Scene,
 )
 from turnwise.principles import Principle, builtin_principles
-from turnwise.scoring import Reply
 
 THREADS = 8
 """Conversations that are scored at the same time."""
@@ -95,24 +94,6 @@ def conversations() -> Iterator[tuple[str, tuple[Turn, ...]]]:
     yield "odd characters", (Turn(1, odd, odd), Turn(2, odd[::-1], None))
 
 
-@dataclass(slots=True)
-class _Kept:
-    """A journal in memory that says what was found and what was recorded."""
-
-    replies: list[Reply]
-    found: int = 0
-
-    def find(self, request_key: str, repeat: int) -> Reply | None:
-        for reply in reversed(self.replies):
-            if (reply.request_key, reply.repeat) == (request_key, repeat):
-                self.found += 1
-                return reply
-        return None
-
-    def record(self, reply: Reply) -> None:
-        self.replies.append(reply)
-
-
 def _check_info(observer: Observer, other: Observer) -> None:
     info = observer.info
     for name in ("name", "version", "summary"):
@@ -181,7 +162,7 @@ def _check_threads(observer: Observer, context: Context) -> None:
     _demand(together == alone, f"context {context}", "conversations scored at the same time change each other")
 
     label, turns = cases[0]
-    states = observer.start(Scene("kit"), context), observer.start(Scene("other"), context)
+    states = observer.start("kit", context), observer.start("other", context)
     others = tuple(Turn(turn.number, f"something else {turn.number}", None) for turn in turns)
     mixed: _Outcomes = {}
     for turn, other in zip(turns, others, strict=True):
@@ -195,7 +176,7 @@ def _check_unsupported(observer: Observer) -> None:
     for context in _all_contexts():
         if context.mode not in observer.info.contexts:
             try:
-                observer.start(Scene("kit"), context)
+                observer.start("kit", context)
             except ObserverError:
                 continue
             raise AssertionError(f"context {context}: it is not among those supported, but is not refused either")
@@ -203,12 +184,14 @@ def _check_unsupported(observer: Observer) -> None:
 
 def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
     """Check that replies are kept when they come, and found again instead of being paid for twice."""
+    from turnwise.observers.llm.replies import MemoryJournal
+
     observer = factory()
     if not isinstance(observer, KeepsReplies):
         raise AssertionError("journal: one observer of the factory keeps replies and another does not")
     context = next(_contexts(observer))
     turns = (Turn(1, "Is it raining?", "Yes."), Turn(2, "Then I stay at home.", None))
-    journal = _Kept([])
+    journal = MemoryJournal()
     first = _given(observer.with_journal(journal), context, turns)
     paid = [call.reply for given in first for call in given.calls if call.reply and not call.cached]
     _demand(
@@ -237,7 +220,7 @@ def _check_journal(factory: Callable[[], Observer], *, repeats: bool) -> None:
 
 
 def _given(observer: Observer, context: Context, turns: Sequence[Turn]) -> list[_Given]:
-    state = observer.start(Scene("kit"), context)
+    state = observer.start("kit", context)
     return [given for turn in turns for given in observer.observe(state, turn, _asked(turn, _requests()))]
 
 
@@ -251,7 +234,7 @@ def _run(
     only: int | None = None,
 ) -> _Outcomes:
     """Return what an observer gives for a conversation, by turn, principle and side."""
-    state = observer.start(Scene("kit"), context)
+    state = observer.start("kit", context)
     outcomes: _Outcomes = {}
     for turn in turns:
         now = turn.number == only if only else turn.number in _scored(context, turns)

@@ -13,7 +13,7 @@ import pytest
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers import ContextMode, Observation, ObservationFailure
-from turnwise.observers.checks import check_observer, conversations
+from turnwise.observers.conformance import check_observer, conversations
 from turnwise.observers.llm import LlmObserver, LlmSettings, ScriptedClient
 from turnwise.observers.local import LocalSmallObserver
 from turnwise.observers.replay import ReplayObserver
@@ -175,7 +175,7 @@ class ScoresByTheOrder(Sound):
 
 
 class SkipsTurnsOfWhichNothingIsWanted(Sound):
-    def start(self, scene, context):
+    def start(self, conversation_id, context):
         return []
 
     def observe(self, state, turn, wanted):
@@ -191,7 +191,7 @@ class LooksAtTheResponse(Sound):
 
 
 class LooksBeyondItsContext(Sound):
-    def start(self, scene, context):
+    def start(self, conversation_id, context):
         return []
 
     def observe(self, state, turn, wanted):
@@ -211,9 +211,9 @@ class KeepsTheConversationInItself(Sound):
     def info(self):
         return replace(super().info, contexts=(ContextMode.HISTORY,))
 
-    def start(self, scene, context):
+    def start(self, conversation_id, context):
         self.told = 0
-        return super().start(scene, context)
+        return super().start(conversation_id, context)
 
     def observe(self, state, turn, wanted):
         self.told += len(turn.prompt)
@@ -286,10 +286,10 @@ class KeepsReplies(Sound):
     def info(self):
         return replace(self.inner.info, contexts=(ContextMode.TURN,))
 
-    def start(self, scene, context):
+    def start(self, conversation_id, context):
         if context.mode is not ContextMode.TURN:
             raise ObserverError("the context turn alone is supported")
-        return self.inner.start(scene, context)
+        return self.inner.start(conversation_id, context)
 
     def observe(self, state, turn, wanted):
         return self.inner.observe(state, turn, wanted)

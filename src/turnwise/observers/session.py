@@ -1,0 +1,171 @@
+"""One conversation as an observer scores it: the one place where observers are driven.
+
+Runs, single conversations and the guard all go through it, so a fault of an observer means the same in each.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from turnwise.conversation import Turn
+from turnwise.errors import ObserverError, UsageError
+from turnwise.observers.protocol import (
+    Context,
+    Observation,
+    ObservationFailure,
+    Observer,
+    ObserverInfo,
+    Request,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedTurn:
+    """What an observer gave for one turn.
+
+    Args:
+        turn: number of the turn.
+        given: scores and failures, in the observer's order.
+        gaps: what was wanted and the observer had nothing to say to.
+    """
+
+    turn: int
+    given: tuple[Observation | ObservationFailure, ...] = ()
+    gaps: tuple[Request, ...] = ()
+
+
+class ObserverSession:
+    """One observer in one conversation, turn by turn.
+
+    An exception of the observer's own is a failure of what was wanted of the turn, and names the observer. It
+    makes failures of later turns too: the observer's state has not seen the turn, so a later score would stand on
+    a history that never was. A live conversation may go on all the same.
+
+    Args:
+        observer: what scores.
+        context: what it may see.
+        conversation_id: id of the conversation.
+        goes_on: whether turns after one that raised are scored.
+
+    Raises:
+        ObserverError: the observer can't go on at all.
+
+    >>> from turnwise.observers.scripted import ScriptedObserver
+    >>> from turnwise.conversation import Side
+    >>> from turnwise.principles import load_principle
+    >>> session = ObserverSession(ScriptedObserver("0.1,0.9"), Context.parse("history"), "chat")
+    >>> session.observe(Turn(1, "Hello")).given
+    ()
+    >>> wanted = [Request(load_principle("reciprocity"), Side.PROMPT)]
+    >>> [one.score.F for one in session.observe(Turn(2, "Now do it"), wanted).given]
+    [0.9]
+    """
+
+    __slots__ = ("_broken", "_context", "_goes_on", "_observer", "_state")
+
+    def __init__(
+        self, observer: Observer, context: Context, conversation_id: str, *, goes_on: bool = False
+    ) -> None:
+        self._observer = observer
+        self._context = context
+        self._goes_on = goes_on
+        self._broken: str | None = None
+        self._state: Any = None
+        try:
+            self._state = observer.start(conversation_id, context)
+        except ObserverError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an observer is foreign code: what it raises is a failure
+            self._broken = f"before turn 1: {type(error).__name__}: {error}"
+            self._goes_on = False
+
+    def observe(self, turn: Turn, wanted: Collection[Request] = ()) -> ObservedTurn:
+        """Take the next turn in, and return what the observer gives of what is wanted of it.
+
+        Raises:
+            ObserverError: the observer can't go on, or gave what was not asked for.
+        """
+        if self._broken is None:
+            try:
+                # A generator raises in here, not later.
+                given = tuple(self._observer.observe(self._state, turn, wanted))
+            except ObserverError:
+                raise
+            except Exception as error:  # noqa: BLE001 - as when it starts
+                self._broken = f"at turn {turn.number}: {type(error).__name__}: {error}"
+            else:
+                return ObservedTurn(turn.number, given, self._gaps(turn, wanted, given))
+        message = f"{self._named()} failed {self._broken}"
+        if self._goes_on:
+            self._broken = None
+        failures = (
+            ObservationFailure(request.principle.name, request.side, "error", message) for request in wanted
+        )
+        return ObservedTurn(turn.number, tuple(failures))
+
+    def observe_all(
+        self, turns: Iterable[Turn], wanted: Mapping[int, Sequence[Request]]
+    ) -> tuple[ObservedTurn, ...]:
+        """Take turns in up to the last of which something is wanted, and return those of which something was.
+
+        Args:
+            turns: the turns, in order.
+            wanted: what is wanted, by number of the turn.
+
+        Raises:
+            ObserverError: as for `observe`.
+        """
+        last = max(wanted, default=0)
+        observed = (self.observe(turn, wanted.get(turn.number, ())) for turn in turns if turn.number <= last)
+        return tuple(one for one in observed if one.turn in wanted)
+
+    def copy(self) -> ObserverSession:
+        """Return a session that stands where this one does, and goes on by itself."""
+        other = copy.copy(self)
+        other._state = copy.deepcopy(self._state)
+        return other
+
+    def _named(self) -> str:
+        return f"observer {self._observer.info.name!r}"
+
+    def _gaps(
+        self, turn: Turn, wanted: Collection[Request], given: Sequence[Observation | ObservationFailure]
+    ) -> tuple[Request, ...]:
+        """Return what was wanted and not given, after making sure that nothing else was given."""
+        missing = {(request.principle.name, request.side): request for request in wanted}
+        for item in given:
+            if not isinstance(item, Observation | ObservationFailure):
+                raise ObserverError(f"{self._named()} gave {item!r} at turn {turn.number}, not a score")
+            if missing.pop((item.principle, item.side), None) is None:
+                raise ObserverError(
+                    f"{self._named()} gave a score for {item.principle}, {item.side} at turn {turn.number} that "
+                    "was not asked for, or gave it twice"
+                )
+        return tuple(missing.values())
+
+
+def check_supported(info: ObserverInfo, context: Context, principles: Iterable[str]) -> None:
+    """Check that an observer can do what is to be asked of it, before anything is scored.
+
+    Args:
+        info: what is known of the observer.
+        context: what it is to see.
+        principles: names of the principles that turns are to be judged against.
+
+    Raises:
+        UsageError: it does not support the context, or can't score one of the principles.
+    """
+    if context.mode not in info.contexts:
+        raise UsageError(
+            f"observer {info.name!r} does not support the context {str(context)!r}; it supports: "
+            f"{', '.join(info.contexts)}"
+        )
+    for name in principles:
+        if info.principles is not None and name not in info.principles:
+            raise UsageError(
+                f"observer {info.name!r} can't score principle {name!r}; it scores only "
+                f"{', '.join(info.principles)}"
+            )

@@ -1,0 +1,102 @@
+"""One conversation as an observer scores it: runs, single conversations and the guard meet faults alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import turnwise
+from turnwise.conversation import Conversation, Label, Sequence, Side, Turn
+from turnwise.errors import UsageError
+from turnwise.guard import GuardrailPipeline
+from turnwise.observers import (
+    OBSERVERS,
+    Context,
+    ObservationFailure,
+    ObserverSession,
+    Request,
+    build_observer,
+    check_supported,
+)
+from turnwise.observers.scripted import ScriptedObserver
+from turnwise.principles import load_principle
+from turnwise.scoring import Score
+from turnwise.store import Store
+
+HISTORY = Context.parse("history")
+WANTED = [Request(load_principle("reciprocity"), Side.PROMPT)]
+TOLD = "observer 'scripted' failed at turn 2: ZeroDivisionError: in a plug-in"
+
+
+class Stumbles(ScriptedObserver):
+    """Raises at the second turn, as foreign code may."""
+
+    def __init__(self, argument: str | None = None) -> None:
+        super().__init__(self._stumble)
+
+    @staticmethod
+    def _stumble(conversation_id: str, turn: Turn, request: Request) -> Score:
+        if turn.number == 2:
+            raise ZeroDivisionError("in a plug-in")
+        return Score(T=0.9, I=0.0, F=0.1)
+
+
+def reasons(session: ObserverSession, turns: int) -> list[str]:
+    given = (session.observe(Turn(number, "text"), WANTED).given for number in range(1, turns + 1))
+    return [one.reason if isinstance(one, ObservationFailure) else "score" for (one,) in given]
+
+
+def test_what_an_observer_raises_fails_later_turns_too_unless_it_goes_on() -> None:
+    assert reasons(ObserverSession(Stumbles(), HISTORY, "c"), 4) == ["score", "error", "error", "error"]
+    live = ObserverSession(Stumbles(), HISTORY, "c", goes_on=True)
+    assert reasons(live, 4) == ["score", "error", "score", "score"]
+
+
+def test_a_plug_in_that_raises_is_named_wherever_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OBSERVERS._parts, "stumbles", Stumbles)
+    chat = Conversation.from_turns([("one", None), ("two", None)], conversation_id="c")
+    judged = [WANTED[0].principle]
+    assert [one.failure.message for one in turnwise.score(chat, "stumbles", principles=judged).failures] == [TOLD]
+    with Store(tmp_path / "work.db", create=True) as store:
+        store.add_sequences([Sequence("c", Label.BENIGN, "made", chat)])
+        turnwise.evaluate(store, "r", "stumbles", principles=judged)
+        assert [failure.message for failure in store.failures("r")] == [TOLD]
+    guard = GuardrailPipeline({"guardrails": [{"drift": {"observer": "stumbles"}}]})
+    talk = Conversation.human_ai("u", "m")
+    results = [guard.check_input(text, conversation=talk) for text in ("one", "two", "three")]
+    assert [bool(result.failures) for result in results] == [False, True, False]
+    assert TOLD in results[1].failures[0]
+
+
+def test_a_copy_goes_on_by_itself() -> None:
+    heard: list[Any] = []
+
+    class Hears(ScriptedObserver):
+        def start(self, conversation_id: str, context: Context) -> Any:
+            return []
+
+        def observe(self, state: Any, turn: Turn, wanted: Any) -> Any:
+            state.append(turn.prompt)
+            heard.append(list(state))
+            return []
+
+    session = ObserverSession(Hears("0.1"), HISTORY, "c")
+    session.observe(Turn(1, "one"))
+    other = session.copy()
+    session.observe(Turn(2, "two"))
+    assert other.observe(Turn(2, "other"), WANTED).gaps == tuple(WANTED)
+    assert heard == [["one"], ["one", "two"], ["one", "other"]]
+
+
+def test_what_is_not_supported_is_said_before_anything_is_scored() -> None:
+    info = build_observer("local-small").info
+    with pytest.raises(
+        UsageError, match="'local-small' does not support the context 'window:2'; it supports: turn"
+    ):
+        check_supported(info, Context.parse("window:2"), ["reciprocity"])
+    with pytest.raises(UsageError, match="can't score principle 'candour'; it scores only reciprocity"):
+        check_supported(info, HISTORY, ["reciprocity", "candour"])
