@@ -167,10 +167,10 @@ def test_sharegpt_reads_bare_lists_and_other_columns(array, read):
     ("conversations", "reason"),
     [
         ([], "the conversation is empty: a list without messages"),
-        (["a", 3], "message 2 is a number among plain texts"),
-        ([ENTRIES[0], 3], "message 2 is a number, not an object with from and value"),
+        (["a", 3], "message 2: int among plain texts"),
+        ([ENTRIES[0], 3], "message 2: an object with from and value is needed, not int"),
         ([{"from": "narrator", "value": "x"}], "message 1: unknown speaker 'narrator'; known: human"),
-        ([{"from": "human", "value": None}], "message 1 is null, not text"),
+        ([{"from": "human", "value": None}], "message 1: value is NoneType, not text"),
         ([{"from": "system", "value": "only"}], "sequence 'items-1' has no turns"),
         ("text", "field 'conversations' is text, not a list"),
     ],

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 
-from turnwise.conversation.timestamps import as_utc
+from turnwise.conversation.json_values import as_utc
 from turnwise.scoring import TurnScores, balance, trust_strength
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions.averages import decayed, falsity_ema, trust_ema

@@ -1,8 +1,9 @@
 """A copy of the scores in DuckDB, in memory, for questions over many trajectories at once.
 
-It is fed from the record by row number: rows are only ever added there, so what is new is what lies above the
-number that was reached before. Only scores, lengths, labels, sources and names are copied, never a text. Where the
-record turns out to be another one than before, the copy begins anew. docs/sql.md lists its tables.
+It is fed from the record by row number: rows are added there and never changed, so what is new is what lies
+above the number that was reached before. Only scores, lengths, labels, sources and names are copied, never a text.
+Where a run was renamed or deleted, or the record is another one than before, the copy begins anew. docs/sql.md
+lists its tables.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Select, case, func, select
+from sqlalchemy import Connection, Select, case, func, select
 
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.sql import Columns
 from turnwise.store import schema
-from turnwise.store.database import intact, translated
+from turnwise.store.damage import intact, translated
+from turnwise.store.database import Database
 from turnwise.store.mirror_tables import LISTS, MAKE_TABLES, trajectories_sql
+from turnwise.store.runs import edition
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -74,18 +76,17 @@ class Mirror:
     """Scores of a record as DuckDB tables, brought up to date at every question. Threads take turns.
 
     Args:
-        engine: the record.
-        path: its file, for messages.
+        record: the database of the record.
     """
 
-    def __init__(self, engine: Engine, path: Path) -> None:
-        self._engine = engine
-        self._path = path
+    def __init__(self, record: Database) -> None:
+        self._record = record
         self._lock = threading.RLock()
         self._database: DuckDBPyConnection | None = None
         self._empty()
 
     def _empty(self) -> None:
+        self._edition: int | None = None
         self._sequences = _NOTHING
         self._runs: dict[str, int] = {}
         self._principles: dict[str, int] = {}
@@ -144,16 +145,20 @@ class Mirror:
         """
         import duckdb
 
-        with translated(self._path), intact(self._path, "a row of the scores, or of what they are about,"):
+        with (
+            translated(self._record.path),
+            intact(self._record.path, "a row of the scores, or of what they are about,"),
+        ):
             try:
                 return self._copied_from_record(run)
             except (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError) as error:
                 raise ValueError(str(error)) from error
 
     def _copied_from_record(self, run: str | None) -> list[int]:
-        with self._engine.connect() as record, record.begin():
+        with self._record.engine.connect() as record, record.begin():
             if not self._is_the_same(record):
                 self.close()
+                self._edition = edition(record)
             self._copy_names(record)
             if run is not None and run not in self._runs:
                 raise UnknownNameError("run", run, self._runs)
@@ -167,7 +172,9 @@ class Mirror:
             return keys
 
     def _is_the_same(self, record: Connection) -> bool:
-        """Return whether the rows that were copied last are still what they were."""
+        """Return whether no run was renamed or deleted, and the rows that were copied last are what they were."""
+        if edition(record) != self._edition:
+            return False
         marks = [(schema.sequences, self._sequences)]
         marks += [(schema.evaluations, copied.evaluations) for copied in self._copied.values()]
         return all(mark == _NOTHING or _mark(record, table, mark.row) == mark for table, mark in marks)
