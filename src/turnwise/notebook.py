@@ -75,7 +75,7 @@ class Shown:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: times as ISO 8601, mappings as dicts, dataclasses as their fields."""
+    """Return a value as JSON has it: times as ISO 8601, mappings and named tuples as dicts, dataclasses as their fields."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Enum):
@@ -84,6 +84,8 @@ def plain(value: Any) -> Any:
         return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     if hasattr(value, "items"):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, tuple | list) else value
