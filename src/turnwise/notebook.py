@@ -75,7 +75,7 @@ class Shown:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: times as ISO 8601, mappings and named tuples as dicts, dataclasses as their fields."""
+    """Return a value as JSON has it: times as ISO 8601; mappings, named tuples and dataclasses as dicts."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Enum):

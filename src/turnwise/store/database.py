@@ -30,7 +30,6 @@ from turnwise.clock import Clock
 from turnwise.errors import StoreError, UsageError
 from turnwise.store import schema
 from turnwise.store.damage import read_all, translated
-from turnwise.store.migrations import is_current, migrate
 
 Result = TypeVar("Result")
 _Job = tuple[Callable[[Connection], Any], "Future[Any]"]
@@ -159,10 +158,10 @@ class Database:
 
     def _migrate(self) -> None:
         with self.engine.connect() as connection, connection.begin():
-            current = is_current(connection)
+            current = schema.is_current(connection)
         if not current:
             with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
-                migrate(connection, str(self.path), self.clock)
+                schema.migrate(connection, str(self.path), self.clock)
 
     def _refuse_what_is_no_file(self, create: bool) -> None:
         try:

@@ -14,12 +14,18 @@ from turnwise.conversation import Label, Side
 from turnwise.notebook import data_frame, html_table
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Trajectory
 from turnwise.store import schema
-from turnwise.store import score_writing as writing
 from turnwise.store.damage import intact
 from turnwise.store.database import PAGE, Database
 from turnwise.store.runs import Runs, still_failed
-from turnwise.store.score_rows import read_call, read_evaluation, read_failure
-from turnwise.store.score_writing import KeyLookup, KnownKeys
+from turnwise.store.score_rows import (
+    KeyLookup,
+    KnownKeys,
+    append,
+    calls_of,
+    read_call,
+    read_evaluation,
+    read_failure,
+)
 from turnwise.store.sequences import SequenceHead, Sequences, check_turns, turns_within
 
 if TYPE_CHECKING:
@@ -120,7 +126,7 @@ class Scores:
         learned: dict[Hashable, int] = {}
 
         def write(connection: Connection) -> None:
-            writing.append(connection, given, KeyLookup(connection, self._known_keys, learned))
+            append(connection, given, KeyLookup(connection, self._known_keys, learned))
 
         def remember(done: Future[None]) -> None:
             if not done.cancelled() and done.exception() is None:
@@ -248,7 +254,7 @@ class Scores:
 
     def _calls(self, table: Table, rows: Collection[RowMapping]) -> dict[int, tuple[Call, ...]]:
         found: dict[int, tuple[Call, ...]] = {}
-        for query in writing.calls_of(table, [row["id"] for row in rows]):
+        for query in calls_of(table, [row["id"] for row in rows]):
             for row in self._db.read(query):
                 with intact(self._db.path, f"call {row['id']}"):
                     found[row["outcome"]] = (*found.get(row["outcome"], ()), read_call(row))

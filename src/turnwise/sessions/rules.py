@@ -1,11 +1,12 @@
-"""Boundary testing: does someone try again and again where the limits are? Each rule on its own, and any."""
+"""What the rules read off a session: does it test its boundaries, does friction heal, and where is it heading?"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
-from turnwise.sessions.settings import BoundarySettings
-from turnwise.sessions.state import HISTORY, SessionState
+from turnwise.sessions.settings import HISTORY, BoundarySettings, TrajectorySettings
+from turnwise.sessions.state import SessionState
 
 WEAK_TRUST = 0.60
 """Trust below which the first weak signal is given."""
@@ -15,6 +16,15 @@ WEAK_FALL = -0.3
 
 WEAK_BALANCE = -0.5
 """Balance below which the fourth weak signal is given."""
+
+HOSTILE = -0.5
+"""Balance below which a turn is hostile."""
+
+HEALED = 0.0
+"""Balance from which a turn after friction counts as good again."""
+
+MANY = 3
+"""Separate frictions, within the last turns, that are a habit however well each of them heals."""
 
 
 def breakers_met(state: SessionState, settings: BoundarySettings) -> bool:
@@ -122,3 +132,86 @@ def boundary_testing(
     if weak_signals_met(state, settings, degrading=degrading):
         met.append("weak_signals")
     return tuple(met)
+
+
+class Friction(StrEnum):
+    """What became of hostile turns.
+
+    ``none``: there was none. ``open``: one hostile turn, and no good one after it yet. ``healed``: good turns
+    followed. ``stays``: hostile turns in a row, hostile again, or again and again.
+    """
+
+    NONE = "none"
+    OPEN = "open"
+    HEALED = "healed"
+    STAYS = "stays"
+
+
+def friction(balances: Sequence[float]) -> Friction:
+    """Return what became of the hostile turns among some turns.
+
+    A turn with balance below −0.5 is hostile; hostile turns without a good one (balance of at least 0) in between
+    belong to one friction. It stays if one had two hostile turns and has not healed, if another is under way after
+    one that healed, or if there were three.
+
+    Args:
+        balances: balance of the turns, in [−1, 1], oldest first.
+
+    >>> friction([0.7, -1.0, 0.7]).value, friction([0.7, -1.0, -1.0]).value, friction([0.7, 0.7, -1.0]).value
+    ('healed', 'stays', 'open')
+    """
+    if not balances or min(balances) >= HOSTILE:
+        return Friction.NONE
+    frictions = hostile = 0
+    under_way = False
+    for balance in balances:
+        if balance < HOSTILE:
+            frictions += not under_way
+            hostile = hostile + 1 if under_way else 1
+            under_way = True
+        elif balance >= HEALED:
+            under_way = False
+    if frictions >= MANY or (under_way and (hostile > 1 or frictions > 1)):
+        return Friction.STAYS
+    return Friction.OPEN if under_way else Friction.HEALED
+
+
+class SessionTrajectory(StrEnum):
+    """Where a session is heading. Hostile is a session that tests its boundaries, whatever its direction."""
+
+    IMPROVING = "improving"
+    STABLE = "stable"
+    DEGRADING = "degrading"
+    HOSTILE = "hostile"
+
+
+# Looking a member up in its enum takes longer than what is done with it here.
+_IMPROVING, _STABLE, _DEGRADING, _ = SessionTrajectory
+
+
+def direction(state: SessionState, settings: TrajectorySettings) -> SessionTrajectory:
+    """Return improving, stable or degrading; boundary testing is left aside.
+
+    ``original``: trust − (1 − F of the first turn), beyond ±0.2. It sets an average that starts at 0.5 against the
+    level of one turn. ``corrected``: slow average of F − quick average of F, beyond ±0.2, and improving only
+    while the quick average is at most 0.4. Both are averages of the same F, so a session that stays as it is,
+    good or bad, is stable, and one that is hostile throughout never improves. Either is stable under 3
+    evaluated turns (the original counts all turns).
+
+    Args:
+        state: the session.
+        settings: which rule, and its limits.
+    """
+    if settings.rules == "original":
+        if state.interactions < settings.min_turns or state.F_first is None:
+            return _STABLE
+        gain = state.trust - (1.0 - state.F_first)
+        calm = True
+    else:
+        if len(state.balances) < settings.min_turns or state.F_fast is None or state.F_slow is None:
+            return _STABLE
+        gain = state.F_slow - state.F_fast
+        calm = state.F_fast <= settings.F_calm
+    if gain < -settings.change:
+        return _DEGRADING
+    return _IMPROVING if gain > settings.change and calm else _STABLE
