@@ -103,7 +103,7 @@ def _as_json(
         "failures": [{**one.key._asdict(), "reason": one.reason, "message": one.message} for one in failures],
     }
     if why:
-        value["why"] = [_why(one) for one in (*trajectory.evaluations, *failures)]
+        value["why"] = [*map(_why, trajectory.evaluations), *map(_why, failures)]
     return value
 
 
@@ -128,8 +128,8 @@ def _print(
     say(f"{head.sequence_id}  ({head.label}, {head.source})  run {trajectory.run}")
     print_trajectory(tuple(trajectory), said)
     if why:
-        for one in (*trajectory.evaluations, *failures):
-            say("", *_why_lines(one))
+        for lines in (*map(_why_lines, trajectory.evaluations), *map(_why_lines, failures)):
+            say("", *lines)
         return
     reasons = [(one.key, one.reasoning) for one in trajectory.evaluations if one.reasoning]
     if reasons:
@@ -156,8 +156,8 @@ def _why_lines(one: Evaluation | Failure) -> Iterator[str]:
     from turnwise.scoring import Failure
 
     key, made = one.key, one.provenance
-    failed = isinstance(one, Failure)
-    yield f"turn {key.turn}, {key.side}, {key.principle}" + (f": not scored ({one.reason})" if failed else "")
+    failed = f": not scored ({one.reason})" if isinstance(one, Failure) else ""
+    yield f"turn {key.turn}, {key.side}, {key.principle}{failed}"
     if isinstance(one, Failure):
         yield from _field("message", one.message)
     else:
