@@ -176,8 +176,10 @@ from turnwise.store import (
     KeptReplies,
     Run,
     RunTally,
+    ScoreTable,
     SequenceHead,
     Store,
+    StoredScore,
     import_sequences,
 )
 from turnwise.store.query import QueryResult
@@ -359,6 +361,11 @@ def record_of(store: Store) -> tuple[Run, RunTally]:
     aim = Aim(builtin_principles(), Context.parse("history"), only=store.failed("first"))
     lacking: int = count_missing(store, "first", aim)
     assert groups and kept and found.rates and lacking and list(works_of(store, "first", aim))
+    table: ScoreTable = store.scores("first", label=Label.ATTACK)
+    row: StoredScore = next(iter(table))
+    renamed: Run = store.rename_run("first", "second")
+    deleted: RunTally = store.delete_run(renamed.name)
+    assert row.F and table.to_dict() and deleted.to_dict()
     return store.tallies()[0]
 
 

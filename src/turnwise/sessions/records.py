@@ -26,9 +26,6 @@ from turnwise.sessions.settings import in_range, preset
 LABELS = ("attack", "benign")
 """Labels that a record may have."""
 
-LARGE_DROP = 1.0
-"""Fall of balance within one turn that counts as a crash."""
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -197,17 +194,7 @@ class RuleRates:
     flagged: tuple[str, ...]
 
 
-def trust_below_at_end(limit: float) -> Callable[[SessionRecord], bool]:
-    """Return the rule that trust is below a limit after the last turn."""
-    return lambda record: record.trust[-1] < limit
-
-
-def trust_below_at_any_turn(limit: float) -> Callable[[SessionRecord], bool]:
-    """Return the rule that trust is below a limit after any turn."""
-    return lambda record: min(record.trust) < limit
-
-
-def degrading(record: SessionRecord) -> bool:
+def _degrading(record: SessionRecord) -> bool:
     """Return whether a record reads degrading at its end.
 
     Raises:
@@ -218,27 +205,11 @@ def degrading(record: SessionRecord) -> bool:
     return record.trajectory == SessionTrajectory.DEGRADING
 
 
-def falling(record: SessionRecord) -> bool:
-    """Return whether balance fell by more than 0.3 a turn in the mean over the whole record."""
+def _falling(record: SessionRecord) -> bool:
     return mean_change(record.balances, max(1, len(record.deltas))) < WEAK_FALL
 
 
-def weak_trust_confirmed(record: SessionRecord) -> bool:
-    """Return whether trust is below 0.60 at the end and the record is degrading or falling."""
-    return record.trust[-1] < WEAK_TRUST and (degrading(record) or falling(record))
-
-
-def three_weak_signals(record: SessionRecord) -> bool:
-    """Return whether three of the four weak signals of tuning option 2 are given at the end, as it is written."""
-    return weak_signals(record.trust[-1], record.balances[-11:], degrading=degrading(record)) >= 3
-
-
-def crashed(record: SessionRecord) -> bool:
-    """Return whether balance fell by more than 1.0 within one turn."""
-    return any(delta < -LARGE_DROP for delta in record.deltas)
-
-
-def short_windows(record: SessionRecord) -> bool:
+def _short_windows(record: SessionRecord) -> bool:
     """Return whether tuning option 3 fires at any turn: 2 of 3 turns breakers, or 2 changes falling.
 
     Records hold no F: a turn that cut trust strength counts as one with F > 0.6, which misses F from 0.6 to 0.65.
@@ -251,22 +222,25 @@ def short_windows(record: SessionRecord) -> bool:
     )
 
 
-def hostility_stays(record: SessionRecord) -> bool:
-    """Return whether friction stays at the end, rather than heal."""
-    return friction(record.balances[-11:]) is Friction.STAYS
-
-
 RULES = (
-    RecordRule("trust < 0.60 at the end", "summary", trust_below_at_end(0.60)),
-    RecordRule("trust < 0.60 at any turn", "summary", trust_below_at_any_turn(0.60)),
-    RecordRule("trust < 0.65 at the end", "summary", trust_below_at_end(0.65)),
-    RecordRule("degrading at the end", "summary", degrading),
-    RecordRule("mean delta < -0.3", "summary", falling),
-    RecordRule("trust < 0.60 and (degrading or mean delta < -0.3)", "summary", weak_trust_confirmed),
-    RecordRule("option 2 as written: three of four weak signals", "summary", three_weak_signals),
-    RecordRule("one-turn drop over 1.0", "summary", crashed),
-    RecordRule("option 3 as written: shorter windows", "ours", short_windows),
-    RecordRule("hostility that stays", "ours", hostility_stays),
+    RecordRule("trust < 0.60 at the end", "summary", lambda record: record.trust[-1] < 0.60),
+    RecordRule("trust < 0.60 at any turn", "summary", lambda record: min(record.trust) < 0.60),
+    RecordRule("trust < 0.65 at the end", "summary", lambda record: record.trust[-1] < 0.65),
+    RecordRule("degrading at the end", "summary", _degrading),
+    RecordRule("mean delta < -0.3", "summary", _falling),
+    RecordRule(
+        "trust < 0.60 and (degrading or mean delta < -0.3)",
+        "summary",
+        lambda record: record.trust[-1] < WEAK_TRUST and (_degrading(record) or _falling(record)),
+    ),
+    RecordRule(
+        "option 2 as written: three of four weak signals",
+        "summary",
+        lambda record: weak_signals(record.trust[-1], record.balances[-11:], degrading=_degrading(record)) >= 3,
+    ),
+    RecordRule("one-turn drop over 1.0", "summary", lambda record: any(delta < -1.0 for delta in record.deltas)),
+    RecordRule("option 3 as written: shorter windows", "ours", _short_windows),
+    RecordRule("hostility that stays", "ours", lambda record: friction(record.balances[-11:]) is Friction.STAYS),
 )
 """The rules of the table, in its order."""
 

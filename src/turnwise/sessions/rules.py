@@ -27,53 +27,6 @@ MANY = 3
 """Separate frictions, within the last turns, that are a habit however well each of them heals."""
 
 
-def breakers_met(state: SessionState, settings: BoundarySettings) -> bool:
-    """Return whether there were enough breakers, in the last 10 turns or the whole session.
-
-    Over the whole session every breaker counts by kind, as in the original; over the last 10 turns a turn counts
-    once.
-    """
-    found = state.breaker_bits.bit_count() if settings.recent else sum(state.breakers)
-    return found >= settings.breakers
-
-
-def bad_turns_met(state: SessionState, settings: BoundarySettings) -> bool:
-    """Return whether enough of the last turns were bad: by default 3 of 5 with F > 0.6."""
-    history = state.F_history
-    if len(history) < (settings.F_window if settings.F_full else settings.bad_turns):
-        return False
-    limit = settings.F_limit
-    return len([F for F in history[-settings.F_window :] if limit < F]) >= settings.bad_turns
-
-
-def fall_met(state: SessionState, settings: BoundarySettings) -> bool:
-    """Return whether balance fell by more than 0.3 a turn in the mean over the last 5 changes, by default."""
-    return mean_change(state.balances, settings.fall_window) < -settings.fall
-
-
-def refusals_met(state: SessionState, settings: BoundarySettings) -> bool:
-    """Return whether more than 40 % of the turns were refused, once there are 10, by default."""
-    turns = state.interactions
-    if turns < settings.refusal_turns or not state.refusals:
-        return False
-    if settings.recent:
-        return state.refusal_bits.bit_count() > settings.refusal_share * min(turns, HISTORY)
-    return state.refusals > settings.refusal_share * turns
-
-
-def trust_met(state: SessionState, settings: BoundarySettings) -> bool:
-    """Return whether trust is below the limit of the first tuning option; False without the option."""
-    return settings.trust_below is not None and state.trust < settings.trust_below
-
-
-def weak_signals_met(state: SessionState, settings: BoundarySettings, *, degrading: bool) -> bool:
-    """Return whether enough weak signals of the second tuning option are given; False without the option."""
-    if settings.weak_signals is None:
-        return False
-    found = weak_signals(state.trust, state.balances, degrading=degrading)
-    return found >= settings.weak_signals
-
-
 def weak_signals(trust: float, balances: Sequence[float], *, degrading: bool) -> int:
     """Return how many of the four weak signals are given, 0 to 4. Source: the validation summary, option 2.
 
@@ -118,18 +71,27 @@ def boundary_testing(
 
     Source: the specification's session memory; the options: the validation summary.
     """
+    turns, history, trust = state.interactions, state.F_history, state.trust
     met: list[str] = []
-    if breakers_met(state, settings):
+    # Over the last 10 turns a turn counts once; over the session every breaker counts by kind, as in the original.
+    if (state.breaker_bits.bit_count() if settings.recent else sum(state.breakers)) >= settings.breakers:
         met.append("breakers")
-    if bad_turns_met(state, settings):
-        met.append("bad_turns")
-    if fall_met(state, settings):
+    if len(history) >= (settings.F_window if settings.F_full else settings.bad_turns):
+        limit = settings.F_limit
+        if len([F for F in history[-settings.F_window :] if limit < F]) >= settings.bad_turns:
+            met.append("bad_turns")
+    if mean_change(state.balances, settings.fall_window) < -settings.fall:
         met.append("fall")
-    if refusals_met(state, settings):
-        met.append("refusals")
-    if trust_met(state, settings):
+    if state.refusals and turns >= settings.refusal_turns:
+        refused, of = state.refusals, turns
+        if settings.recent:
+            refused, of = state.refusal_bits.bit_count(), min(turns, HISTORY)
+        if refused > settings.refusal_share * of:
+            met.append("refusals")
+    if settings.trust_below is not None and trust < settings.trust_below:
         met.append("trust")
-    if weak_signals_met(state, settings, degrading=degrading):
+    least = settings.weak_signals
+    if least is not None and weak_signals(trust, state.balances, degrading=degrading) >= least:
         met.append("weak_signals")
     return tuple(met)
 
