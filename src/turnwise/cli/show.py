@@ -75,7 +75,7 @@ def show(
         _print(head, said, trajectory, failures, why)
         if not trajectory:
             note(f"run {name!r} has no evaluation of these turns; turnwise evaluate makes them")
-        if len(part) < head.turns:
+        if turn is None and len(part) < head.turns:
             more = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= head.turns else ""
             note(f"turns {first} to {part.stop - 1} of {head.turns}{more}")
 
