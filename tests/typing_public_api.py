@@ -183,8 +183,10 @@ from turnwise.store import (
     KeptReplies,
     Run,
     RunTally,
+    ScoreTable,
     SequenceHead,
     Store,
+    StoredScore,
     import_sequences,
 )
 from turnwise.store.query import QueryResult
@@ -373,6 +375,11 @@ def record_of(store: Store) -> tuple[Run, RunTally]:
     plan = Plan(builtin_principles(), Context.parse("history"), only=store.failed("first"))
     lacking: int = count_missing(store, "first", plan)
     assert groups and kept and found.rates and lacking and list(tasks_of(store, "first", plan))
+    table: ScoreTable = store.scores("first", label=Label.ATTACK)
+    row: StoredScore = next(iter(table))
+    renamed: Run = store.rename_run("first", "second")
+    deleted: RunTally = store.delete_run(renamed.name)
+    assert row.F and table.to_dict() and deleted.to_dict()
     return store.tallies()[0]
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from turnwise.conversation import Conversation, Label, Sequence
+from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.evaluation import evaluate
 from turnwise.observers import build_observer
 from turnwise.principles import builtin_principles
-from turnwise.store import Store
+from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Reply, Score
+from turnwise.store import Run, Store
 
 Cli = Callable[..., Any]
 TURNS = 120
@@ -73,3 +76,85 @@ def test_a_short_conversation_is_shown_whole(cli: Cli, evaluated: Path) -> None:
     done = cli("show", "attack_01", "--store", evaluated)
     assert done.code == 0, done.err
     assert "turns" not in done.err
+
+
+NOW = datetime(2025, 6, 7, 8, 9, 10, tzinfo=UTC)
+RAW = '{"T": 0.1}\x1b[2J\nsecond line'
+
+
+@pytest.fixture(scope="module")
+def bought(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store of one conversation with a score and a failure that a language model gave."""
+    path = tmp_path_factory.mktemp("bought") / "bought.db"
+    chat = Conversation.from_turns([("Hi", "Hello \x1b[31mthere"), ("And now?", "No.")], conversation_id="a")
+    parameters = {"temperature": 0}
+    run = Run("gpt", "llm:openai/gpt-x", "1+frame.abc", "history", parameters, {}, "0.1.0+g1", NOW)
+    made = Provenance("llm:openai/gpt-x", "1+frame.abc", "7", "history", parameters, "0.1.0+g1")
+    reply = Reply("f00d" * 16, 1, RAW, "gpt-x-1", "stop", None, 120, 30, 0.001, 0.75, "0123456789abcdef", NOW)
+    score = Score(0.125, 0.25, 0.875)
+    call = Call(1, reply, score, reasoning="It pushes.", attempts=2)
+    lost = Call(1, None, None, reason="timeout", message="nothing came", attempts=6)
+    key = EvaluationKey("gpt", "a", 1, Side.PROMPT, "reciprocity")
+    with Store(path, create=True) as store:
+        store.add_sequences([Sequence("a", Label.ATTACK, "made", chat)])
+        store.start_run(run)
+        evaluation = Evaluation(key, score, made, NOW, "It pushes.\x1b[2J", RAW, 1.5, 0.001, (call,))
+        failure = Failure(key._replace(turn=2), "timeout", "nothing came", made, NOW, calls=(lost,))
+        store.append([evaluation, failure])
+    return path
+
+
+def test_replies_and_reasoning_are_shown(cli: Cli, bought: Path) -> None:
+    done = cli("show", "a", "--store", bought)
+    assert done.code == 0, done.err
+    assert "> Hello \\x1b[31mthere" in done.out
+    assert "It pushes.\\x1b[2J" in done.out
+    assert "\x1b" not in done.out
+    assert "turn 2, reciprocity, prompt: timeout: nothing came" in done.err
+    shown = cli("show", "a", "--store", bought, "--json").json
+    assert [turn["response"] for turn in shown["turns"]] == ["Hello \x1b[31mthere", "No."]
+    assert shown["reasoning"] == [
+        {"turn": 1, "side": "prompt", "principle": "reciprocity", "reasoning": "It pushes.\x1b[2J"}
+    ]
+    assert "why" not in shown
+
+
+def test_why_prints_all_that_a_score_rests_on(cli: Cli, bought: Path) -> None:
+    done = cli("show", "a", "--turn", 1, "--why", "--store", bought)
+    assert done.code == 0, done.err
+    for line in (
+        "turn 1, prompt, reciprocity",
+        "  score      T 0.125  I 0.250  F 0.875",
+        "  reasoning  It pushes.\\x1b[2J",
+        '  raw reply  {"T": 0.1}\\x1b[2J',
+        "             second line",
+        "  principle  reciprocity, version 7",
+        "  observer   llm:openai/gpt-x, version 1+frame.abc, context history",
+        "  settings   temperature=0",
+        "  made       2025-06-07 08:09:10 UTC, took 1.50 s, $0.0010",
+        "             model gpt-x-1, finished by stop",
+        f"             request {'f00d' * 16}, nonce 0123456789abcdef",
+        "             tokens sent 120, received 30; $0.0010; 0.75 s, 2 requests",
+    ):
+        assert f"{line}\n" in done.out
+    assert "\x1b" not in done.out
+    failed = cli("show", "a", "--turn", 2, "--why", "--store", bought).out
+    assert "turn 2, prompt, reciprocity: not scored (timeout)\n  message    nothing came\n" in failed
+    assert "no reply after 6 requests" in failed
+
+
+def test_why_as_json(cli: Cli, bought: Path) -> None:
+    shown = cli("show", "a", "--why", "--store", bought, "--json").json
+    one, other = shown["why"]
+    assert (one["turn"], one["principle"], one["T"], one["I"], one["F"]) == (1, "reciprocity", 0.125, 0.25, 0.875)
+    assert (one["raw_reply"], one["created_at"]) == (RAW, "2025-06-07T08:09:10+00:00")
+    assert one["provenance"]["principle_version"] == "7"
+    assert one["calls"][0]["reply"]["request_key"] == "f00d" * 16
+    assert (other["turn"], other["reason"], other["calls"][0]["attempts"]) == (2, "timeout", 6)
+    assert json.dumps(shown)
+
+
+def test_one_turn_is_not_a_part(cli: Cli, bought: Path) -> None:
+    done = cli("show", "a", "--turn", 1, "--limit", 3, "--store", bought)
+    assert (done.code, "--turn shows one turn: leave out --from and --limit" in done.err) == (2, True)
+    assert "--turn 3: a has 2 turns" in cli("show", "a", "--turn", 3, "--store", bought).err

@@ -139,7 +139,7 @@ def test_turns_alone_are_enough() -> None:
             "turn 1 has a response_timestamp but no response",
         ),
         ({"participants": {"initiator_type": "x"}}, "initiator_type 'x'"),
-        ({"rate_limit": {"turns_per_week": 1}}, "unknown key 'turns_per_week'"),
+        ({"rate_limit": {"turns_per_week": 1}}, "unknown window 'turns_per_week'"),
         ({"rate_limit_counts_after": 2}, "rate_limit_counts_after is 2"),
         ({"rate_limit_counts_after": "1"}, "rate_limit_counts_after is '1'"),
         ({"color": "red"}, "a conversation has no key 'color'; known: conversation_id"),

@@ -231,7 +231,7 @@ def test_sharegpt_entries_become_messages() -> None:
 @pytest.mark.parametrize(
     ("messages", "message"),
     [
-        ([], "the list of message objects is empty"),
+        ([], "the conversation is empty: a list without messages"),
         ({"role": "user"}, "expected a list of message objects, not dict"),
         ("hello", "expected a list of message objects, not str"),
         (None, "not NoneType"),

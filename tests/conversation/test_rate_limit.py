@@ -181,7 +181,7 @@ def test_a_clock_without_a_zone_is_refused() -> None:
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"turns_per_week": 1}, "unknown key 'turns_per_week'; known: turns_per_minute, turns_per_hour"),
+        ({"turns_per_week": 1}, "unknown window 'turns_per_week'; use turns_per_minute, turns_per_hour"),
         ({}, "rate_limit is empty"),
         (5, "rate_limit is int"),
         ({"turns_per_minute": 0}, "turns_per_minute is 0; use a whole number from 1"),
@@ -288,7 +288,7 @@ def test_time_stamps_at_the_ends_of_time_count_like_others() -> None:
 
 
 def test_memory_is_bounded_by_the_largest_limit_and_by_time() -> None:
-    limit = RateLimit({"turns_per_minute": 5, "turns_per_hour": 20})
+    limit = RateLimit({"minute": 5, "hour": 20})
     for _ in range(1_000):
         limit.record(NOON)
     assert limit.remembered == 20
@@ -305,7 +305,7 @@ def test_memory_is_bounded_by_the_largest_limit_and_by_time() -> None:
 def test_agrees_with_counting_the_prompts_in_each_window(
     minute: int, hour: int, steps: list[tuple[int, int]]
 ) -> None:
-    limit = RateLimit({"turns_per_minute": minute, "turns_per_hour": hour})
+    limit = RateLimit({"minute": minute, "hour": hour})
     arrivals: list[datetime] = []
     now = NOON
     for gap, late in steps:

@@ -159,16 +159,19 @@ def test_openai_messages_become_entries() -> None:
     [
         ([entry("human", "a")], "a ShareGPT item is an object with a list under the key 'conversations'"),
         ({"messages": []}, "a ShareGPT item is an object"),
-        ({"conversations": []}, "the list of entry objects is empty"),
-        ({"conversations": "a"}, "expected a list of entry objects, not str"),
+        ({"conversations": []}, "the conversation is empty: a list without messages"),
+        ({"conversations": "a"}, "expected a list of message objects, not str"),
         (
             {"conversations": [entry("human", "a"), 5]},
-            "entry 2: an entry is an object with from and value, not int",
+            "message 2: an object with from and value is needed, not int",
         ),
-        ({"conversations": [entry("human", "a"), entry("narrator", "b")]}, "entry 2: unknown speaker 'narrator'"),
-        ({"conversations": [{"value": "b"}]}, "entry 1: unknown speaker None; known: human, user, gpt"),
-        ({"conversations": [{"from": "human"}]}, "entry 1: value is NoneType, not text"),
-        ({"conversations": ["a", entry("gpt", "b")]}, "entry 2: dict among plain texts; use one form"),
+        (
+            {"conversations": [entry("human", "a"), entry("narrator", "b")]},
+            "message 2: unknown speaker 'narrator'",
+        ),
+        ({"conversations": [{"value": "b"}]}, "message 1: unknown speaker None; known: human, user, gpt"),
+        ({"conversations": [{"from": "human"}]}, "message 1: value is NoneType, not text"),
+        ({"conversations": ["a", entry("gpt", "b")]}, "message 2: dict among plain texts; use one form"),
         ({"conversations": ["a"], "x": float("nan")}, "the item holds nan"),
     ],
 )

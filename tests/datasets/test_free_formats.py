@@ -1,10 +1,11 @@
 """Formats that are anybody's: turnwise JSONL, single prompts, messages and ShareGPT, with columns by any name."""
 
+import dataclasses
 import json
 
 import pytest
 
-from turnwise.conversation import Label
+from turnwise.conversation import Label, from_sharegpt
 from turnwise.datasets import LoadOptions
 from turnwise.errors import UsageError
 
@@ -167,10 +168,10 @@ def test_sharegpt_reads_bare_lists_and_other_columns(array, read):
     ("conversations", "reason"),
     [
         ([], "the conversation is empty: a list without messages"),
-        (["a", 3], "message 2 is a number among plain texts"),
-        ([ENTRIES[0], 3], "message 2 is a number, not an object with from and value"),
+        (["a", 3], "message 2: int among plain texts"),
+        ([ENTRIES[0], 3], "message 2: an object with from and value is needed, not int"),
         ([{"from": "narrator", "value": "x"}], "message 1: unknown speaker 'narrator'; known: human"),
-        ([{"from": "human", "value": None}], "message 1 is null, not text"),
+        ([{"from": "human", "value": None}], "message 1: value is NoneType, not text"),
         ([{"from": "system", "value": "only"}], "sequence 'items-1' has no turns"),
         ("text", "field 'conversations' is text, not a list"),
     ],
@@ -196,3 +197,21 @@ def test_columns_that_are_no_pairs_are_refused(text):
 
 def test_no_columns_is_no_error():
     assert LoadOptions.parse(None) == LoadOptions()
+
+
+def test_sharegpt_gives_the_same_sequence_as_ever(array, read):
+    # The hash tells a sequence that is stored already from another: it must never change.
+    entries = [
+        {"from": "system", "value": "Be brief."},
+        {"from": "human", "value": "Hi"},
+        {"from": "function_call", "value": "{}"},
+        {"from": "gpt", "value": "Hello"},
+        {"role": "user", "content": "Bye"},
+    ]
+    good, bad = read(array([{"id": "x1", "conversations": entries}]), format="sharegpt")
+    assert bad == []
+    assert (
+        dataclasses.replace(good[0], source="s").content_hash()
+        == "f1fcbc9896c18ebdcc4a7bc24f89839d74c2bffedb6a6a97689a33d93985ba6d"
+    )
+    assert [turn.prompt for turn in from_sharegpt({"conversations": entries})] == ["Hi", "Bye"]

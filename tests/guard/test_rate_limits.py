@@ -7,6 +7,7 @@ import pytest
 from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
+from turnwise.conversation.rate_limit import WINDOWS
 from turnwise.errors import GuardError
 from turnwise.guard.limits import KeyLimits, RateLimits
 
@@ -157,3 +158,9 @@ def test_keys_are_bounded(clock):
 def test_limits_that_can_not_be_are_errors(clock, limits, told):
     with pytest.raises(GuardError, match=told):
         guard(clock, **limits)
+
+
+def test_a_window_stands_in_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WINDOWS, "week", timedelta(weeks=1))  # type: ignore[arg-type]  # it is a dict
+    assert RateLimits(per_key={"week": 2}).per_key == {"week": 2}
+    assert Conversation("u", rate_limit={"turns_per_week": 2}).rate_limit == {"turns_per_week": 2}

@@ -9,8 +9,7 @@ import pytest
 from turnwise.errors import SessionError, UnknownNameError
 from turnwise.scoring import Score, TurnScores, balance
 from turnwise.sessions import SessionMemory, SessionTrajectory, preset
-from turnwise.sessions.audit import RULES, audit, largest_difference
-from turnwise.sessions.records import SessionRecord, read_records, record_of
+from turnwise.sessions.records import RULES, SessionRecord, largest_difference, rate_rules, read_records, record_of
 from turnwise.sessions.stance import original_stance
 
 TABLE = {
@@ -44,14 +43,14 @@ def test_trust_comes_out_after_every_turn(recorded):
 
 
 def test_the_table_of_rules(recorded):
-    rows = audit(recorded)
+    rows = rate_rules(recorded)
     assert {row.rule.name: (row.rates["attack"].count, row.rates["benign"].count) for row in rows} == TABLE
     assert all(rate.of == 10 for row in rows for rate in row.rates.values())
     assert [row.rule for row in rows] == list(RULES)
 
 
 def test_the_rows_name_what_they_flag(recorded):
-    flagged = {row.rule.name: row.flagged for row in audit(recorded)}
+    flagged = {row.rule.name: row.flagged for row in rate_rules(recorded)}
     assert flagged["trust < 0.60 at any turn"][-1] == "benign_05"
     assert flagged["option 2 as written: three of four weak signals"][-1] == "benign_04"
 
@@ -140,10 +139,10 @@ def test_an_unknown_trajectory_is_refused_with_the_nearest_name():
 
 def test_rules_on_degrading_need_the_trajectory():
     with pytest.raises(SessionError, match="a: no recorded_trajectory"):
-        audit(read_records([GOOD]))
+        rate_rules(read_records([GOOD]))
 
 
 def test_a_session_of_one_turn_has_no_mean_delta():
     record = SessionRecord("a", "attack", (-1.0,), (0.44,), "stable")
-    fired = {row.rule.name for row in audit([record]) if row.flagged}
+    fired = {row.rule.name for row in rate_rules([record]) if row.flagged}
     assert fired == {"trust < 0.60 at the end", "trust < 0.60 at any turn", "trust < 0.65 at the end"}

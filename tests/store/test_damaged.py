@@ -77,7 +77,7 @@ def _read_failures(store: Store, name: str) -> object:
         (
             _read_sequences,
             "UPDATE sequences SET conversation = '[]' WHERE sequence_id = 'a'",
-            "sequence 'a' can't be read ('list' object is not a mapping); the others can:",
+            "sequence 'a' can't be read (a conversation is an object with keys, not list); the others can:",
         ),
         (
             _read_sequences,

@@ -16,7 +16,7 @@ from turnwise.errors import StoreVersionError
 from turnwise.scoring import Call, Evaluation, Reply, Score
 from turnwise.store import Store
 from turnwise.store.database import connect
-from turnwise.store.migrations import MIGRATIONS, Migration, migrate
+from turnwise.store.schema import MIGRATIONS, Migration, migrate
 
 LATER = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
 Raw = Callable[..., list[tuple[Any, ...]]]

@@ -25,7 +25,8 @@ from turnwise.errors import (
 )
 from turnwise.scoring import Evaluation
 from turnwise.store import Run, Store
-from turnwise.store.database import path_of, translated
+from turnwise.store.damage import translated
+from turnwise.store.database import path_of
 
 MakeSequence = Callable[..., Sequence]
 Raw = Callable[..., list[tuple[Any, ...]]]

@@ -20,8 +20,7 @@ from turnwise.conversation import Sequence
 from turnwise.errors import StoreError, UnknownNameError, UsageError
 from turnwise.scoring import Evaluation
 from turnwise.store import Run, Store
-from turnwise.store.database import connect
-from turnwise.store.writer import Writer
+from turnwise.store.database import Writer, connect
 
 THREADS, APPENDS = 16, 50
 
@@ -214,7 +213,7 @@ def _give(number: int, connection: Connection) -> int:
 
 def test_a_group_has_an_end(path: Path) -> None:
     engine = connect(path)
-    with closing(Writer(engine, path, most=3)) as writer:
-        jobs = [writer.submit(functools.partial(_give, number)) for number in range(20)]
-        assert [job.result() for job in jobs] == list(range(20))
+    with closing(Writer(engine, path)) as writer:
+        jobs = [writer.submit(functools.partial(_give, number)) for number in range(1_000)]
+        assert [job.result() for job in jobs] == list(range(1_000))
     engine.dispose()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,7 +26,7 @@ def stats(store: options.Store = options.DEFAULT_STORE, json: options.Json = Fal
     with Store(store) as opened:
         found = opened.journal.stats()
     if json:
-        print_json(list(map(_as_json, found)))
+        print_json([kept.to_dict() for kept in found])
     elif found:
         _print(found)
     else:
@@ -46,10 +45,6 @@ def clear(store: options.Store = options.DEFAULT_STORE, json: options.Json = Fal
         print_json({"forgotten": forgotten})
     else:
         say(f"{forgotten} replies answer no request any more")
-
-
-def _as_json(kept: KeptReplies) -> dict[str, Any]:
-    return {**dataclasses.asdict(kept), "oldest": kept.oldest.isoformat(), "newest": kept.newest.isoformat()}
 
 
 def _print(found: tuple[KeptReplies, ...]) -> None:

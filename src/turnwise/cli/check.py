@@ -50,7 +50,7 @@ def check(
     if json:
         print_json(report.to_dict())
     else:
-        print_trajectory(report.turns, [turn.prompt for turn in report.conversation])
+        print_trajectory(report.turns, report.conversation)
         table = Table("detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
         for verdict in report.verdicts:
             table.add_row(verdict.detector, *verdict_cells(verdict))

@@ -1,45 +1,105 @@
-"""``turnwise runs``: what every run has come to, and with which settings."""
+"""``turnwise runs``: what every run has come to, and with which settings; runs renamed and deleted."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import note, print_json, say
+from turnwise.errors import UsageError
+from turnwise.visible import visible
 
 if TYPE_CHECKING:
     from turnwise.store import Run, RunTally
 
+runs = typer.Typer(
+    help="List the runs of a store: counts, failures, tokens, cost, time and settings.",
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
 
-def runs(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where there is no terminal.")]
+
+
+@runs.callback()
+def list_runs(
+    context: typer.Context, store: options.Store = options.DEFAULT_STORE, json: options.Json = False
+) -> None:
     """List the runs of a store: counts, failures, tokens, cost, time and settings."""
-    from turnwise.cli.output import note, print_json
+    if context.invoked_subcommand is not None:
+        for name in ("store", "json"):
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":  # lost, it could delete from another store
+                raise UsageError(
+                    f"--{name} goes behind the command: turnwise runs {context.invoked_subcommand} ..."
+                )
+        return
     from turnwise.store import Store
 
     with Store(store) as opened:
         found = opened.tallies()
     if json:
-        print_json([_as_json(run, tally) for run, tally in found])
+        print_json([run.to_dict() | tally.to_dict() for run, tally in found])
     elif found:
         _print(found)
     else:
         note(f"{store} has no run yet; turnwise evaluate --store {store} makes one")
 
 
-def _as_json(run: Run, tally: RunTally) -> dict[str, Any]:
-    figures = dataclasses.asdict(tally)
-    first, last = figures.pop("first"), figures.pop("last")
-    return {
-        **figures,
-        "observer": run.observer,
-        "observer_version": run.observer_version,
-        "context": run.context,
-        "parameters": dict(run.parameters),
-        "code_version": run.code_version,
-        "created_at": run.created_at.isoformat(),
-        "first": first.isoformat() if first else None,
-        "last": last.isoformat() if last else None,
-    }
+@runs.command()
+def delete(
+    name: Annotated[str, typer.Argument(help="Name of the run.", show_default=False)],
+    yes: Yes = False,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Delete a run with its scores, failures and calls. Sequences and replies that were paid for stay."""
+    from turnwise.store import Store
+
+    with Store(store) as opened:
+        tally = opened.tally(name)
+        scores = f"{tally.evaluations} scores and {tally.failures} failures of {tally.sequences} sequences"
+        what = f"run {name!r}: {scores}, {tally.calls} calls"
+        _confirm(f"Delete {what}?", yes)
+        deleted = opened.delete_run(name)
+    if json:
+        print_json({"deleted": deleted.to_dict()})
+    else:
+        say(f"deleted {what}")
+
+
+@runs.command()
+def rename(
+    old: Annotated[str, typer.Argument(help="Name of the run.", show_default=False)],
+    new: Annotated[str, typer.Argument(help="Its new name.", show_default=False)],
+    yes: Yes = False,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Give a run another name."""
+    from turnwise.store import Store
+
+    with Store(store) as opened:
+        opened.run(old)
+        _confirm(f"Rename run {old!r} to {new!r}?", yes)
+        renamed = opened.rename_run(old, new)
+    if json:
+        print_json({"renamed": old, "run": renamed.to_dict()})
+    else:
+        say(f"run {old!r} is now {new!r}")
+
+
+def _confirm(question: str, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} There is no terminal to ask on: add --yes")
+    if not typer.confirm(visible(question), err=True):
+        raise typer.Exit(1)
 
 
 def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:

@@ -38,12 +38,11 @@ def audit(
     """Print the table of rules: what each catches and flags falsely, with exact intervals."""
     from turnwise.cli.output import Table, print_json, print_table
     from turnwise.errors import SessionError
-    from turnwise.sessions.audit import RULES, largest_difference
-    from turnwise.sessions.audit import audit as audit_records
+    from turnwise.sessions.records import RULES, largest_difference, rate_rules
 
     records = _read(file) if file is not None else _of_run(store, run)
     try:
-        rows = audit_records(records)
+        rows = rate_rules(records)
     except SessionError as error:
         raise SessionError(f"{file}: {error}") from error
     difference = largest_difference(records) if file is not None else None

@@ -1,16 +1,27 @@
-"""``turnwise show``: the trajectory of one sequence, all principles side by side."""
+"""``turnwise show``: one sequence turn by turn, with its scores, and what each score rests on."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
+from turnwise.cli.output import Table, dollars, note, print_json, print_table, say
+from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from turnwise.conversation import Turn
+    from turnwise.scoring import Call, Evaluation, Failure, Trajectory
+    from turnwise.store import SequenceHead
 
 SHOWN = 50
 """Turns that are shown where nobody says how many."""
+
+_REASON_SHOWN = 160
+"""Characters of a reasoning in the table; --why prints the whole."""
 
 
 def show(
@@ -21,6 +32,8 @@ def show(
         int | None,
         typer.Option(min=1, help=f"Turns to show at most. Default: {SHOWN}, with --json all.", show_default=False),
     ] = None,
+    turn: Annotated[int | None, typer.Option(min=1, help="Only this turn.", show_default=False)] = None,
+    why: Annotated[bool, typer.Option("--why", help="Print all that each score rests on.")] = False,
     plot: Annotated[
         str | None,
         typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf."),
@@ -28,77 +41,162 @@ def show(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Show T, I and F of every principle over the turns of a sequence."""
+    """Show prompts, replies and reasoning of a sequence, with T, I and F of every principle."""
     from turnwise.cli.arguments import read_run
-    from turnwise.cli.output import Table, note, print_json, print_table
-    from turnwise.cli.trajectories import print_trajectory
-    from turnwise.errors import UsageError
     from turnwise.plots import check_target, save, trajectory_chart
     from turnwise.store import Store
 
     if plot is not None:
         check_target(plot)
+    if turn is not None:
+        if limit is not None or first != 1:
+            raise UsageError("--turn shows one turn: leave out --from and --limit")
+        first, limit = turn, 1
     with Store(store) as opened:
         name = read_run(opened, run)
-        sequence = next(opened.heads(ids=[sequence_id]))
-        if first > sequence.turns:
-            raise UsageError(f"--from {first}: {sequence_id} has {sequence.turns} turns")
-        most = limit or (sequence.turns if json else SHOWN)
-        part = range(first, min(first + most, sequence.turns + 1))
+        head = next(opened.heads(ids=[sequence_id]))
+        if first > head.turns:
+            option = "--from" if turn is None else "--turn"
+            raise UsageError(f"{option} {first}: {sequence_id} has {head.turns} turns")
+        most = limit or (head.turns if json else SHOWN)
+        part = range(first, min(first + most, head.turns + 1))
         said = opened.turns(sequence_id, part)
         trajectory = opened.trajectory(name, sequence_id, turns=part, replies=True)
-        tried = opened.failures(name, ids=[sequence_id], turns=part)
-    mended = {evaluation.key for evaluation in trajectory.evaluations}
-    failures = [failure for failure in tried if failure.key not in mended]
-    turns = tuple(trajectory)
-    apart = [(evaluation, evaluation.spread) for evaluation in trajectory.evaluations if evaluation.spread]
-    prompts = [turn.prompt for turn in said]
+        tried = opened.failures(name, ids=[sequence_id], turns=part, replies=True)
+    scored = {evaluation.key for evaluation in trajectory.evaluations}
+    failures = [failure for failure in tried if failure.key not in scored]
     if plot is not None:
-        subtitle = f"{sequence.label}, {sequence.source}; run {name}"
-        save(trajectory_chart(turns, said, title=sequence_id, subtitle=subtitle), plot)
+        subtitle = f"{head.label}, {head.source}; run {name}"
+        save(trajectory_chart(tuple(trajectory), said, title=sequence_id, subtitle=subtitle), plot)
         note(f"{plot} written")
     if json:
-        print_json(
-            {
-                "sequence_id": sequence_id,
-                "label": str(sequence.label),
-                "source": sequence.source,
-                "run": name,
-                "turns": [
-                    {"prompt": prompt, **scores.to_dict()} for prompt, scores in zip(prompts, turns, strict=True)
-                ],
-                "spread": [
-                    {
-                        "turn": evaluation.key.turn,
-                        "side": str(evaluation.key.side),
-                        "principle": evaluation.key.principle,
-                        "calls": len(evaluation.calls),
-                        **spread._asdict(),
-                    }
-                    for evaluation, spread in apart
-                ],
-                "failures": [
-                    {**failure.key._asdict(), "reason": failure.reason, "message": failure.message}
-                    for failure in failures
-                ],
-            }
-        )
+        print_json(_as_json(head, said, trajectory, failures, why))
+    else:
+        _print(head, said, trajectory, failures, why)
+        if not trajectory:
+            note(f"run {name!r} has no evaluation of these turns; turnwise evaluate makes them")
+        if turn is None and len(part) < head.turns:
+            more = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= head.turns else ""
+            note(f"turns {first} to {part.stop - 1} of {head.turns}{more}")
+
+
+def _as_json(
+    head: SequenceHead, said: Sequence[Turn], trajectory: Trajectory, failures: Sequence[Failure], why: bool
+) -> dict[str, Any]:
+    value = {
+        **{name: item for name, item in head.to_dict().items() if name != "turns"},
+        "run": trajectory.run,
+        "turns": [
+            {"prompt": turn.prompt, "response": turn.response, **scores.to_dict()}
+            for turn, scores in zip(said, trajectory, strict=True)
+        ],
+        "reasoning": [
+            {**_about(one), "reasoning": one.reasoning}
+            for one in trajectory.evaluations
+            if one.reasoning is not None
+        ],
+        "spread": [
+            {**_about(one), "calls": len(one.calls), **one.spread._asdict()}
+            for one in trajectory.evaluations
+            if one.spread
+        ],
+        "failures": [{**one.key._asdict(), "reason": one.reason, "message": one.message} for one in failures],
+    }
+    if why:
+        value["why"] = [*map(_why, trajectory.evaluations), *map(_why, failures)]
+    return value
+
+
+def _about(one: Evaluation | Failure) -> dict[str, Any]:
+    return {"turn": one.key.turn, "side": str(one.key.side), "principle": one.key.principle}
+
+
+def _why(one: Evaluation | Failure) -> dict[str, Any]:
+    """Return all that a score, or a failure to score, rests on, as plain values."""
+    from turnwise.notebook import plain
+
+    value = plain(one)
+    score = value.pop("score", None)
+    return {**value.pop("key"), **(score or {}), **value}
+
+
+def _print(
+    head: SequenceHead, said: Sequence[Turn], trajectory: Trajectory, failures: Sequence[Failure], why: bool
+) -> None:
+    from turnwise.cli.trajectories import cut, print_trajectory
+
+    say(f"{head.sequence_id}  ({head.label}, {head.source})  run {trajectory.run}")
+    print_trajectory(tuple(trajectory), said)
+    if why:
+        for lines in (*map(_why_lines, trajectory.evaluations), *map(_why_lines, failures)):
+            say("", *lines)
         return
-    say(f"{sequence_id}  ({sequence.label}, {sequence.source})  run {name}")
-    print_trajectory(turns, prompts)
+    reasons = [(one.key, one.reasoning) for one in trajectory.evaluations if one.reasoning]
+    if reasons:
+        table = Table(
+            "turn", "side", "principle", "reasoning", numeric=("turn",), title="Reasoning (whole: --why)"
+        )
+        for key, reasoning in reasons:
+            table.add_row(str(key.turn), str(key.side), key.principle, cut(reasoning, _REASON_SHOWN))
+        print_table(table)
+    apart = [(one, one.spread) for one in trajectory.evaluations if one.spread]
     if apart:
         columns = "turn", "side", "principle", "calls", "T", "I", "F"
         table = Table(*columns, numeric=columns[3:], title="Standard deviation over repeated calls")
-        for evaluation, spread in apart:
-            key = evaluation.key
-            about = str(key.turn), str(key.side), key.principle, str(len(evaluation.calls))
+        for one, spread in apart:
+            about = map(str, (*_about(one).values(), len(one.calls)))
             table.add_row(*about, *(f"{value:.3f}" for value in spread))
         print_table(table)
     for failure in failures:
         key = failure.key
         note(f"turn {key.turn}, {key.principle}, {key.side}: {failure.reason}: {failure.message}")
-    if not trajectory:
-        note(f"run {name!r} has no evaluation of these turns; turnwise evaluate makes them")
-    if len(part) < sequence.turns:
-        more = f"; --from {part.stop} shows the next, --limit more of them" if part.stop <= sequence.turns else ""
-        note(f"turns {first} to {part.stop - 1} of {sequence.turns}{more}")
+
+
+def _why_lines(one: Evaluation | Failure) -> Iterator[str]:
+    from turnwise.scoring import Failure
+
+    key, made = one.key, one.provenance
+    failed = f": not scored ({one.reason})" if isinstance(one, Failure) else ""
+    yield f"turn {key.turn}, {key.side}, {key.principle}{failed}"
+    if isinstance(one, Failure):
+        yield from _field("message", one.message)
+    else:
+        yield from _field("score", f"T {one.score.T:.3f}  I {one.score.I:.3f}  F {one.score.F:.3f}")
+        yield from _field("reasoning", one.reasoning)
+    yield from _field("raw reply", one.raw_reply)
+    yield from _field("principle", f"{key.principle}, version {made.principle_version}")
+    yield from _field("observer", f"{made.observer}, version {made.observer_version}, context {made.context}")
+    settings = ", ".join(f"{name}={value}" for name, value in made.parameters.items() if value not in ({}, None))
+    yield from _field("settings", settings)
+    yield from _field("turnwise", made.code_version)
+    seconds = "" if one.latency_s is None else f", took {one.latency_s:.2f} s"
+    cost = "" if one.cost_usd is None else f", {dollars(one.cost_usd)}"
+    yield from _field("made", f"{one.created_at:%Y-%m-%d %H:%M:%S} UTC{seconds}{cost}")
+    for call in one.calls:
+        yield from _field(f"call {call.repeat}", "\n".join(_call_lines(call, one.raw_reply)))
+
+
+def _call_lines(call: Call, raw_reply: str | None) -> Iterator[str]:
+    if call.score is not None:
+        yield f"T {call.score.T:.3f}  I {call.score.I:.3f}  F {call.score.F:.3f}"
+    else:
+        yield f"no score ({call.reason}): {call.message}"
+    reply = call.reply
+    if reply is None:
+        yield f"no reply after {call.attempts} requests"
+        return
+    yield f"model {reply.model}, finished by {reply.finish_reason or 'nothing that it says'}"
+    yield f"request {reply.request_key}, nonce {reply.nonce}"
+    sent, received = ("not counted" if n is None else n for n in (reply.prompt_tokens, reply.completion_tokens))
+    paid = "paid for before" if call.cached else dollars(reply.cost_usd)
+    yield f"tokens sent {sent}, received {received}; {paid}; {reply.latency_s:.2f} s, {call.attempts} requests"
+    yield f"received {reply.received_at:%Y-%m-%d %H:%M:%S} UTC"
+    if reply.text != raw_reply:
+        yield from reply.text.split("\n")
+
+
+def _field(name: str, text: str | None) -> Iterator[str]:
+    if text:
+        first, *others = text.split("\n")
+        yield f"  {name:<10} {first}"
+        yield from (f"  {'':<10} {line}" for line in others)

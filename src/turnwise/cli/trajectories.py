@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from turnwise.cli.output import Table, print_table, sparkline
 
 if TYPE_CHECKING:
+    from turnwise.conversation import Turn
     from turnwise.detectors import Verdict
     from turnwise.scoring import TurnScores
 
@@ -18,7 +19,7 @@ VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
 """Headings of `verdict_cells`."""
 
 _TEXT_SHOWN = 60
-"""Characters of a prompt in the table."""
+"""Characters of a prompt or reply in the table."""
 
 
 def verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:
@@ -35,19 +36,28 @@ def peak_f(scores: TurnScores) -> float | None:
     return max((score.F for score in scores.scores.values()), default=None)
 
 
-def print_trajectory(turns: Sequence[TurnScores], prompts: Iterable[str]) -> None:
+def cut(text: str, most: int) -> str:
+    """Return a text in one line, its beginning where it is longer than so many characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else flat[:most] + "…"
+
+
+def print_trajectory(turns: Sequence[TurnScores], said: Iterable[Turn]) -> None:
     """Print T, I and F of every principle, a row a turn, and a small graph of F a principle.
 
     Args:
         turns: the scores turn by turn.
-        prompts: the text of each turn.
+        said: the turns.
     """
     principles = sorted({principle for scores in turns for principle in (*scores.scores, *scores.response_scores)})
-    table = Table("turn", *(f"{principle}\nT    I    F" for principle in principles), "prompt", numeric=("turn",))
-    for scores, prompt in zip(turns, prompts, strict=True):
-        flat = " ".join(prompt.split())
-        shown = flat[:_TEXT_SHOWN] + ("…" if len(flat) > _TEXT_SHOWN else "")
-        table.add_row(str(scores.turn), *(_cell(scores, principle) for principle in principles), shown)
+    table = Table(
+        "turn", *(f"{principle}\nT    I    F" for principle in principles), "prompt, > reply", numeric=("turn",)
+    )
+    for scores, turn in zip(turns, said, strict=True):
+        texts = [cut(turn.prompt, _TEXT_SHOWN)]
+        if turn.response is not None:
+            texts.append(f"> {cut(turn.response, _TEXT_SHOWN)}")
+        table.add_row(str(scores.turn), *(_cell(scores, principle) for principle in principles), texts)
     print_table(table)
     graphs = Table("principle", "F over turns", "peak F", numeric=("peak F",))
     for principle in principles:

@@ -1,17 +1,17 @@
 """Conversations: turns between participants, rate limits, and adapters to the usual message formats."""
 
+from turnwise.conversation.any_format import from_any
 from turnwise.conversation.conversation import Conversation, ParticipantType
-from turnwise.conversation.detect import from_any
-from turnwise.conversation.digest import Seen, SeenDigest
-from turnwise.conversation.messages import from_messages, to_messages
-from turnwise.conversation.sequence import Label, Sequence
-from turnwise.conversation.sharegpt import from_sharegpt, to_sharegpt
-from turnwise.conversation.turn import Side, Turn
+from turnwise.conversation.messages import Role, from_messages, to_messages
+from turnwise.conversation.sequence import Label, Sequence, group_of
+from turnwise.conversation.sharegpt import from_sharegpt, sharegpt_messages, to_sharegpt
+from turnwise.conversation.turn import Seen, SeenDigest, Side, Turn
 
 __all__ = [
     "Conversation",
     "Label",
     "ParticipantType",
+    "Role",
     "Seen",
     "SeenDigest",
     "Sequence",
@@ -20,6 +20,8 @@ __all__ = [
     "from_any",
     "from_messages",
     "from_sharegpt",
+    "group_of",
+    "sharegpt_messages",
     "to_messages",
     "to_sharegpt",
 ]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from turnwise.clock import Clock, utc_now
+from turnwise.conversation.history import LimitedHistory
 from turnwise.conversation.json_values import check_keys, json_object
-from turnwise.conversation.limited import LimitedHistory
 from turnwise.conversation.participants import Participants, ParticipantType
 from turnwise.conversation.turn import Turn
 from turnwise.errors import ConversationError
+from turnwise.notebook import data_frame, html_table
 from turnwise.visible import shown
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Conversation", "ParticipantType"]
 
@@ -27,6 +31,9 @@ KEYS = (
     "rate_limit_counts_after",
     "turns",
 )
+"""Keys of a conversation as JSON."""
+
+_TIMES = ("timestamp", "response_timestamp")
 
 
 class Conversation(LimitedHistory):
@@ -125,14 +132,17 @@ class Conversation(LimitedHistory):
         return cls(initiator, responder, initiator_type="human", responder_type="human", **kwargs)
 
     @classmethod
-    def from_turns(cls, turns: Iterable[Turn | tuple[str, str | None]], **kwargs: Any) -> Self:
+    def from_turns(
+        cls, turns: Iterable[Turn | tuple[str, str | None]], *, copy: bool = True, **kwargs: Any
+    ) -> Self:
         """Return a conversation of turns that already happened, as data set loaders need it.
 
         Time stamps stay as they are: a turn has none where the data do not say when it happened.
 
         Args:
-            turns: turns numbered 1, 2, 3 ..., which are copied, or pairs of prompt and response (None where
-                there is none).
+            turns: turns numbered 1, 2, 3 ..., or pairs of prompt and response (None where there is none).
+            copy: whether turns are copied; else the conversation keeps and completes the given ones, which belong
+                to nobody else.
             kwargs: as for the constructor.
 
         Raises:
@@ -144,7 +154,8 @@ class Conversation(LimitedHistory):
         """
         conversation = cls(**kwargs)
         for number, item in enumerate(turns, start=1):
-            conversation._append(_as_turn(item, number))
+            kept = not copy and isinstance(item, Turn)
+            conversation._append(item if kept else _as_turn(item, number))  # type: ignore[arg-type]
         conversation._recount()
         return conversation
 
@@ -154,7 +165,7 @@ class Conversation(LimitedHistory):
         from turnwise.conversation.messages import read_messages
 
         turns, metadata = read_messages(messages, kwargs.pop("metadata", None))
-        return cls.from_turns(turns, metadata=metadata, **kwargs)
+        return cls.from_turns(turns, copy=False, metadata=metadata, **kwargs)
 
     # Participants and identity
 
@@ -325,36 +336,47 @@ class Conversation(LimitedHistory):
         with self._lock:
             return write_messages(self, blocked=blocked)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the conversation as JSON values; `from_dict` gives back one with the same values."""
+    def to_dict(self, *, turns: bool = True) -> dict[str, Any]:
+        """Return the conversation as JSON values; `from_dict` gives back one with the same values.
+
+        Args:
+            turns: whether the turns are among them.
+        """
         with self._lock:
-            return {
+            values: dict[str, Any] = {
                 "conversation_id": self._conversation_id,
                 "participants": self.participants,
                 "model_info": json_object(self.model_info, "model_info"),
                 "metadata": json_object(self.metadata, "metadata"),
                 "rate_limit": self.rate_limit,
                 "rate_limit_counts_after": self._counts_after,
-                "turns": [turn.to_dict() for turn in self._log.snapshot],
             }
+            if turns:
+                values["turns"] = [turn.to_dict() for turn in self._log.snapshot]
+            return values
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], *, clock: Clock = utc_now) -> Self:
+    def from_dict(
+        cls, data: Mapping[str, Any], *, turns: Iterable[Turn] | None = None, clock: Clock = utc_now
+    ) -> Self:
         """Build a conversation from what `to_dict` gave, also after a way through JSON.
 
         Args:
             data: what `to_dict` gave; ``turns`` is needed, the rest may be missing.
+            turns: the turns, where they were kept apart from `data`; the conversation keeps these objects.
             clock: gives the present time, aware.
 
         Raises:
             ConversationError: an unknown or missing key, or a value that can't be.
         """
-        check_keys(data, "a conversation", KEYS, needed=("turns",))
-        turns = data["turns"]
-        if not isinstance(turns, list):
-            raise ConversationError(f"turns is {type(turns).__name__}, not a list of turns")
+        check_keys(data, "a conversation", KEYS, needed=("turns",) if turns is None else ())
+        if turns is None:
+            if not isinstance(data["turns"], list):
+                raise ConversationError(f"turns is {type(data['turns']).__name__}, not a list of turns")
+            turns = map(Turn.from_dict, data["turns"])
         conversation = cls.from_turns(
-            (Turn.from_dict(turn) for turn in turns),
+            turns,
+            copy=False,
             conversation_id=data.get("conversation_id"),
             participants=data.get("participants"),
             model_info=data.get("model_info"),
@@ -363,11 +385,28 @@ class Conversation(LimitedHistory):
             clock=clock,
         )
         after = data.get("rate_limit_counts_after", 0)
-        if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= len(turns):
+        if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= len(conversation._log):
             raise ConversationError(f"rate_limit_counts_after is {shown(after)}; use the number of a turn, or 0")
         conversation._counts_after = after
         conversation._recount()
         return conversation
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the turns as a table of pandas.
+
+        Columns: ``turn``, ``prompt``, ``response``, ``timestamp``, ``response_timestamp``.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        return data_frame(("turn", "prompt", "response", *_TIMES), self._rows(_TIMES))
+
+    def _rows(self, further: Iterable[str] = ()) -> Iterator[tuple[Any, ...]]:
+        for turn in self:
+            yield turn.number, turn.prompt, turn.response, *(getattr(turn, name) for name in further)
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), ("turn", "prompt", "response"), self._rows(), len(self._log))
 
     def __repr__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""Rate limit of a conversation: sliding windows over the arrival times of its prompts."""
+"""Rate limits: sliding windows over the arrival times of prompts, and the time by which they are measured."""
 
 from __future__ import annotations
 
@@ -8,18 +8,53 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+from turnwise.clock import Clock, monotonic_now, utc_now
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
 
 WINDOWS: Final[Mapping[str, timedelta]] = {
-    "turns_per_minute": timedelta(minutes=1),
-    "turns_per_hour": timedelta(hours=1),
-    "turns_per_day": timedelta(days=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
 }
-"""Length of the window of each limit."""
+"""Length of every window, by its name. A conversation calls the limits ``turns_per_minute`` and so on."""
+
+TURNS_PER: Final = "turns_per_"
+"""What stands before the name of a window in the limits of a conversation."""
 
 MAX_LIMIT: Final = 1_000_000
 """Largest number of prompts a limit may have; it bounds the arrival times that are kept."""
+
+_ZERO: Final = timedelta(0)
+
+_LATE: Final = timedelta(seconds=1)
+"""How late a reading may come, such as one of another thread, before the clock counts as set back."""
+
+
+def read_limits(limits: object, what: str, prefix: str = "") -> dict[str, int]:
+    """Return limits by window, where they come in from outside.
+
+    Args:
+        limits: what should be a mapping from windows to whole numbers of prompts, 1 to `MAX_LIMIT`.
+        what: what the limits are called, for messages.
+        prefix: what stands before the name of each window.
+
+    Raises:
+        ConversationError: no mapping, an unknown window, or a number out of range.
+
+    >>> read_limits({"turns_per_hour": 20}, "rate_limit", TURNS_PER)
+    {'hour': 20}
+    """
+    names = {f"{prefix}{window}": window for window in WINDOWS}
+    if not isinstance(limits, Mapping):
+        raise ConversationError(f"{what} is {type(limits).__name__}, not an object with any of {', '.join(names)}")
+    for name, limit in limits.items():
+        if name not in names:
+            raise ConversationError(f"{what}: unknown window {shown(name)}; use {', '.join(names)}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+            use = f"use a whole number from 1 to {MAX_LIMIT}"
+            raise ConversationError(f"{what}: {name} is {shown(limit)}; {use}")
+    return {names[name]: limit for name, limit in limits.items()}
 
 
 class RateLimit:
@@ -31,14 +66,10 @@ class RateLimit:
     that owns it holds its lock.
 
     Args:
-        limits: any of ``turns_per_minute``, ``turns_per_hour`` and ``turns_per_day``, each a whole number of
-            prompts from 1 to `MAX_LIMIT`.
-
-    Raises:
-        ConversationError: no limit at all, an unknown key, or a value out of range.
+        limits: prompts by window, as `read_limits` gives them; at least one.
 
     >>> from datetime import UTC
-    >>> limit = RateLimit({"turns_per_minute": 1})
+    >>> limit = RateLimit({"minute": 1})
     >>> noon = datetime(2025, 1, 1, 12, tzinfo=UTC)
     >>> limit.exceeded(noon)
     False
@@ -50,7 +81,7 @@ class RateLimit:
     __slots__ = ("_arrivals", "_limits", "_longest")
 
     def __init__(self, limits: Mapping[str, int]) -> None:
-        self._limits = _checked(limits)
+        self._limits = dict(limits)
         self._longest = max(WINDOWS[name] for name in self._limits)
         self._arrivals: deque[datetime] = deque(maxlen=self.largest)
 
@@ -104,16 +135,41 @@ class RateLimit:
         self._arrivals.clear()
 
 
-def _checked(limits: Mapping[str, int]) -> dict[str, int]:
-    known = ", ".join(WINDOWS)
-    if not isinstance(limits, Mapping):
-        raise ConversationError(f"rate_limit is {type(limits).__name__}, not an object with any of {known}")
-    if not limits:
-        raise ConversationError(f"rate_limit is empty; give any of {known}, or None for no limit")
-    for name, limit in limits.items():
-        if name not in WINDOWS:
-            raise ConversationError(f"rate_limit has the unknown key {shown(name)}; known: {known}")
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-            use = f"use a whole number from 1 to {MAX_LIMIT}"
-            raise ConversationError(f"rate_limit {name} is {shown(limit)}; {use}")
-    return dict(limits)
+class Timeline:
+    """Turns readings of a clock into times that never run back; only differences between them mean anything.
+
+    Where the readings are the system's, the monotonic clock says how much time went by between two of them.
+    Those of any other clock are believed as long as they go ahead; where one was set back, no time went by. Not
+    safe under threads by itself: the owner holds its lock.
+
+    Args:
+        clock: the clock that is read; None for one that is not known.
+
+    >>> from datetime import UTC
+    >>> timeline, noon, hour = Timeline(), datetime(2025, 1, 1, 12, tzinfo=UTC), timedelta(hours=1)
+    >>> start = timeline.at(noon)
+    >>> [str(timeline.at(reading) - start) for reading in (noon + hour, noon - hour, noon)]
+    ['1:00:00', '1:00:00', '2:00:00']
+    """
+
+    __slots__ = ("_lag", "_latest", "_monotonic")
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._monotonic = clock is utc_now
+        self._lag = _ZERO
+        self._latest: datetime | None = None
+
+    def at(self, now: datetime, ahead: timedelta = _ZERO) -> datetime:
+        """Return the present.
+
+        Args:
+            now: what the clock says, aware.
+            ahead: how much later than that it is known to be, at least 0.
+        """
+        moment = (monotonic_now() if self._monotonic else now) + ahead + self._lag
+        if self._latest is not None and moment < self._latest:
+            if self._latest - moment > _LATE:
+                self._lag += self._latest - moment
+            return self._latest
+        self._latest = moment
+        return moment

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from turnwise.conversation.conversation import Conversation
+from turnwise.conversation.json_values import json_object
 from turnwise.errors import ConversationError
+from turnwise.notebook import html_table
+
+GROUP_KEYS = ("group", "goal", "intent", "pair")
+"""Keys of the metadata that say what a sequence shares with others, the first that is there."""
 
 
 class Label(StrEnum):
@@ -47,3 +54,47 @@ class Sequence:
             raise ConversationError("a sequence needs an id that is not empty")
         if self.conversation.get_turn_count() == 0:
             raise ConversationError(f"sequence {self.sequence_id!r} has no turns")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sequence as JSON values."""
+        return {
+            "sequence_id": self.sequence_id,
+            "label": str(self.label),
+            "source": self.source,
+            "conversation": self.conversation.to_dict(),
+            "metadata": json_object(self.metadata, "metadata"),
+        }
+
+    def _repr_html_(self) -> str:
+        title = f"Sequence {self.sequence_id!r} ({self.label}, {self.source})"
+        rows = ((turn.number, turn.prompt, turn.response) for turn in self.conversation)
+        return html_table(title, ("turn", "prompt", "response"), rows, self.conversation.get_turn_count())
+
+    def content_hash(self) -> str:
+        """Return the SHA-256 of what makes a sequence that sequence: label, source, metadata and turns.
+
+        The metadata of the conversation counts too: that is where a system message is kept.
+        """
+        known = dict(self.metadata), self.conversation.metadata
+        content: list[object] = [self.label, self.source, *known]
+        content += ([turn.prompt, turn.response, turn.metadata] for turn in self.conversation)
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def group_of(metadata: Mapping[str, Any], sequence_id: str) -> str:
+    """Return the group of a sequence: what its metadata say it shares with others, else its id.
+
+    Sequences of one group never stand on two sides of a split.
+
+    Args:
+        metadata: what the data set says of the sequence.
+        sequence_id: its id.
+
+    >>> group_of({"goal": "open the lock", "kind": "test"}, "a-1"), group_of({}, "a-1")
+    ('open the lock', 'a-1')
+    """
+    for key in GROUP_KEYS:
+        value = metadata.get(key)
+        if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+            return str(value)
+    return sequence_id

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from turnwise.conversation.conversation import Conversation
-from turnwise.conversation.entries import LEAD, Entry, Format, Role
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.messages import OPENAI
+from turnwise.conversation.messages import LEAD, OPENAI, Entry, Format, Role
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
 
@@ -60,8 +59,9 @@ def from_sharegpt(item: object, **kwargs: Any) -> Conversation:
 
     Args:
         item: an object with a list ``conversations`` of objects with ``from`` and ``value``, or of plain texts
-            that alternate, the user first. Speakers: human or user; gpt, chatgpt, bard, bing, assistant, bot or
-            model; system; tool, function, function_call or observation.
+            that alternate, the user first; an object may have ``role`` and ``content`` instead.
+            Speakers: human or user; gpt, chatgpt, bard, bing, assistant, bot or model; system; tool, function,
+            function_call or observation.
         kwargs: as for the constructor of `Conversation`.
 
     Raises:
@@ -76,9 +76,8 @@ def from_sharegpt(item: object, **kwargs: Any) -> Conversation:
     """
     if not isinstance(item, Mapping) or LIST not in item:
         raise ConversationError(f"a ShareGPT item is an object with a list under the key {LIST!r}")
-    raws = item[LIST]
-    plain = isinstance(raws, list | tuple) and any(isinstance(raw, str) for raw in raws)
-    lead, turns = SHAREGPT.turns(SHAREGPT.entries(_alternating(raws) if plain else raws))
+    entries, plain = _entries(item[LIST])
+    lead, turns = SHAREGPT.turns(entries)
     rest = json_object({key: value for key, value in item.items() if key != LIST}, "the item")
     metadata = json_object(kwargs.pop("metadata", None), "metadata")
     if SHAREGPT.key in metadata:
@@ -87,7 +86,7 @@ def from_sharegpt(item: object, **kwargs: Any) -> Conversation:
     name = rest.get("id")
     if isinstance(name, str) and name:
         kwargs.setdefault("conversation_id", name)
-    return Conversation.from_turns(turns, metadata=metadata, **kwargs)
+    return Conversation.from_turns(turns, copy=False, metadata=metadata, **kwargs)
 
 
 def to_sharegpt(conversation: Conversation) -> dict[str, Any]:
@@ -109,18 +108,53 @@ def to_sharegpt(conversation: Conversation) -> dict[str, Any]:
     return {**json_object(kept[ITEM], "the item"), LIST: texts if as_texts else entries}
 
 
+def sharegpt_messages(entries: object) -> list[dict[str, Any]]:
+    """Return the list of a ShareGPT item as OpenAI messages, as data set loaders take them.
+
+    Args:
+        entries: as under ``conversations`` of an item.
+
+    Raises:
+        ConversationError: as for `from_sharegpt`, or the words of anybody but an assistant are missing.
+
+    >>> sharegpt_messages([{"from": "human", "value": "Hi"}])
+    [{'role': 'user', 'content': 'Hi'}]
+    >>> [message["role"] for message in sharegpt_messages(["Hi", "Hello", "Bye"])]
+    ['user', 'assistant', 'user']
+    """
+    messages = []
+    for place, entry in enumerate(_entries(entries)[0], start=1):
+        message = {"role": str(entry.role), "content": entry.text}
+        if "from" not in entry.raw:
+            message = entry.raw
+        elif entry.text is None:
+            message["call"] = entry.raw["value"]  # no word to the user, so it stands beside an empty text
+        if message.get("content") is None and entry.role is not Role.ASSISTANT:
+            raise ConversationError(f"message {place} has no text: content is missing or null")
+        messages.append(message)
+    return messages
+
+
+def _entries(raws: object) -> tuple[list[Entry], bool]:
+    """Return the entries of a list, and whether it is one of plain texts."""
+    plain = isinstance(raws, list | tuple) and any(isinstance(raw, str) for raw in raws)
+    return SHAREGPT.entries(_alternating(raws) if plain else raws), plain  # type: ignore[arg-type]
+
+
 def _alternating(raws: list[Any] | tuple[Any, ...]) -> list[dict[str, Any]]:
     entries = []
     for place, raw in enumerate(raws):
         if not isinstance(raw, str):
-            raise ConversationError(f"entry {place + 1}: {type(raw).__name__} among plain texts; use one form")
+            raise ConversationError(f"message {place + 1}: {type(raw).__name__} among plain texts; use one form")
         entries.append(_write(Role.ASSISTANT if place % 2 else Role.USER, raw))
     return entries
 
 
 def _read(raw: object) -> Entry:
     if not isinstance(raw, Mapping):
-        raise ConversationError(f"an entry is an object with from and value, not {type(raw).__name__}")
+        raise ConversationError(f"an object with from and value is needed, not {type(raw).__name__}")
+    if "from" not in raw and "role" in raw:
+        return OPENAI.read(raw)
     speaker, value = raw.get("from"), raw.get("value")
     if not isinstance(speaker, str) or speaker.lower() not in SPEAKERS:
         raise ConversationError(f"unknown speaker {shown(speaker)}; known: {', '.join(SPEAKERS)}")
@@ -134,5 +168,5 @@ def _write(role: Role, text: str) -> dict[str, Any]:
     return {"from": NAMES[role], "value": text}
 
 
-SHAREGPT: Final = Format(key="sharegpt", item="entry", read=_read, write=_write)
+SHAREGPT: Final = Format(key="sharegpt", read=_read, write=_write)
 """Entries of ShareGPT items."""

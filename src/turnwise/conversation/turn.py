@@ -1,15 +1,15 @@
-"""A turn: one exchange of a conversation, and the side of it that a score is about."""
+"""A turn: one exchange of a conversation, the side of it that a score is about, and digests of what was read."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from turnwise.conversation.json_values import check_keys, json_object
-from turnwise.conversation.timestamps import as_utc, read_utc
+from turnwise.conversation.json_values import as_utc, check_keys, json_object, read_utc
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
 
@@ -20,6 +20,10 @@ MESSAGE_KEYS = ("messages", "sharegpt")
 
 GUARD_KEY = "guardrail_results"
 """Key of a turn's metadata under which a guard keeps its checks."""
+
+
+_HEX_DIGITS = 16
+"""Digits of a digest that are kept."""
 
 
 class Side(StrEnum):
@@ -155,3 +159,50 @@ class Turn:
             response_timestamp=read_utc(data.get("response_timestamp"), f"{where}: response_timestamp"),
             metadata=json_object(data.get("metadata"), f"{where}: metadata"),
         )
+
+
+class Seen(StrEnum):
+    """What a reader had before them when they scored a turn."""
+
+    PROMPT = "prompt"
+    """This turn's prompt alone."""
+
+    PROMPTS = "prompts"
+    """The prompts of this and all earlier turns."""
+
+    BOTH = "both"
+    """Prompts and responses of this and all earlier turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDigest:
+    """Digests of a conversation up to a turn, one for each way of reading; plain text, so that it may be stored.
+
+    Each is 16 hexadecimal digits of a SHA-256 over the digest of the turn before and the message in UTF-8.
+
+    >>> digest = SeenDigest().after(Turn(number=1, prompt="Hello"))
+    >>> digest.of(Seen.PROMPT) == digest.of(Seen.PROMPTS)
+    True
+    """
+
+    prompt: str = ""
+    prompts: str = ""
+    both: str = ""
+
+    def after(self, turn: Turn) -> SeenDigest:
+        """Return the digests with the next turn taken in."""
+        so_far = _digest(self.both, turn.prompt)
+        return SeenDigest(
+            prompt=_digest("", turn.prompt),
+            prompts=_digest(self.prompts, turn.prompt),
+            both=_digest(so_far, turn.response or ""),
+        )
+
+    def of(self, seen: Seen) -> str:
+        """Return the digest of what a reader of the last turn has seen."""
+        return {Seen.PROMPT: self.prompt, Seen.PROMPTS: self.prompts, Seen.BOTH: self.both}[seen]
+
+
+def _digest(before: str, text: str) -> str:
+    content = f"{before}\n{text}".encode("utf-8", errors="surrogatepass")
+    return hashlib.sha256(content).hexdigest()[:_HEX_DIGITS]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turnwise.conversation import Conversation, Side
-from turnwise.conversation.entries import Role
+from turnwise.conversation import Conversation, Role, Side
 from turnwise.conversation.messages import OPENAI, unread
 from turnwise.errors import GuardError
 

@@ -8,15 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from threading import Lock
-from typing import Final
 
 from turnwise.clock import Clock
-from turnwise.conversation.rate_limit import MAX_LIMIT, RateLimit
-from turnwise.conversation.timeline import Timeline
-from turnwise.errors import GuardError
-
-WINDOWS: Final = {"minute": "turns_per_minute", "hour": "turns_per_hour", "day": "turns_per_day"}
-"""Name of the window in a configuration, and in a conversation's rate limit."""
+from turnwise.conversation.rate_limit import WINDOWS, RateLimit, Timeline, read_limits
+from turnwise.errors import ConversationError, GuardError
 
 Limits = Mapping[str, int]
 """Prompts by window: any of ``minute``, ``hour`` and ``day``."""
@@ -47,13 +42,10 @@ class RateLimits:
 
     def __post_init__(self) -> None:
         for what, limits in (("global", self.everyone), ("per_key", self.per_key), *self.roles.items()):
-            for window, most in limits.items():
-                if window not in WINDOWS:
-                    raise GuardError(f"rate limit {what}: unknown window {window!r}; use {', '.join(WINDOWS)}")
-                if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_LIMIT:
-                    raise GuardError(
-                        f"rate limit {what}: {window} is {most!r}; use a whole number from 1 to {MAX_LIMIT}"
-                    )
+            try:
+                read_limits(limits, f"rate limit {what}")
+            except ConversationError as error:
+                raise GuardError(str(error)) from None
         both = sorted(set(self.roles) & set(self.exempt_roles))
         if both:
             raise GuardError(f"rate limit: role {both[0]!r} is exempt and has limits; choose one")
@@ -100,7 +92,7 @@ class KeyLimits:
     def __init__(self, settings: RateLimits, clock: Clock | None = None) -> None:
         self._settings = settings
         self._timeline = Timeline(clock)
-        self._everyone = RateLimit(_by_window(settings.everyone)) if settings.everyone else None
+        self._everyone = RateLimit(settings.everyone) if settings.everyone else None
         self._widest = _widest(settings.per_key, *settings.roles.values())
         self._keys: OrderedDict[bytes, RateLimit] = OrderedDict()
         self._lock = Lock()
@@ -124,7 +116,7 @@ class KeyLimits:
             if everyone is not None and everyone.exceeded(now):
                 return Refusal(GLOBAL, settings.everyone)
             own = self._own(key) if key is not None and self._widest else None
-            if own is not None and own.exceeded(now, _by_window(limits)):
+            if own is not None and own.exceeded(now, limits):
                 return Refusal(KEY, limits)
             for counted in (everyone, own):
                 if counted is not None:
@@ -143,11 +135,7 @@ class KeyLimits:
         return own
 
 
-def _by_window(limits: Limits) -> dict[str, int]:
-    return {WINDOWS[window]: most for window, most in limits.items()}
-
-
 def _widest(*several: Limits) -> dict[str, int]:
     """Return the largest limit of each window that any of several sets."""
     windows = [window for window in WINDOWS if any(window in limits for limits in several)]
-    return _by_window({window: max(limits.get(window, 0) for limits in several) for window in windows})
+    return {window: max(limits.get(window, 0) for limits in several) for window in windows}

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation.turn import Side
 from turnwise.errors import ScoreError
+from turnwise.notebook import data_frame, html_table
 from turnwise.scoring.evaluation import Evaluation, Spread
 from turnwise.scoring.score import Score
+
+if TYPE_CHECKING:
+    import pandas
+
+_COLUMNS = ("turn", "side", "principle", "T", "I", "F", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +166,31 @@ class Trajectory:
         """Yield the scores of every turn, `first` to `turns`; a turn without evaluations has no scores in it."""
         scores = ((e.key.turn, e.key.side, e.key.principle, e.score) for e in self._evaluations)
         return scores_by_turn(self.turns, scores, self._lengths, self.first)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores turn by turn as plain values."""
+        return {"run": self.run, "sequence_id": self.sequence_id, "turns": [scores.to_dict() for scores in self]}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the evaluations as a table of pandas.
+
+        Columns: ``turn``, ``side``, ``principle``, ``T``, ``I``, ``F``, ``reasoning``.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        return data_frame(_COLUMNS, self._rows())
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        for one in self._evaluations:
+            score = one.score
+            yield one.key.turn, str(one.key.side), one.key.principle, score.T, score.I, score.F, one.reasoning
+
+    def __repr__(self) -> str:
+        return (
+            f"Trajectory(run={self.run!r}, sequence_id={self.sequence_id!r}, turns={self.turns}, "
+            f"evaluations={len(self)}, principles={self.principles})"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), _COLUMNS, self._rows(), len(self))

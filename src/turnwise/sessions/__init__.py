@@ -1,17 +1,22 @@
 """Session memory, what outlives a conversation: trust, boundary testing, circuit breaker, stance."""
 
-from turnwise.sessions.boundary import boundary_testing
-from turnwise.sessions.breaker import BreakerSettings, BreakerState, Phase, next_breaker
-from turnwise.sessions.friction import Friction, friction
-from turnwise.sessions.live import Sessions
+from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
+from turnwise.sessions.live import Evicted, MemoryStateStore, Sessions, StateStore
 from turnwise.sessions.memory import SessionMemory
-from turnwise.sessions.presets import DEFAULT_PRESET, PresetInfo, preset, presets
 from turnwise.sessions.refusal import is_refusal
-from turnwise.sessions.settings import BoundarySettings, SessionSettings, TrajectorySettings
+from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
+from turnwise.sessions.settings import (
+    DEFAULT_PRESET,
+    BoundarySettings,
+    BreakerSettings,
+    PresetInfo,
+    SessionSettings,
+    TrajectorySettings,
+    preset,
+    presets,
+)
 from turnwise.sessions.stance import EngagementMode, Stance, TrustLevel, assess
 from turnwise.sessions.state import BreakerCounts, ExchangeCounts, SessionState
-from turnwise.sessions.store import Evicted, MemoryStateStore, StateStore
-from turnwise.sessions.trajectory import SessionTrajectory, direction
 
 __all__ = [
     "DEFAULT_PRESET",

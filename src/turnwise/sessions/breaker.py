@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from turnwise.sessions.averages import recovery_ema
-from turnwise.sessions.checks import in_range, whole
+from turnwise.sessions.settings import BreakerSettings
 
 
 class Phase(StrEnum):
@@ -26,42 +25,6 @@ class Phase(StrEnum):
 
 # Looking a member up in its enum takes longer than what is done with it here.
 _NORMAL, _VIOLATED, _RECOVERY, _TERMINATED = Phase
-
-
-@dataclass(frozen=True, slots=True)
-class BreakerSettings:
-    """How a circuit breaker reacts.
-
-    Args:
-        attempts: recoveries that may be begun before the next violation is final, at least 1.
-        alpha: weight of a clean turn in the breaker's trust, in (0, 1].
-        initial: the breaker's trust at the start, in [0, 1].
-        target: trust at which a recovery has succeeded, in [0, 1].
-        tolerance: how close to the target is enough, at least 0. A steady F of 1 − target approaches the target
-            for ever without touching it; within half a hundredth it counts as reached.
-        first_cut: factor of trust at a violation while NORMAL, in [0, 1).
-        next_cut: factor of trust at a violation during RECOVERY, in [0, 1).
-
-    Raises:
-        SessionError: a value out of its range.
-    """
-
-    attempts: int = 3
-    alpha: float = 0.3
-    initial: float = 0.5
-    target: float = 0.60
-    tolerance: float = 0.005
-    first_cut: float = 0.3
-    next_cut: float = 0.5
-
-    def __post_init__(self) -> None:
-        whole("breaker attempts", self.attempts, 1)
-        in_range("breaker alpha", self.alpha, 0.0, 1.0, above=True)
-        in_range("breaker initial", self.initial, 0.0, 1.0)
-        in_range("breaker target", self.target, 0.0, 1.0)
-        in_range("breaker tolerance", self.tolerance, 0.0, 1.0)
-        in_range("breaker first_cut", self.first_cut, 0.0, 1.0, below=True)
-        in_range("breaker next_cut", self.next_cut, 0.0, 1.0, below=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +97,17 @@ def next_breaker(
     if trust >= settings.target - settings.tolerance:
         return BreakerState(_NORMAL, 0, trust, state.violations)
     return BreakerState(_RECOVERY, attempts, trust, state.violations)
+
+
+def recovery_ema(trust: float, F: float, alpha: float = 0.3) -> float:
+    """Return the trust of a circuit breaker after a clean turn: alpha·(1 − F) + (1 − alpha)·trust.
+
+    Args:
+        trust: the breaker's trust before the turn, in [0, 1]. It is not the session's trust.
+        F: falsity of the turn, in [0, 1].
+        alpha: weight of the turn, in (0, 1].
+
+    >>> round(recovery_ema(trust=0.15, F=0.1), 3)
+    0.375
+    """
+    return alpha * (1.0 - F) + (1.0 - alpha) * trust

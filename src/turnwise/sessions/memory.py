@@ -6,19 +6,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 
-from turnwise.conversation.timestamps import as_utc
+from turnwise.conversation.json_values import as_utc
 from turnwise.scoring import TurnScores, balance, trust_strength
 from turnwise.scoring.score import HOSTILE_F
-from turnwise.sessions.averages import decayed, falsity_ema, trust_ema
 from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
 from turnwise.sessions.refusal import is_refusal
-from turnwise.sessions.settings import SessionSettings
+from turnwise.sessions.settings import F_HISTORY, HISTORY, SessionSettings
 from turnwise.sessions.stance import Stance, assess
 from turnwise.sessions.state import (
     CONVERSATIONS,
     DIGITS,
-    F_HISTORY,
-    HISTORY,
     BreakerCounts,
     ExchangeCounts,
     SessionState,
@@ -217,3 +214,51 @@ def _counted(exchanges: ExchangeCounts, low: float) -> ExchangeCounts:
     if abs(low) < 0.1:
         return ExchangeCounts(extractive, neutral + 1, reciprocal, generative)
     return ExchangeCounts(extractive, neutral, reciprocal + 1, generative)
+
+
+def trust_ema(trust: float, strength: float, alpha: float = 0.3) -> float:
+    """Return trust after a turn: alpha·strength + (1 − alpha)·trust.
+
+    Args:
+        trust: trust before the turn, in [0, 1].
+        strength: how far the turn speaks for trust, in [0, 1]; see `turnwise.scoring.trust_strength`.
+        alpha: weight of the turn, in (0, 1].
+
+    Source: the specification's session memory; the average is that of S. W. Roberts, "Control chart tests based
+    on geometric moving averages", Technometrics 1 (1959).
+
+    >>> round(trust_ema(trust=0.5, strength=1.0), 9)
+    0.65
+    >>> round(trust_ema(trust=0.65, strength=0.3), 9)
+    0.545
+    """
+    return alpha * strength + (1.0 - alpha) * trust
+
+
+def falsity_ema(average: float | None, F: float, alpha: float) -> float:
+    """Return the moving average of F after a turn; the first F is its own average.
+
+    Args:
+        average: average before the turn, or None before the first.
+        F: falsity of the turn, in [0, 1].
+        alpha: weight of the turn, in (0, 1].
+
+    >>> falsity_ema(None, F=0.2, alpha=0.5), falsity_ema(0.2, F=0.6, alpha=0.5)
+    (0.2, 0.4)
+    """
+    return F if average is None else alpha * F + (1.0 - alpha) * average
+
+
+def decayed(trust: float, initial: float, idle: timedelta, half_life: timedelta) -> float:
+    """Return trust after a time without a turn: its distance from the start halves with each half-life.
+
+    Args:
+        trust: trust after the last turn, in [0, 1].
+        initial: trust of a session that has just begun, in [0, 1].
+        idle: time since the last turn, at least 0.
+        half_life: time after which half the distance is left, above 0.
+
+    >>> decayed(0.9, 0.5, idle=timedelta(days=2), half_life=timedelta(days=1))
+    0.6
+    """
+    return float(initial + (trust - initial) * 0.5 ** (idle / half_life))

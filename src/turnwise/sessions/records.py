@@ -1,19 +1,27 @@
-"""Recorded sessions: balance and trust turn by turn, with a label, as the validation left them."""
+"""Recorded sessions, with a label, as the validation left them; and what each rule catches and flags on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
 from turnwise.errors import SessionError, UnknownNameError
+from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
-from turnwise.sessions.averages import trust_ema
-from turnwise.sessions.checks import in_range
-from turnwise.sessions.memory import SessionMemory
-from turnwise.sessions.presets import preset
-from turnwise.sessions.trajectory import SessionTrajectory, direction
+from turnwise.sessions.memory import SessionMemory, trust_ema
+from turnwise.sessions.rules import (
+    WEAK_FALL,
+    WEAK_TRUST,
+    Friction,
+    SessionTrajectory,
+    direction,
+    friction,
+    mean_change,
+    weak_signals,
+)
+from turnwise.sessions.settings import in_range, preset
 
 LABELS = ("attack", "benign")
 """Labels that a record may have."""
@@ -154,3 +162,113 @@ def _numbers(values: object, where: str) -> tuple[float, ...]:
 
 def _kind(value: object) -> str:
     return "an empty list" if value == [] else f"{type(value).__name__} {str(value)[:40]!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRule:
+    """A rule of the table.
+
+    Args:
+        name: what it says.
+        source: ``"summary"`` for a rule of the validation summary's table, ``"ours"`` for one added here.
+        fires: whether it fires on a record.
+    """
+
+    name: str
+    source: str
+    fires: Callable[[SessionRecord], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRates:
+    """What a rule does on some records.
+
+    Args:
+        rule: the rule.
+        rates: by label, how many it fired on, with the exact interval.
+        flagged: names of the records that it fired on, in their order.
+    """
+
+    rule: RecordRule
+    rates: dict[str, Rate]
+    flagged: tuple[str, ...]
+
+
+def _degrading(record: SessionRecord) -> bool:
+    """Return whether a record reads degrading at its end.
+
+    Raises:
+        SessionError: the record does not say where it was heading.
+    """
+    if record.trajectory is None:
+        raise SessionError(f"{record.scenario}: no recorded_trajectory, which the rules on degrading need")
+    return record.trajectory == SessionTrajectory.DEGRADING
+
+
+def _falling(record: SessionRecord) -> bool:
+    return mean_change(record.balances, max(1, len(record.deltas))) < WEAK_FALL
+
+
+def _short_windows(record: SessionRecord) -> bool:
+    """Return whether tuning option 3 fires at any turn: 2 of 3 turns breakers, or 2 changes falling.
+
+    Records hold no F: a turn that cut trust strength counts as one with F > 0.6, which misses F from 0.6 to 0.65.
+    """
+    broken = [strength < 1.0 for strength in record.strengths]
+    turns = range(1, len(broken) + 1)
+    return any(
+        (turn >= 3 and sum(broken[turn - 3 : turn]) >= 2) or mean_change(record.balances[:turn], 2) < WEAK_FALL
+        for turn in turns
+    )
+
+
+RULES = (
+    RecordRule("trust < 0.60 at the end", "summary", lambda record: record.trust[-1] < 0.60),
+    RecordRule("trust < 0.60 at any turn", "summary", lambda record: min(record.trust) < 0.60),
+    RecordRule("trust < 0.65 at the end", "summary", lambda record: record.trust[-1] < 0.65),
+    RecordRule("degrading at the end", "summary", _degrading),
+    RecordRule("mean delta < -0.3", "summary", _falling),
+    RecordRule(
+        "trust < 0.60 and (degrading or mean delta < -0.3)",
+        "summary",
+        lambda record: record.trust[-1] < WEAK_TRUST and (_degrading(record) or _falling(record)),
+    ),
+    RecordRule(
+        "option 2 as written: three of four weak signals",
+        "summary",
+        lambda record: weak_signals(record.trust[-1], record.balances[-11:], degrading=_degrading(record)) >= 3,
+    ),
+    RecordRule("one-turn drop over 1.0", "summary", lambda record: any(delta < -1.0 for delta in record.deltas)),
+    RecordRule("option 3 as written: shorter windows", "ours", _short_windows),
+    RecordRule("hostility that stays", "ours", lambda record: friction(record.balances[-11:]) is Friction.STAYS),
+)
+"""The rules of the table, in its order."""
+
+
+def rate_rules(records: Iterable[SessionRecord], rules: Iterable[RecordRule] = RULES) -> tuple[RuleRates, ...]:
+    """Return what each rule does on some records.
+
+    Args:
+        records: the recorded sessions.
+        rules: the rules.
+
+    Raises:
+        SessionError: a rule on degrading, and a record that does not say where it was heading.
+    """
+    kept = tuple(records)
+    sizes = {label: sum(record.label == label for record in kept) for label in LABELS}
+    rows = []
+    for rule in rules:
+        fired = [record for record in kept if rule.fires(record)]
+        rates = {label: Rate(sum(record.label == label for record in fired), of) for label, of in sizes.items()}
+        rows.append(RuleRates(rule, rates, tuple(record.scenario for record in fired)))
+    return tuple(rows)
+
+
+def largest_difference(records: Iterable[SessionRecord]) -> float:
+    """Return by how much recorded trust and trust computed again from strengths differ at most, over all turns."""
+    return max(
+        abs(trust - again)
+        for record in records
+        for trust, again in zip(record.trust, record.reproduced, strict=True)
+    )

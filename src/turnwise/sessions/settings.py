@@ -1,22 +1,128 @@
-"""What may be set of the session memory: when a limit counts as tested, what is compared, how time counts."""
+"""What may be set of the session memory, with its checks, and the presets: named settings for common wishes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from numbers import Integral, Real
+from typing import Any
 
 from turnwise.errors import SessionError, UnknownNameError
-from turnwise.sessions.breaker import BreakerSettings
-from turnwise.sessions.checks import duration, in_range, whole
-from turnwise.sessions.state import F_HISTORY, HISTORY
+from turnwise.visible import shown
+
+HISTORY = 10
+"""Turns that changes of balance, breakers and refusals are kept of."""
+
+F_HISTORY = 5
+"""Turns that F is kept of."""
+
+DEFAULT_PRESET = "default"
+"""Name of the preset that is used where none is named."""
 
 RULES = ("corrected", "original")
 """Names of the rules for trajectory and stance."""
 
 
+def in_range(
+    name: str, value: object, low: float, high: float, *, above: bool = False, below: bool = False
+) -> None:
+    """Refuse a setting that is no number in its range.
+
+    Args:
+        name: what the setting is called.
+        value: what was given.
+        low: least value allowed, finite.
+        high: greatest value allowed, finite.
+        above: whether `low` itself is not allowed.
+        below: whether `high` itself is not allowed.
+
+    Raises:
+        SessionError: no number, not finite or out of range.
+
+    >>> in_range("alpha", 0, 0.0, 1.0, above=True)
+    Traceback (most recent call last):
+        ...
+    turnwise.errors.SessionError: alpha must be a number in (0, 1], not 0
+    """
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number: Any = value  # compared as it is: a long whole number is no float
+        outside = (above and number == low) or (below and number == high)
+        if low <= number <= high and not outside:
+            return
+    start, end = "(" if above else "[", ")" if below else "]"
+    raise SessionError(f"{name} must be a number in {start}{low:g}, {high:g}{end}, not {shown(value)}")
+
+
+def whole(name: str, value: object, low: int, high: int | None = None) -> None:
+    """Refuse a setting that is no whole number in its range.
+
+    Args:
+        name: what the setting is called.
+        value: what was given.
+        low: least value allowed.
+        high: greatest value allowed, or None.
+
+    Raises:
+        SessionError: no whole number, or out of range.
+    """
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+        if low <= number and (high is None or number <= high):
+            return
+    limits = f"of at least {low}" if high is None else f"from {low} to {high}"
+    raise SessionError(f"{name} must be a whole number {limits}, not {shown(value)}")
+
+
+def duration(name: str, value: object) -> None:
+    """Refuse a setting that is neither None nor a time above zero.
+
+    Raises:
+        SessionError: no `timedelta`, or not above zero.
+    """
+    if value is None or (isinstance(value, timedelta) and value > timedelta(0)):
+        return
+    raise SessionError(f"{name} must be a timedelta above zero, or None for never, not {shown(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerSettings:
+    """How a circuit breaker reacts.
+
+    Args:
+        attempts: recoveries that may be begun before the next violation is final, at least 1.
+        alpha: weight of a clean turn in the breaker's trust, in (0, 1].
+        initial: the breaker's trust at the start, in [0, 1].
+        target: trust at which a recovery has succeeded, in [0, 1].
+        tolerance: how close to the target is enough, at least 0. A steady F of 1 − target approaches the target
+            for ever without touching it; within half a hundredth it counts as reached.
+        first_cut: factor of trust at a violation while NORMAL, in [0, 1).
+        next_cut: factor of trust at a violation during RECOVERY, in [0, 1).
+
+    Raises:
+        SessionError: a value out of its range.
+    """
+
+    attempts: int = 3
+    alpha: float = 0.3
+    initial: float = 0.5
+    target: float = 0.60
+    tolerance: float = 0.005
+    first_cut: float = 0.3
+    next_cut: float = 0.5
+
+    def __post_init__(self) -> None:
+        whole("breaker attempts", self.attempts, 1)
+        in_range("breaker alpha", self.alpha, 0.0, 1.0, above=True)
+        in_range("breaker initial", self.initial, 0.0, 1.0)
+        in_range("breaker target", self.target, 0.0, 1.0)
+        in_range("breaker tolerance", self.tolerance, 0.0, 1.0)
+        in_range("breaker first_cut", self.first_cut, 0.0, 1.0, below=True)
+        in_range("breaker next_cut", self.next_cut, 0.0, 1.0, below=True)
+
+
 @dataclass(frozen=True, slots=True)
 class BoundarySettings:
-    """When a session counts as testing its boundaries; the rules are in `turnwise.sessions.boundary`.
+    """When a session counts as testing its boundaries; the rules are in `turnwise.sessions.rules`.
 
     Args:
         breakers: breakers at which the first rule is met, at least 1.
@@ -144,3 +250,70 @@ class SessionSettings:
         ):
             if not isinstance(getattr(self, name), kind):
                 raise SessionError(f"{name} must be {kind.__name__}(...), not {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class PresetInfo:
+    """A preset and what it is for.
+
+    Args:
+        name: its name.
+        summary: what it does, in a line.
+        settings: what it sets.
+    """
+
+    name: str
+    summary: str
+    settings: SessionSettings
+
+
+def presets() -> tuple[PresetInfo, ...]:
+    """Return every preset, the default first."""
+    boundary = BoundarySettings(recent=False, F_full=True)
+    original = SessionSettings(
+        boundary=boundary,
+        trajectory=TrajectorySettings(rules="original"),
+        half_life=None,
+        expires_after=None,
+    )
+    return (
+        PresetInfo(
+            DEFAULT_PRESET,
+            "Compares F with F, forgets old turns, lets good faith reach normal.",
+            SessionSettings(),
+        ),
+        PresetInfo("original", "The rules of the validation summary as they were.", original),
+        PresetInfo(
+            "trust_only",
+            "Tuning option 1: original, and trust below 0.60 counts as boundary testing.",
+            replace(original, boundary=replace(boundary, trust_below=0.60)),
+        ),
+        PresetInfo(
+            "multi_signal",
+            "Tuning option 2: original, and three of four weak signals count as boundary testing.",
+            replace(original, boundary=replace(boundary, weak_signals=3)),
+        ),
+        PresetInfo(
+            "short_windows",
+            "Tuning option 3: original with 2 of the last 3 F and the last 2 changes of balance.",
+            replace(original, boundary=replace(boundary, F_window=3, bad_turns=2, fall_window=2)),
+        ),
+    )
+
+
+def preset(name: str = DEFAULT_PRESET) -> SessionSettings:
+    """Return the settings of a preset.
+
+    Args:
+        name: ``default``, ``original``, ``trust_only``, ``multi_signal`` or ``short_windows``.
+
+    Raises:
+        UnknownNameError: no preset has that name.
+
+    >>> preset("trust_only").boundary.trust_below
+    0.6
+    """
+    found = {info.name: info.settings for info in presets()}
+    if name not in found:
+        raise UnknownNameError("session preset", name, found)
+    return found[name]

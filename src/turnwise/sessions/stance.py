@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from turnwise.sessions.boundary import boundary_testing
 from turnwise.sessions.breaker import Phase
-from turnwise.sessions.friction import Friction, friction
+from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
 from turnwise.sessions.settings import SessionSettings
 from turnwise.sessions.state import SessionState
-from turnwise.sessions.trajectory import SessionTrajectory, direction
 
 
 class TrustLevel(StrEnum):

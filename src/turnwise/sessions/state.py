@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -9,13 +10,8 @@ from typing import Any, NamedTuple
 
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
+from turnwise.sessions.settings import F_HISTORY, HISTORY, in_range, whole
 from turnwise.visible import shown
-
-HISTORY = 10
-"""Turns that changes of balance, breakers and refusals are kept of."""
-
-F_HISTORY = 5
-"""Turns that F is kept of."""
 
 CONVERSATIONS = 2
 """Conversation ids that are kept: the latest."""
@@ -25,6 +21,23 @@ ID_BYTES = 64
 
 DIGITS = 6
 """Decimals that F and balance are remembered with."""
+
+
+_KEYS = (
+    "id",
+    "at",
+    "turns",
+    "trust",
+    "F",
+    "F_history",
+    "balances",
+    "breakers",
+    "refusals",
+    "exchanges",
+    "conversations",
+    "breaker",
+)
+"""Keys of a state as JSON."""
 
 
 class BreakerCounts(NamedTuple):
@@ -139,14 +152,51 @@ class SessionState:
 
     @classmethod
     def from_dict(cls, data: object) -> SessionState:
-        """Build a state from what `to_dict` gave, JSON or not in between.
+        """Build a state from what `to_dict` gave; whatever a store gives back is checked before it is believed.
 
         Raises:
-            SessionError: a key is missing or unknown, or a value can't be.
+            SessionError: a key is missing or unknown, or a value can't be; the message names it.
         """
-        from turnwise.sessions.state_json import read_state
-
-        return read_state(data)
+        if not isinstance(data, Mapping):
+            raise SessionError(f"a session state is an object with keys, not {type(data).__name__}")
+        wrong = [f"without {key!r}" for key in _KEYS if key not in data]
+        wrong += [f"with the unknown key {key!r}" for key in data if key not in _KEYS]
+        if wrong:
+            raise SessionError(f"a session state {', '.join(wrong)}; its keys: {', '.join(_KEYS)}")
+        whole("turns", data["turns"], 0)
+        in_range("trust", data["trust"], 0.0, 1.0)
+        started, last = (_time(value) for value in _list(data, "at", 2, 2))
+        first, fast, slow = _list(data, "F", 3, 3)
+        for value in (first, fast, slow):
+            if value is not None:
+                in_range("F", value, 0.0, 1.0)
+        history = _numbers(data, "F_history", F_HISTORY, 0.0)
+        balances = _numbers(data, "balances", HISTORY + 1, -1.0)
+        *counts, breaker_bits = _counts(data, "breakers", 3)
+        refusals, refusal_bits = _counts(data, "refusals", 2)
+        for name, bits in (("breakers", breaker_bits), ("refusals", refusal_bits)):
+            whole(f"last of {name}", bits, 0, 2**HISTORY - 1)
+        return cls(
+            session_id=checked_id(data["id"], "id"),
+            started_at=started,
+            last_at=last,
+            interactions=data["turns"],
+            trust=data["trust"],
+            F_first=first,
+            F_fast=fast,
+            F_slow=slow,
+            F_history=history,
+            balances=balances,
+            breakers=BreakerCounts(*counts),
+            breaker_bits=breaker_bits,
+            refusals=refusals,
+            refusal_bits=refusal_bits,
+            exchanges=ExchangeCounts(*_counts(data, "exchanges", 4)),
+            conversation_ids=tuple(
+                checked_id(item, "conversations") for item in _list(data, "conversations", 0, CONVERSATIONS)
+            ),
+            breaker=_breaker(_list(data, "breaker", 4, 4)),
+        )
 
 
 def _microseconds(stamp: datetime) -> int:
@@ -171,3 +221,43 @@ def checked_id(value: object, name: str) -> str:
             f"{name} has {size} bytes, at most {ID_BYTES} are kept; use a hash of it: {value[:40]!r}…"
         )
     return value
+
+
+def _list(data: Mapping[str, Any], key: str, low: int, high: int) -> Sequence[Any]:
+    values = data[key]
+    if not isinstance(values, list | tuple) or not low <= len(values) <= high:
+        size = f"{low}" if low == high else f"at most {high}"
+        raise SessionError(f"{key} must be a list of {size} values, not {shown(values)}")
+    return values
+
+
+def _numbers(data: Mapping[str, Any], key: str, most: int, low: float) -> tuple[float, ...]:
+    values = tuple(_list(data, key, 0, most))
+    for value in values:
+        in_range(key, value, low, 1.0)
+    return values
+
+
+def _counts(data: Mapping[str, Any], key: str, size: int) -> Sequence[int]:
+    values = _list(data, key, size, size)
+    for value in values:
+        whole(key, value, 0)
+    return values
+
+
+def _time(value: Any) -> datetime:
+    whole("at", value, 0)
+    try:
+        return EPOCH + timedelta(microseconds=value)
+    except OverflowError:
+        raise SessionError(f"at must be microseconds since 1970, not {shown(value)}") from None
+
+
+def _breaker(values: Sequence[Any]) -> BreakerState:
+    phase, attempts, trust, violations = values
+    if phase not in tuple(Phase):
+        raise SessionError(f"breaker must be [phase, attempts, trust, violations], not {shown(values)}")
+    whole("breaker attempts", attempts, 0)
+    in_range("breaker trust", trust, 0.0, 1.0)
+    whole("breaker violations", violations, 0)
+    return BreakerState(Phase(phase), attempts, trust, violations)

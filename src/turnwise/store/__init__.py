@@ -1,18 +1,23 @@
 """The record: what was imported, scored and failed, durable and with its provenance."""
 
+from turnwise.store.audit_log import AuditLog
 from turnwise.store.importing import Imported, import_sequences
 from turnwise.store.journal import Journal, KeptReplies
-from turnwise.store.records import Run, SequenceHead
+from turnwise.store.runs import Run, RunTally
+from turnwise.store.scores import ScoreTable, StoredScore
+from turnwise.store.sequences import SequenceHead
 from turnwise.store.store import Store
-from turnwise.store.tallies import RunTally
 
 __all__ = [
+    "AuditLog",
     "Imported",
     "Journal",
     "KeptReplies",
     "Run",
     "RunTally",
+    "ScoreTable",
     "SequenceHead",
     "Store",
+    "StoredScore",
     "import_sequences",
 ]

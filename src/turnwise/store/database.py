@@ -1,20 +1,38 @@
-"""Opening the database behind a store: where it is, how SQLite is set, and what its errors mean."""
+"""The file behind a store: found, opened, brought up to date, read, written by one thread, closed."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Column, Connection, Engine, RowMapping, Select, create_engine, event
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    NestedTransaction,
+    RowMapping,
+    Select,
+    Table,
+    create_engine,
+    event,
+    insert,
+)
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, UsageError
+from turnwise.clock import Clock
+from turnwise.errors import StoreError, UsageError
 from turnwise.store import schema
+from turnwise.store.damage import read_all, translated
+
+Result = TypeVar("Result")
+_Job = tuple[Callable[[Connection], Any], "Future[Any]"]
 
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process before it says that the store is locked."""
@@ -22,21 +40,10 @@ BUSY_SECONDS = 10.0
 PAGE = 500
 """Rows, or keys in a condition, that one statement deals with."""
 
-Read = Callable[[Select[Any]], list[RowMapping]]
-"""Answers a query with all its rows."""
+GROUP = 256
+"""Jobs that share a transaction at most."""
 
 _MEMORY = ":memory:"
-
-_NO_UTF8 = "Could not decode to UTF-8"
-"""What the driver says of a text that is none."""
-
-_ROW_NAMES = ("name", "sequence_id", "id", "sequence", "turn")
-"""Columns that tell a row from the others of its table."""
-
-_SHOWN = 200
-"""Characters of what SQLite says that a message shows."""
-
-_MEND = "restore a copy, or import and evaluate into another store"
 
 
 def path_of(location: str) -> Path:
@@ -103,124 +110,179 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
     return engine
 
 
-@contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turn what SQLite raises inside the block into an error that says what to do.
-
-    Raises:
-        StoreError: what SQLite says of the file.
-        UsageError: a text that can't be written as UTF-8.
-    """
-    try:
-        yield
-    except (DatabaseError, sqlite3.DatabaseError) as error:
-        cause = getattr(error, "orig", None) or error
-        text = str(cause)
-        if "locked" in text or "busy" in text:
-            raise StoreLockedError(
-                f"{path} is locked by another process; wait for it to finish, or use another store"
-            ) from error
-        if "readonly" in text:
-            raise StoreError(f"{path} can't be written: the file or its folder is read-only") from error
-        if "not a database" in text:
-            raise StoreCorruptError(f"{path} is no turnwise store; name another file with --store") from error
-        if "malformed" in text or "disk image" in text or _NO_UTF8 in text:
-            raise StoreCorruptError(f"{path} is damaged ({_line(text)}); {_MEND}") from error
-        if isinstance(error, OperationalError | sqlite3.OperationalError):
-            raise StoreError(f"{path}: {text}") from error
-        raise
-    except schema.UnreadableValueError as error:
-        raise StoreCorruptError(f"{path} is damaged ({error}); {_MEND}") from error
-    except UnicodeDecodeError as error:  # a name in the file that even the message of SQLite can't hold
-        raise StoreCorruptError(f"{path} is damaged (a name in it is not UTF-8); {_MEND}") from error
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{error.object[:40]!r} holds half of a surrogate pair, which is no Unicode text"
-        ) from error
-
-
-@contextmanager
-def intact(path: Path, what: str) -> Iterator[None]:
-    """Turn what is raised where rows do not fit together inside the block into an error that names them.
+class Database:
+    """One SQLite file that is open.
 
     Args:
-        path: the file of the store.
-        what: what the rows are about, such as ``"sequence 'a'"``.
+        location: a file, or ``sqlite:///file``.
+        create: make the file where there is none.
+        clock: gives the times that are recorded.
+        busy_seconds: how long to wait for another process that writes.
 
     Raises:
-        StoreCorruptError: a value is missing, or can't be.
+        StoreError: no such file, or it can't be opened.
+        UsageError: a URL that is no SQLite file.
     """
-    try:
-        yield
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
-        reason = _line(str(error)) or type(error).__name__
-        raise StoreCorruptError(
-            f"{path} is damaged: {what} can't be read ({reason}); the others can: {_MEND}"
-        ) from error
 
-
-def read_all(connection: Connection, query: Select[Any], path: Path) -> list[RowMapping]:
-    """Return all rows of a query.
-
-    Args:
-        connection: in a transaction.
-        query: the query.
-        path: the file of the store, for messages.
-
-    Raises:
-        StoreCorruptError: a value can't be what its column holds; the message says where it is.
-    """
-    try:
-        return list(connection.execute(query).mappings())
-    except (schema.UnreadableValueError, OperationalError) as error:
-        if isinstance(error, OperationalError) and _NO_UTF8 not in str(error):
-            raise
-        place = _unreadable(connection, query)
-        if place is None:  # mended meanwhile
-            raise
-        raise StoreCorruptError(f"{path} is damaged: {place}; other rows can be read: {_MEND}") from error
-
-
-def _unreadable(connection: Connection, query: Select[Any]) -> str | None:
-    """Return where the first value is that a query can't read, and what it is."""
-    driver = connection.connection.driver_connection
-    assert driver is not None
-    text = str(query.compile(connection, compile_kwargs={"literal_binds": True}))
-    columns = list(query.selected_columns)
-    before, driver.text_factory = driver.text_factory, bytes
-    try:
-        for row in driver.execute(text):
-            for column, value in zip(columns, row, strict=True):
-                try:
-                    _read_value(connection, column, value)
-                except schema.UnreadableValueError as error:
-                    return f"{_place(columns, column, row)}: {error}"
-    finally:
-        driver.text_factory = before
-    return None
-
-
-def _read_value(connection: Connection, column: Any, value: object) -> None:
-    if isinstance(value, bytes):
+    def __init__(self, location: str, *, create: bool, clock: Clock, busy_seconds: float) -> None:
+        self.path = path_of(location)
+        self.clock = clock
+        self._refuse_what_is_no_file(create)
+        self.engine = connect(self.path, busy_seconds)
         try:
-            value = value.decode()
-        except UnicodeDecodeError:
-            raise schema.UnreadableValueError(value, "UTF-8") from None
-    read = column.type.dialect_impl(connection.dialect).result_processor(connection.dialect, None)
-    if read is not None:
-        read(value)
+            with translated(self.path):
+                self._migrate()
+        except BaseException:
+            self.engine.dispose()
+            raise
+        self._writer = Writer(self.engine, self.path)
+
+    def read(self, query: Select[Any]) -> list[RowMapping]:
+        """Return all rows of a query.
+
+        Raises:
+            StoreError: it is closed, or can't be read.
+        """
+        if self._writer.closed:
+            raise StoreError("the store is closed")
+        with translated(self.path), self.engine.connect() as connection, connection.begin():
+            return read_all(connection, query, self.path)
+
+    def write(self, job: Callable[[Connection], Result]) -> Future[Result]:
+        """Queue a job that writes; see `Writer.submit`."""
+        return self._writer.submit(job)
+
+    def close(self) -> None:
+        """Write what is pending, and take no more."""
+        self._writer.close()
+
+    def _migrate(self) -> None:
+        with self.engine.connect() as connection, connection.begin():
+            current = schema.is_current(connection)
+        if not current:
+            with self.engine.connect().execution_options(writes=True) as connection, connection.begin():
+                schema.migrate(connection, str(self.path), self.clock)
+
+    def _refuse_what_is_no_file(self, create: bool) -> None:
+        try:
+            if self.path.is_dir():
+                raise StoreError(f"{self.path} is a folder; a store is a file")
+            if self.path.exists():
+                return
+        except OSError as error:
+            raise StoreError(f"{self.path} can't be a store: {error.strerror}") from error
+        if not create:
+            raise StoreError(
+                f"there is no store at {self.path}: make one with turnwise import FILE --store {self.path}, "
+                "or name another with --store"
+            )
+        if not self.path.parent.is_dir():
+            raise StoreError(f"can't make {self.path}: there is no folder {self.path.parent}")
 
 
-def _place(columns: Sequence[Any], column: Any, row: Sequence[object]) -> str:
-    name = f"{column.table.name}.{column.name}" if isinstance(column, Column) else column.name
-    keys = {
-        key.name: value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
-        for key, value in zip(columns, row, strict=True)
-    }
-    return " ".join([name, "where", " and ".join(f"{key} is {keys[key]!r}" for key in _ROW_NAMES if key in keys)])
+class Writer:
+    """Group commit.
+
+    Jobs that wait at the same moment share a transaction, each in a savepoint of its own: one that fails is
+    rolled back alone. A future is done only once the transaction is on disk, so an acknowledged write is durable.
+
+    Args:
+        engine: the database; the thread opens one connection of its own.
+        path: its file, for messages.
+    """
+
+    def __init__(self, engine: Engine, path: Path) -> None:
+        self._engine = engine
+        self._path = path
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._closed = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._work, name="turnwise-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more work."""
+        return self._closed
+
+    def submit(self, job: Callable[[Connection], Result]) -> Future[Result]:
+        """Queue a job; the future has its result once that is durable, or what it raised.
+
+        Raises:
+            StoreError: the writer is closed.
+        """
+        future: Future[Result] = Future()
+        with self._lock:
+            if self._closed:
+                raise StoreError("the store is closed")
+            self._jobs.put((job, future))
+        return future
+
+    def close(self) -> None:
+        """Write what is queued, then stop. Closing twice is harmless."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        going = True
+        while going:
+            batch: list[_Job] = []
+            job = self._jobs.get()
+            while job is not None:
+                if job[1].set_running_or_notify_cancel():
+                    batch.append(job)
+                if len(batch) == GROUP or self._jobs.empty():
+                    break
+                job = self._jobs.get()
+            going = job is not None
+            if batch:
+                self._write(batch)
+
+    def _write(self, batch: list[_Job]) -> None:
+        done: list[tuple[Future[Any], Any, Exception | None]] = []
+        try:
+            with (
+                translated(self._path),
+                self._engine.connect().execution_options(writes=True) as connection,
+                connection.begin(),
+            ):
+                for job, future in batch:
+                    if len(batch) == 1:  # what it raises rolls back the transaction, which is its own
+                        done.append((future, job(connection), None))
+                        continue
+                    savepoint = connection.begin_nested()
+                    try:
+                        with translated(self._path):
+                            result = job(connection)
+                            savepoint.commit()
+                        done.append((future, result, None))
+                    except Exception as error:  # noqa: BLE001 - it belongs to the caller, who gets it
+                        _undo(savepoint, error)
+                        done.append((future, None, error))
+        except Exception as error:  # noqa: BLE001 - nothing was committed: every caller must know
+            done = [(future, None, error) for _, future in batch]
+        for future, result, failure in done:
+            if failure is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failure)
 
 
-def _line(text: str) -> str:
-    """Return the first line of what somebody else says, and not more of it than is read."""
-    line = text.split("\n", 1)[0]
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+def _undo(savepoint: NestedTransaction, error: Exception) -> None:
+    """Roll one job back, or, where the database has given up the whole transaction, fail all of its jobs.
+
+    A full disk, for one, makes SQLite roll back everything at once: then no job of the batch was stored.
+    """
+    try:
+        savepoint.rollback()
+    except SQLAlchemyError:
+        raise error from None
+
+
+def inserted(connection: Connection, table: Table, values: dict[str, Any]) -> int:
+    """Insert one row and return its key."""
+    key: int = connection.execute(insert(table), values).inserted_primary_key[0]  # type: ignore[index]
+    return key

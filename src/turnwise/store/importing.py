@@ -9,6 +9,7 @@ from turnwise.batches import batched
 from turnwise.conversation import Sequence
 from turnwise.datasets.protocol import BadRecord
 from turnwise.errors import DatasetError, UsageError
+from turnwise.notebook import Shown
 from turnwise.store.store import Store
 
 _BATCH = 256
@@ -16,7 +17,7 @@ _BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Shown):
     """What an import did.
 
     Args:

@@ -6,17 +6,17 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
 from turnwise.errors import StoreError
+from turnwise.notebook import Shown
 from turnwise.scoring import Reply
 from turnwise.store import schema
-from turnwise.store.call_records import read_reply, reply_row
-from turnwise.store.database import Read, translated
-from turnwise.store.writer import Writer
+from turnwise.store.damage import translated
+from turnwise.store.database import Database
+from turnwise.store.score_rows import read_reply, reply_row
 
 _NEWEST = (  # made once: it is asked before every call, by many threads
     select(*(schema.replies.c[name] for name in Reply.__slots__))
@@ -31,7 +31,7 @@ _NEWEST = (  # made once: it is asked before every call, by many threads
 
 
 @dataclass(frozen=True, slots=True)
-class KeptReplies:
+class KeptReplies(Shown):
     """The replies of one model, and what they cost.
 
     Args:
@@ -59,16 +59,12 @@ class Journal:
     """The `ReplyJournal` of a store. Several threads and processes may use it at once.
 
     Args:
-        engine: the database.
-        path: its file, for messages.
-        read: answers queries.
-        writer: takes what is to be written.
+        database: where they are kept.
     """
 
-    def __init__(self, engine: Engine, path: Path, read: Read, writer: Writer) -> None:
-        self._finder = _Finder(engine, path)
-        self._read = read
-        self._writer = writer
+    def __init__(self, database: Database) -> None:
+        self._finder = _Finder(database)
+        self._db = database
         self._lock = threading.Lock()
         self._waiting: list[dict[str, Any]] = []
         self._job: Future[None] | None = None
@@ -90,7 +86,7 @@ class Journal:
         """
         row = reply_row(reply)
         with self._lock:
-            job = self._job = self._job or self._writer.submit(self._write)
+            job = self._job = self._job or self._db.write(self._write)
             self._waiting.append(row)
         job.result()
 
@@ -121,7 +117,7 @@ class Journal:
             .group_by(table.c.model)
             .order_by(table.c.model)
         )
-        return tuple(KeptReplies(**row) for row in self._read(query))
+        return tuple(KeptReplies(**row) for row in self._db.read(query))
 
     def clear(self) -> int:
         """Let no reply answer a request again, and return how many did until now.
@@ -139,25 +135,24 @@ class Journal:
             retired = connection.execute(update(table).where(*bought).values(reusable=False)).rowcount
             return deleted + retired
 
-        return self._writer.submit(write).result()
+        return self._db.write(write).result()
 
 
 class _Finder:
     """Looks for replies over one connection that stays open: of what precedes every call, opening one is most."""
 
-    def __init__(self, engine: Engine, path: Path) -> None:
-        self._engine = engine
-        self._path = path
+    def __init__(self, database: Database) -> None:
+        self._db = database
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._closed = False
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        with self._lock, translated(self._path):
+        with self._lock, translated(self._db.path):
             if self._closed:
                 raise StoreError("the store is closed")
             if self._connection is None:
-                self._connection = self._engine.connect().execution_options(single=True)
+                self._connection = self._db.engine.connect().execution_options(single=True)
             row = (
                 self._connection.execute(_NEWEST, {"request_key": request_key, "repeat": repeat})
                 .mappings()

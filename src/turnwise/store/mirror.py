@@ -1,8 +1,9 @@
 """A copy of the scores in DuckDB, in memory, for questions over many trajectories at once.
 
-It is fed from the record by row number: rows are only ever added there, so what is new is what lies above the
-number that was reached before. Only scores, lengths, labels, sources and names are copied, never a text. Where the
-record turns out to be another one than before, the copy begins anew. docs/sql.md lists its tables.
+It is fed from the record by row number: rows are added there and never changed, so what is new is what lies
+above the number that was reached before. Only scores, lengths, labels, sources and names are copied, never a text.
+Where a run was renamed or deleted, or the record is another one than before, the copy begins anew. docs/sql.md
+lists its tables.
 """
 
 from __future__ import annotations
@@ -12,20 +13,46 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Select, case, func, select
+from sqlalchemy import Connection, Select, case, func, select
 
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.sql import Columns
 from turnwise.store import schema
-from turnwise.store.database import intact, translated
-from turnwise.store.mirror_tables import LISTS, MAKE_TABLES, trajectories_sql
+from turnwise.store.damage import intact, translated
+from turnwise.store.database import Database
+from turnwise.store.runs import edition
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+_LISTS = "lists"
+"""Database of the tables of trajectories, whose rows hold a conversation each and so come in small groups."""
+
+_MAKE_TABLES = (
+    "SET python_enable_replacements = false",  # a name in a question is a table, never a variable of the program
+    f"ATTACH ':memory:' AS {_LISTS} (ROW_GROUP_SIZE 4096)",  # a group is what one thread takes at a time
+    "SET temp_directory = ''",  # what does not fit into memory fails, rather than leave files behind
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+    "CREATE SCHEMA copied",
+    "CREATE TABLE copied.sequences (sequence INTEGER, sequence_id VARCHAR, label VARCHAR, source VARCHAR, "
+    "turns INTEGER)",
+    "CREATE TABLE copied.runs (run INTEGER, name VARCHAR, observer VARCHAR, observer_version VARCHAR, "
+    "context VARCHAR)",
+    "CREATE TABLE copied.principles (principle INTEGER, name VARCHAR)",
+    "CREATE TABLE copied.evaluations (run INTEGER, sequence INTEGER, turn INTEGER, principle INTEGER, "
+    "response BOOLEAN, prompt_chars INTEGER, response_chars INTEGER, T DOUBLE, I DOUBLE, F DOUBLE)",
+    "CREATE VIEW sequences AS SELECT sequence_id, label, source, turns FROM copied.sequences",
+    "CREATE VIEW runs AS SELECT name AS run, observer, observer_version, context FROM copied.runs",
+    "CREATE VIEW evaluations AS SELECT runs.name AS run, sequence_id, label, source, turn, "
+    "CASE WHEN response THEN 'response' ELSE 'prompt' END AS side, principles.name AS principle, T, I, F, "
+    "CASE WHEN response THEN response_chars ELSE prompt_chars END AS chars FROM copied.evaluations "
+    "JOIN copied.runs USING (run) JOIN copied.sequences USING (sequence) JOIN copied.principles USING (principle)",
+)
+"""What an empty mirror is made with. No file can be read through it, and no setting changed."""
 
 _BATCH = 1_000_000
 """Evaluations that are held in memory at once while they are copied."""
@@ -74,18 +101,17 @@ class Mirror:
     """Scores of a record as DuckDB tables, brought up to date at every question. Threads take turns.
 
     Args:
-        engine: the record.
-        path: its file, for messages.
+        record: the database of the record.
     """
 
-    def __init__(self, engine: Engine, path: Path) -> None:
-        self.engine = engine
-        self.path = path
+    def __init__(self, record: Database) -> None:
+        self.record = record
         self._lock = threading.RLock()
         self._database: DuckDBPyConnection | None = None
         self._empty()
 
     def _empty(self) -> None:
+        self._edition: int | None = None
         self._sequences = _NOTHING
         self._runs: dict[str, int] = {}
         self._principles: dict[str, int] = {}
@@ -133,7 +159,7 @@ class Mirror:
             import duckdb
 
             self._database = duckdb.connect(":memory:")
-            for statement in MAKE_TABLES:
+            for statement in _MAKE_TABLES:
                 self._database.execute(statement)
         return self._database
 
@@ -147,16 +173,20 @@ class Mirror:
         """
         import duckdb
 
-        with translated(self.path), intact(self.path, "a row of the scores, or of what they are about,"):
+        with (
+            translated(self.record.path),
+            intact(self.record.path, "a row of the scores, or of what they are about,"),
+        ):
             try:
                 return self._copied_from_record(runs)
             except (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError) as error:
                 raise ValueError(str(error)) from error
 
     def _copied_from_record(self, runs: Sequence[str] | None) -> list[int]:
-        with self.engine.connect() as record, record.begin():
+        with self.record.engine.connect() as record, record.begin():
             if not self._is_the_same(record):
                 self.close()
+                self._edition = edition(record)
             self._copy_names(record)
             for run in runs or ():
                 if run not in self._runs:
@@ -171,7 +201,9 @@ class Mirror:
             return keys
 
     def _is_the_same(self, record: Connection) -> bool:
-        """Return whether the rows that were copied last are still what they were."""
+        """Return whether no run was renamed or deleted, and the rows that were copied last are what they were."""
+        if edition(record) != self._edition:
+            return False
         marks = [(schema.sequences, self._sequences)]
         marks += [(schema.evaluations, copied.evaluations) for copied in self._copied.values()]
         return all(mark == _NOTHING or _mark(record, table, mark.row) == mark for table, mark in marks)
@@ -292,11 +324,11 @@ class Mirror:
 
     def _trajectories_sql(self, key: int, columns: Columns, touched: str | None = None) -> str:
         scored = [(self._principles[principle], side is Side.RESPONSE) for principle, side in columns.scored]
-        return trajectories_sql(key, scored, touched)
+        return _trajectories_sql(key, scored, touched)
 
 
 def _table(key: int) -> str:
-    return f"{LISTS}.trajectories_{key}"
+    return f"{_LISTS}.trajectories_{key}"
 
 
 def _mark(record: Connection, table: Any, row: int | None = None) -> _Mark:
@@ -329,3 +361,31 @@ def _insert(database: DuckDBPyConnection, table: str, columns: dict[str, Any]) -
         database.execute(f"INSERT INTO {table} BY NAME SELECT * FROM fresh")
     finally:
         database.unregister("fresh")
+
+
+def _trajectories_sql(run: int, scored: Sequence[tuple[int, bool]], touched: str | None = None) -> str:
+    """Return the query that makes the trajectories of a run: a row a sequence, its evaluated turns as lists.
+
+    Args:
+        run: number of the run.
+        scored: number of the principle and whether of the response, of every triple of columns.
+        touched: query of the sequences that are wanted; all by default.
+    """
+    triples = [
+        (f"{component}{at}", f"max({component}) FILTER (principle = {principle} AND response = {response})")
+        for at, (principle, response) in enumerate(scored)
+        for component in "TIF"
+    ]
+    turns = [("turn", "turn::DOUBLE")]
+    turns += [(f"{side}_chars", f"any_value({side}_chars)::DOUBLE") for side in ("prompt", "response")]
+    turns += triples
+    struct = ", ".join(f"{name} := {sql}" for name, sql in turns)
+    names = [name for name, _ in turns]
+    lists = ", ".join(f"list_transform(turns, lambda t: t.{name}) AS {name}" for name in names)
+    which = f"run = {run}" + (f" AND sequence IN ({touched})" if touched else "")
+    # Sorting one list of rows is several times as fast as an ordered list for each column.
+    return (
+        f"SELECT sequence, {lists} FROM (SELECT sequence, list_sort(list(t)) AS turns FROM "
+        f"(SELECT sequence, struct_pack({struct}) AS t FROM copied.evaluations WHERE {which} "
+        "GROUP BY sequence, turn) GROUP BY sequence)"
+    )

@@ -14,7 +14,7 @@ from turnwise.patterns import Expression, Library, parse
 from turnwise.patterns.sql import Columns, matches_sql
 from turnwise.patterns.tree import Length, OtherRun, Series
 from turnwise.rates import Rate
-from turnwise.store.database import intact, translated
+from turnwise.store.damage import intact, translated
 from turnwise.store.mirror import Mirror
 from turnwise.store.where import known_names, parse_where
 
@@ -228,7 +228,7 @@ def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:
 
 def _sequences(mirror: Mirror, run: str, where: str) -> list[int]:
     what = "the metadata of a sequence"
-    with translated(mirror.path), intact(mirror.path, what), mirror.engine.connect() as record:
+    with translated(mirror.record.path), intact(mirror.record.path, what), mirror.record.engine.connect() as record:
         return parse_where(where, known_names(record)).sequences(record, run)
 
 

@@ -1,97 +1,277 @@
-"""The runs of a store: started once, never mixed, and what they have come to."""
+"""The runs of a store: started once, never mixed, renamed and deleted; and what they have come to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import datetime
+from threading import Lock
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    text,
+    union_all,
+    update,
+)
 
 from turnwise.errors import UnknownNameError, UsageError
+from turnwise.notebook import Shown
 from turnwise.store import schema
-from turnwise.store.database import intact
-from turnwise.store.file import StoreFile
-from turnwise.store.records import Run, read_run
-from turnwise.store.tallies import RunTally, tally
+from turnwise.store.damage import intact
+from turnwise.store.database import Database
+from turnwise.store.run_locks import RunLocks
 
 
-class StoredRuns(StoreFile):
-    """The part of a store that says how scores came about."""
+@dataclass(frozen=True, slots=True)
+class Run(Shown):
+    """One observer with one configuration, over some sequences.
 
-    def runs(self) -> tuple[Run, ...]:
+    Args:
+        name: unique in a store.
+        observer: specification of the observer.
+        observer_version: its version.
+        context: what it could see.
+        parameters: its settings.
+        operating_points: calibrated threshold by detector, in the unit of the detector's score.
+        code_version: version and revision of turnwise that started the run.
+        created_at: when it was started, in UTC.
+    """
+
+    name: str
+    observer: str
+    observer_version: str
+    context: str
+    parameters: Mapping[str, object]
+    operating_points: Mapping[str, float]
+    code_version: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunTally(Shown):
+    """What a run has come to.
+
+    Args:
+        run: name of the run.
+        sequences: sequences of which something was scored or tried.
+        evaluations: scores.
+        failed: scores that were tried, failed, and have not come since.
+        failures: tries that failed in all, those that were mended later among them.
+        calls: calls to a language model, those answered at no cost among them.
+        cached: calls that were answered by a reply that had been paid for before.
+        prompt_tokens: tokens of the requests that were paid for, as far as they were counted.
+        completion_tokens: tokens of their replies, as far as they were counted.
+        cost_usd: the sum of what the rows of evaluations and failures cost; None where none has a known cost.
+        seconds: the sum of the seconds that the rows took; with parallel workers more than has passed.
+        first: when the first outcome was made, in UTC; None where there is none.
+        last: when the last outcome was made, in UTC; None where there is none.
+    """
+
+    run: str
+    sequences: int = 0
+    evaluations: int = 0
+    failed: int = 0
+    failures: int = 0
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+class Runs:
+    """The part of a store that says how scores came about.
+
+    Args:
+        database: where they are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._locks = RunLocks(database.path)
+        self._held: set[str] = set()
+        self._lock = Lock()
+
+    def close(self) -> None:
+        """Let others change the runs that were written here."""
+        self._locks.close()
+
+    def all(self) -> tuple[Run, ...]:
         """Return all runs, oldest first."""
-        return tuple(map(self._made_run, self._read(select(schema.runs).order_by(schema.runs.c.id))))
+        return tuple(map(self._made, self._db.read(select(schema.runs).order_by(schema.runs.c.id))))
 
-    def run(self, name: str) -> Run:
-        """Return one run.
+    def get(self, name: str) -> Run:
+        """Return one run; UnknownNameError where there is none of that name."""
+        return self._made(self._row(name))
 
-        Raises:
-            UnknownNameError: the store has no run of that name.
-        """
-        rows = self._read(select(schema.runs).where(schema.runs.c.name == name))
+    def _row(self, name: str) -> RowMapping:
+        rows = self._db.read(select(schema.runs).where(schema.runs.c.name == name))
         if not rows:
-            raise UnknownNameError("run", name, self._run_names())
-        return self._made_run(rows[0])
+            raise UnknownNameError("run", name, self._names())
+        return rows[0]
 
-    def _made_run(self, row: RowMapping) -> Run:
-        with intact(self.path, f"run {row['name']!r}"):
-            return read_run(row)
+    def _made(self, row: RowMapping) -> Run:
+        with intact(self._db.path, f"run {row['name']!r}"):
+            return _read_run(row)
 
-    def _run_names(self) -> list[str]:
-        return [row["name"] for row in self._read(select(schema.runs.c.name).order_by(schema.runs.c.id))]
+    def _names(self) -> list[str]:
+        return [row["name"] for row in self._db.read(select(schema.runs.c.name).order_by(schema.runs.c.id))]
 
-    def start_run(self, run: Run) -> Run:
-        """Store a run, or return the one of that name if it has the same configuration.
-
-        Raises:
-            UsageError: there is a run of that name with another configuration; the message says what differs.
-        """
-        return self._writer.submit(lambda connection: self._start_run(connection, run)).result()
-
-    def _start_run(self, connection: Connection, run: Run) -> Run:
-        table = schema.runs
-        row = connection.execute(select(table).where(table.c.name == run.name)).mappings().first()
-        if row is None:
-            values = {name: getattr(run, name) for name in Run.__slots__}
-            values.update(parameters=dict(run.parameters), operating_points=dict(run.operating_points))
-            connection.execute(insert(table).values(values))
-            return run
-        stored = read_run(row)
-        for field in ("observer", "observer_version", "context", "parameters"):
-            there, here = getattr(stored, field), getattr(run, field)
-            if there != here:
-                was, would = _differing(field.replace("_", " "), there, here)
-                raise UsageError(
-                    f"run {run.name!r} was made with {was}, not {would}: "
-                    "a run never mixes configurations; use another --run"
-                )
-        return stored
-
-    def only_run(self) -> str:
-        """Return the name of the only run.
-
-        Raises:
-            UsageError: the store has none, or several; the message lists them.
-        """
-        names = self._run_names()
+    def only(self) -> str:
+        """Return the name of the only run; UsageError where there are none or several."""
+        names, path = self._names(), self._db.path
         if len(names) == 1:
             return names[0]
         if not names:
-            raise UsageError(f"{self.path} has no run yet: make one with turnwise evaluate --store {self.path}")
-        raise UsageError(f"{self.path} has several runs: choose one with --run ({', '.join(names)})")
-
-    def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
-        """Return every run with what it has come to, oldest first."""
-        found = tally(self._read)
-        return tuple((run, found.get(run.name, RunTally(run.name))) for run in self.runs())
+            raise UsageError(f"{path} has no run yet: make one with turnwise evaluate --store {path}")
+        raise UsageError(f"{path} has several runs: choose one with --run ({', '.join(names)})")
 
     def principle_versions(self, run: str) -> dict[str, str]:
         """Return the version of every principle that a run was scored against, by name."""
         table = schema.provenances
         query = select(table.c.principle, table.c.principle_version).join(schema.runs)
-        return {
-            row["principle"]: row["principle_version"]
-            for row in self._read(query.where(schema.runs.c.name == run))
-        }
+        rows = self._db.read(query.where(schema.runs.c.name == run))
+        return {row["principle"]: row["principle_version"] for row in rows}
+
+    # Writing
+
+    def start(self, run: Run) -> Run:
+        """Store a run, or return the one of that name; UsageError where that has another configuration."""
+        started = self._db.write(lambda connection: _start(connection, run)).result()
+        self.hold(run.name)
+        return started
+
+    def hold(self, name: str) -> None:
+        """Keep others from renaming and deleting a run that is about to be written, until this is closed."""
+        with self._lock:
+            if name in self._held:
+                return
+            query = select(schema.runs.c.id).where(schema.runs.c.name == name)
+            found = self._db.read(query)
+            if found:
+                key = found[0]["id"]
+                self._locks.share(key)
+                if self._db.read(query) == found:
+                    self._held.add(name)
+                else:  # it was renamed or deleted meanwhile
+                    self._locks.release(key)
+
+    def rename(self, old: str, new: str) -> Run:
+        """Give a run another name; see `Store.rename_run`."""
+        if not new.strip():
+            raise UsageError("a run needs a name that is not empty")
+        table = schema.runs
+
+        def write(connection: Connection) -> None:
+            if connection.scalar(select(table.c.id).where(table.c.name == new)) is not None:
+                raise UsageError(f"there is a run {new!r} already: choose another name, or delete it first")
+            connection.execute(update(table).where(table.c.name == old).values(name=new))
+            _renew_edition(connection)
+
+        self._change(old, write)
+        return self.get(new)
+
+    def delete(self, name: str) -> RunTally:
+        """Delete a run and all that was scored in it; see `Store.delete_run`."""
+        deleted = self.tally(name)
+        key = self._row(name)["id"]
+        self._change(name, lambda connection: _delete(connection, key))
+        return deleted
+
+    def _change(self, name: str, write: Any) -> None:
+        key = self._row(name)["id"]
+        with self._lock:
+            self._held.discard(name)
+            with self._locks.alone(key, name):
+                self._row(name)  # it may have been renamed or deleted before the lock was had
+                self._db.write(write).result()
+
+    # What they have come to
+
+    def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
+        """Return every run with what it has come to, oldest first."""
+        found: dict[str, dict[str, Any]] = {}
+        for query in (_scored(), _open_failures(), _calls()):
+            for row in self._db.read(query):
+                values = dict(row)
+                found.setdefault(values.pop("name"), {}).update(values)
+        return tuple((run, RunTally(run.name, **found.get(run.name, {}))) for run in self.all())
+
+    def tally(self, name: str) -> RunTally:
+        """Return what one run has come to; UnknownNameError where there is none of that name."""
+        self._row(name)
+        return next(tally for run, tally in self.tallies() if run.name == name)
+
+
+def _read_run(row: RowMapping) -> Run:
+    return Run(**{field.name: row[field.name] for field in fields(Run)})
+
+
+def _start(connection: Connection, run: Run) -> Run:
+    table = schema.runs
+    row = connection.execute(select(table).where(table.c.name == run.name)).mappings().first()
+    if row is None:
+        values = {field.name: getattr(run, field.name) for field in fields(Run)}
+        values.update(parameters=dict(run.parameters), operating_points=dict(run.operating_points))
+        connection.execute(insert(table).values(values))
+        return run
+    stored = _read_run(row)
+    for field in ("observer", "observer_version", "context", "parameters"):
+        there, here = getattr(stored, field), getattr(run, field)
+        if there != here:
+            was, would = _differing(field.replace("_", " "), there, here)
+            raise UsageError(
+                f"run {run.name!r} was made with {was}, not {would}: "
+                "a run never mixes configurations; use another --run"
+            )
+    return stored
+
+
+def _delete(connection: Connection, key: int) -> None:
+    """Delete all rows of a run, and those raw replies that no journal keeps and nothing else rests on."""
+    scores, failures, calls, replies = schema.evaluations, schema.failures, schema.calls, schema.replies
+    of_run = [(calls.c.evaluation, scores), (calls.c.failure, failures)]
+    connection.execute(
+        delete(calls).where(or_(*(column.in_(select(t.c.id).where(t.c.run == key)) for column, t in of_run)))
+    )
+    for table in (scores, failures, schema.provenances):
+        connection.execute(delete(table).where(table.c.run == key))
+    connection.execute(delete(schema.runs).where(schema.runs.c.id == key))
+    resting = [select(table.c.reply).where(table.c.reply.is_not(None)) for table in (scores, failures, calls)]
+    orphans = replies.c.request_key.is_(None), *(~replies.c.id.in_(query) for query in resting)
+    if connection.scalar(select(exists().where(*orphans))):
+        # Each deleted reply is looked for in these tables: without an index that reads all of them.
+        for table in (scores, failures, calls):
+            connection.execute(text(f"CREATE INDEX {table.name}_by_reply ON {table.name} (reply)"))
+        connection.execute(delete(replies).where(*orphans))
+        for table in (scores, failures, calls):
+            connection.execute(text(f"DROP INDEX {table.name}_by_reply"))
+    _renew_edition(connection)
+
+
+def edition(connection: Connection) -> int:
+    """Return a number that changes whenever rows of the record are renamed or deleted rather than added."""
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+
+
+def _renew_edition(connection: Connection) -> None:
+    connection.exec_driver_sql(f"PRAGMA user_version = {(edition(connection) + 1) % 2**31}")
 
 
 def _differing(field: str, there: object, here: object) -> tuple[str, str]:
@@ -101,3 +281,70 @@ def _differing(field: str, there: object, here: object) -> tuple[str, str]:
     names = [name for name in there if there[name] != here[name]]
     was = ", ".join(f"{name} {there[name]!r}" for name in names)
     return was, ", ".join(repr(here[name]) for name in names)
+
+
+def still_failed() -> Select[Any]:
+    """Return a query for the distinct things that failed and have no evaluation since, of all runs."""
+    failed, scored = schema.failures, schema.evaluations
+    about = ("run", "sequence", "principle", "turn", "side")
+    mended = exists().where(*(scored.c[name] == failed.c[name] for name in about))
+    return select(*(failed.c[name] for name in about)).where(~mended).distinct()
+
+
+def _scored() -> Select[Any]:
+    def rows(table: Table) -> Select[Any]:
+        score = literal(1) if table is schema.evaluations else null()
+        columns = (table.c[name] for name in ("run", "sequence", "cost_usd", "latency_s", "created_at"))
+        return select(*columns, score.label("scored"))
+
+    both = union_all(rows(schema.evaluations), rows(schema.failures)).subquery()
+    return (
+        select(
+            schema.runs.c.name,
+            func.count(both.c.sequence.distinct()).label("sequences"),
+            func.count(both.c.scored).label("evaluations"),
+            (func.count() - func.count(both.c.scored)).label("failures"),
+            func.sum(both.c.cost_usd).label("cost_usd"),
+            func.coalesce(func.sum(both.c.latency_s), 0.0).label("seconds"),
+            func.min(both.c.created_at, type_=schema.UtcTime).label("first"),
+            func.max(both.c.created_at, type_=schema.UtcTime).label("last"),
+        )
+        .select_from(both)
+        .join(schema.runs, schema.runs.c.id == both.c.run)
+        .group_by(schema.runs.c.name)
+    )
+
+
+def _open_failures() -> Select[Any]:
+    some = still_failed().subquery()
+    return (
+        select(schema.runs.c.name, func.count().label("failed"))
+        .select_from(some)
+        .join(schema.runs, schema.runs.c.id == some.c.run)
+        .group_by(schema.runs.c.name)
+    )
+
+
+def _calls() -> Select[Any]:
+    calls, replies = schema.calls, schema.replies
+
+    def rows(table: Table, column: Column[int]) -> Select[Any]:
+        return select(table.c.run, calls.c.cached, calls.c.reply).join(table, table.c.id == column)
+
+    both = union_all(
+        rows(schema.evaluations, calls.c.evaluation), rows(schema.failures, calls.c.failure)
+    ).subquery()
+    paid = ~both.c.cached
+    return (
+        select(
+            schema.runs.c.name,
+            func.count().label("calls"),
+            func.count().filter(both.c.cached).label("cached"),
+            func.coalesce(func.sum(replies.c.prompt_tokens).filter(paid), 0).label("prompt_tokens"),
+            func.coalesce(func.sum(replies.c.completion_tokens).filter(paid), 0).label("completion_tokens"),
+        )
+        .select_from(both)
+        .join(schema.runs, schema.runs.c.id == both.c.run)
+        .outerjoin(replies, replies.c.id == both.c.reply)
+        .group_by(schema.runs.c.name)
+    )

@@ -1,140 +1,187 @@
-"""The scores of a store: evaluations and failures, appended, and read as trajectories."""
+"""The scores of a store: evaluations and failures, appended, and read as trajectories or as a table."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, Table, null, select
+from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, Table, func, null, select
 
 from turnwise.batches import batched
 from turnwise.conversation import Label, Side
+from turnwise.notebook import data_frame, html_table
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Trajectory
-from turnwise.store import outcomes as writing
 from turnwise.store import schema
-from turnwise.store.call_records import read_call
-from turnwise.store.database import PAGE, intact
-from turnwise.store.keys import KeyLookup
-from turnwise.store.records import SequenceHead, check_turns, read_evaluation, read_failure, turns_within
-from turnwise.store.runs import StoredRuns
-from turnwise.store.sequences import StoredSequences
-from turnwise.store.tallies import still_failed
+from turnwise.store.damage import intact
+from turnwise.store.database import PAGE, Database
+from turnwise.store.runs import Runs, still_failed
+from turnwise.store.score_rows import (
+    KeyLookup,
+    KnownKeys,
+    append,
+    calls_of,
+    read_call,
+    read_evaluation,
+    read_failure,
+)
+from turnwise.store.sequences import SequenceHead, Sequences, check_turns, turns_within
+
+if TYPE_CHECKING:
+    import pandas
 
 
-class StoredScores(StoredSequences, StoredRuns):
-    """The part of a store that holds what runs made of sequences."""
+class StoredScore(NamedTuple):
+    """One score of a run, as a row of a table.
 
-    def append(self, outcomes: Iterable[Evaluation | Failure]) -> None:
-        """Store evaluations and failures in one transaction; durable when this returns.
+    Args:
+        sequence_id: id of the sequence.
+        label: its ground truth.
+        source: the data set that it comes from.
+        turn: number of the turn, from 1.
+        side: the half of the turn that was judged.
+        principle: what it was judged against.
+        T: truth, in [0, 1].
+        I: indeterminacy, in [0, 1].
+        F: falsity, in [0, 1].
+    """
+
+    sequence_id: str
+    label: Label
+    source: str
+    turn: int
+    side: Side
+    principle: str
+    T: float
+    I: float  # noqa: E741 - the field's name for indeterminacy
+    F: float
+
+
+class ScoreTable:
+    """The scores of a run, a row each, read anew whenever they are asked for; `Store.scores` makes one.
+
+    Iterating yields a `StoredScore` each, a few thousand in memory at a time, by sequence in the order of import.
+
+    Args:
+        run: name of the run.
+        rows: reads the rows.
+        count: counts them.
+    """
+
+    def __init__(self, run: str, rows: Callable[[], Iterator[StoredScore]], count: Callable[[], int]) -> None:
+        self.run = run
+        self._rows = rows
+        self._count = count
+
+    def __iter__(self) -> Iterator[StoredScore]:
+        return self._rows()
+
+    def __len__(self) -> int:
+        return self._count()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run and its scores as plain values."""
+        return {"run": self.run, "scores": [row._asdict() for row in self]}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the scores as a table of pandas, with the fields of `StoredScore` as columns.
 
         Raises:
-            UsageError: an evaluation is there already, or its principle was scored in another version; nothing
-                of this call is stored.
-            UnknownNameError: a run or sequence that the store does not have.
+            UsageError: pandas is not installed.
         """
-        self.append_soon(outcomes).result()
+        return data_frame(StoredScore._fields, ((*row[:1], str(row.label), *row[2:]) for row in self))
 
-    def append_soon(self, outcomes: Iterable[Evaluation | Failure]) -> Future[None]:
-        """Queue what `append` would store; the future is done once it is durable."""
-        given = list(outcomes)
+    def __repr__(self) -> str:
+        return f"<ScoreTable of run {self.run!r}: {len(self)} scores>"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Scores of run {self.run!r}", StoredScore._fields, self, len(self))
+
+
+class Scores:
+    """The part of a store that holds what runs made of sequences.
+
+    Args:
+        database: where they are.
+        runs: the runs.
+        sequences: the sequences.
+    """
+
+    def __init__(self, database: Database, runs: Runs, sequences: Sequences) -> None:
+        self._db = database
+        self._runs = runs
+        self._sequences = sequences
+        self._known_keys = KnownKeys()
+
+    def forget_keys(self) -> None:
+        """Look up all rows anew, after one was renamed or deleted."""
+        self._known_keys.forget()
+
+    def append(self, scored: Iterable[Evaluation | Failure]) -> Future[None]:
+        """Queue evaluations and failures for one transaction; see `Store.append_soon`."""
+        given = list(scored)
+        for run in {one.key.run for one in given}:
+            self._runs.hold(run)
         learned: dict[Hashable, int] = {}
 
         def write(connection: Connection) -> None:
-            writing.append(connection, given, KeyLookup(connection, self._known_keys, learned))
+            append(connection, given, KeyLookup(connection, self._known_keys, learned))
 
         def remember(done: Future[None]) -> None:
             if not done.cancelled() and done.exception() is None:
                 self._known_keys.learn(learned)
 
-        future = self._writer.submit(write)
+        future = self._db.write(write)
         future.add_done_callback(remember)
         return future
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
-        """Return the keys of all evaluations that a run has of these sequences; failures are not among them.
-
-        Raises:
-            UnknownNameError: the store has no such run.
-        """
-        self.run(run)
+        """Return the keys of all evaluations that a run has of these sequences; see `Store.recorded`."""
+        self._runs.get(run)
         query, name = _keys(schema.evaluations, run), schema.sequences.c.sequence_id
         return self._read_keys(run, (query.where(name.in_(some)) for some in batched(sequence_ids, PAGE)))
 
-    def failed(self, run: str, *, ids: Collection[str] | None = None) -> set[EvaluationKey]:
-        """Return the keys of what a run tried to score, failed, and has not scored since.
-
-        Raises:
-            UnknownNameError: the store has no such run, or no sequence of one of the ids.
-        """
-        self.run(run)
+    def failed(self, run: str, ids: Collection[str] | None = None) -> set[EvaluationKey]:
+        """Return the keys of what failed and was not scored since; see `Store.failed`."""
+        self._runs.get(run)
         failed = still_failed().subquery()
         return self._read_keys(run, self._narrowed(_keys(failed, run), failed.c.sequence, ids))
-
-    def trajectory(
-        self, run: str, sequence_id: str, *, turns: range | None = None, replies: bool = False
-    ) -> Trajectory:
-        """Return the trajectory of one sequence in a run; empty where nothing was evaluated.
-
-        Args:
-            run: name of the run.
-            sequence_id: id of the sequence.
-            turns: only these turns, by number; how long the rest is takes no time then.
-            replies: load what the scores rest on too: raw replies and calls.
-
-        Raises:
-            UnknownNameError: the store has no such run or sequence.
-        """
-        found = self.trajectories(run, ids=[sequence_id], turns=turns, replies=replies)
-        return next(trajectory for _, trajectory in found)
 
     def trajectories(
         self,
         run: str,
-        *,
         ids: Collection[str] | None = None,
         label: Label | None = None,
         turns: range | None = None,
         replies: bool = False,
     ) -> Iterator[tuple[SequenceHead, Trajectory]]:
-        """Yield every sequence with its trajectory in a run, in the order of import.
-
-        Args:
-            run: name of the run.
-            ids: only these sequences.
-            label: only sequences with this ground truth.
-            turns: only these turns of each, by number.
-            replies: load what the scores rest on too, raw replies and calls, which detectors have no use for.
-
-        Raises:
-            UnknownNameError: the store has no such run, or no sequence of one of the ids.
-        """
-        known = self.run(run)
+        """Yield every sequence with its trajectory in a run, in the order of import; see `Store.trajectories`."""
+        known = self._runs.get(run)
         table, texts = schema.evaluations, schema.turns
         wanted = [] if turns is None else [_within(table, turns)]
         if turns is not None:  # with its principles, a part of a long sequence is found by index
-            wanted.append(table.c.principle.in_(self.principle_versions(run)))
-        for page in self._head_rows(ids, label):
+            wanted.append(table.c.principle.in_(self._runs.principle_versions(run)))
+        for page in self._sequences.head_rows(ids, label):
             keys = [row["id"] for row in page]
             found: dict[int, list[Evaluation]] = {key: [] for key in keys}
             names = {row["id"]: row["sequence_id"] for row in page}
-            rows = self._read(_outcomes(table, run, replies).where(table.c.sequence.in_(keys), *wanted))
+            rows = self._db.read(_with_provenance(table, run, replies).where(table.c.sequence.in_(keys), *wanted))
             calls = self._calls(table, rows) if replies else {}
             for row in rows:
-                with intact(self.path, f"evaluation {row['id']} of run {run!r}"):
+                with intact(self._db.path, f"evaluation {row['id']} of run {run!r}"):
                     about = known, names[row["sequence"]], calls.get(row["id"], ())
                     found[row["sequence"]].append(read_evaluation(row, *about))
             lengths: dict[int, dict[int, tuple[int, int]]] = {key: {} for key in keys}
             columns = texts.c.sequence, texts.c.turn, texts.c.prompt_chars, texts.c.response_chars
             query = select(*columns).where(texts.c.sequence.in_(keys))
-            for row in self._read(query if turns is None else query.where(_within(texts, turns))):
-                with intact(self.path, f"turn {row['turn']} of a sequence"):
+            for row in self._db.read(query if turns is None else query.where(_within(texts, turns))):
+                with intact(self._db.path, f"turn {row['turn']} of a sequence"):
                     lengths[row["sequence"]][row["turn"]] = row["prompt_chars"], row["response_chars"]
             for row in page:
-                head = self._made_head(row)
+                head = self._sequences.made_head(row)
                 key = row["id"]
-                with intact(self.path, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
+                with intact(self._db.path, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
                     part = range(1, head.turns + 1) if turns is None else turns_within(turns, head.turns)
                     check_turns(len(part), lengths[key])
                     trajectory = Trajectory(
@@ -145,26 +192,50 @@ class StoredScores(StoredSequences, StoredRuns):
     def failures(
         self,
         run: str,
-        *,
         ids: Collection[str] | None = None,
         turns: range | None = None,
         replies: bool = False,
     ) -> tuple[Failure, ...]:
-        """Return every failure that a run recorded, oldest first, those that were mended later among them.
-
-        Arguments and errors as `trajectories`.
-        """
-        known = self.run(run)
+        """Return every failure that a run recorded, oldest first; see `Store.failures`."""
+        known = self._runs.get(run)
         table, names = schema.failures, schema.sequences
-        outcomes = _outcomes(table, run, replies)
-        query = outcomes.add_columns(names.c.sequence_id).join(names, names.c.id == table.c.sequence)
+        rows_of_run = _with_provenance(table, run, replies)
+        query = rows_of_run.add_columns(names.c.sequence_id).join(names, names.c.id == table.c.sequence)
         if turns is not None:
             query = query.where(_within(table, turns))
         queries = self._narrowed(query, table.c.sequence, ids)
-        rows = sorted(itertools.chain.from_iterable(map(self._read, queries)), key=lambda row: int(row["id"]))
+        rows = sorted(itertools.chain.from_iterable(map(self._db.read, queries)), key=lambda row: int(row["id"]))
         calls = self._calls(table, rows) if replies else {}
-        with intact(self.path, f"a failure of run {run!r}"):
+        with intact(self._db.path, f"a failure of run {run!r}"):
             return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
+
+    def table(self, run: str, ids: Collection[str] | None = None, label: Label | None = None) -> ScoreTable:
+        """Return the scores of a run as rows; see `Store.scores`."""
+        self._runs.get(run)
+        table = schema.evaluations
+        columns = (table.c.sequence, *(table.c[name] for name in ("turn", "side", "principle", "T", "I", "F")))
+        of_run = (
+            select(*columns).join(schema.runs, schema.runs.c.id == table.c.run).where(schema.runs.c.name == run)
+        )
+        order = table.c.sequence, table.c.turn, table.c.side, table.c.principle
+
+        def rows() -> Iterator[StoredScore]:
+            for page in self._sequences.head_rows(ids, label):
+                heads = {row["id"]: self._sequences.made_head(row) for row in page}
+                for row in self._db.read(of_run.where(table.c.sequence.in_(heads)).order_by(*order)):
+                    with intact(self._db.path, f"a score of run {run!r}"):
+                        head = heads[row["sequence"]]
+                        about = head.sequence_id, head.label, head.source, row["turn"], Side(row["side"])
+                        yield StoredScore(*about, row["principle"], row["T"], row["I"], row["F"])
+
+        def count() -> int:
+            counted = of_run.with_only_columns(func.count().label("n"))
+            pages = [[]] if ids is None and label is None else self._sequences.head_rows(ids, label)
+            keys = ([row["id"] for row in page] for page in pages)
+            queries = (counted.where(table.c.sequence.in_(some)) if some else counted for some in keys)
+            return sum(self._db.read(query)[0]["n"] for query in queries)
+
+        return ScoreTable(run, rows, count)
 
     def _narrowed(
         self, query: Select[Any], sequence: ColumnElement[int], ids: Collection[str] | None
@@ -172,20 +243,20 @@ class StoredScores(StoredSequences, StoredRuns):
         """Return a query as it is, or where ids are given as queries for a page of these sequences each."""
         if ids is None:
             return [query]
-        return [query.where(sequence.in_(keys)) for keys in batched(self._keys_of_sequences(ids), PAGE)]
+        return [query.where(sequence.in_(keys)) for keys in batched(self._sequences.keys(ids), PAGE)]
 
     def _read_keys(self, run: str, queries: Iterable[Select[Any]]) -> set[EvaluationKey]:
-        with intact(self.path, f"a score of run {run!r}"):
+        with intact(self._db.path, f"a score of run {run!r}"):
             return {
                 EvaluationKey(run, row["sequence_id"], row["turn"], Side(row["side"]), row["principle"])
-                for row in itertools.chain.from_iterable(map(self._read, queries))
+                for row in itertools.chain.from_iterable(map(self._db.read, queries))
             }
 
     def _calls(self, table: Table, rows: Collection[RowMapping]) -> dict[int, tuple[Call, ...]]:
         found: dict[int, tuple[Call, ...]] = {}
-        for query in writing.calls_of(table, [row["id"] for row in rows]):
-            for row in self._read(query):
-                with intact(self.path, f"call {row['id']}"):
+        for query in calls_of(table, [row["id"] for row in rows]):
+            for row in self._db.read(query):
+                with intact(self._db.path, f"call {row['id']}"):
                     found[row["outcome"]] = (*found.get(row["outcome"], ()), read_call(row))
         return found
 
@@ -205,7 +276,7 @@ def _within(table: Table, turns: range) -> ColumnElement[bool]:
     return table.c.turn.between(turns.start, turns.stop - 1)
 
 
-def _outcomes(table: Table, run: str, replies: bool) -> Select[Any]:
+def _with_provenance(table: Table, run: str, replies: bool) -> Select[Any]:
     query = (
         select(table, schema.provenances.c.principle_version, schema.provenances.c.code_version)
         .join(schema.provenances, schema.provenances.c.id == table.c.provenance)

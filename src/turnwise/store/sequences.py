@@ -4,47 +4,55 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Column, Connection, RowMapping, insert, select
 
 from turnwise.batches import batched
-from turnwise.conversation import Label, Sequence, Turn
+from turnwise.conversation import Conversation, Label, Sequence, Turn, group_of
+from turnwise.conversation.json_values import json_object
 from turnwise.errors import UnknownNameError, UsageError
+from turnwise.notebook import Shown
 from turnwise.store import schema
-from turnwise.store.database import PAGE, intact
-from turnwise.store.file import StoreFile
-from turnwise.store.groups import group_of
-from turnwise.store.keys import inserted
-from turnwise.store.records import (
-    SequenceHead,
-    check_turns,
-    content_hash,
-    read_head,
-    read_sequence,
-    read_turn,
-    sequence_row,
-    turn_row,
-)
+from turnwise.store.damage import intact
+from turnwise.store.database import PAGE, Database, inserted
 
 
-class StoredSequences(StoreFile):
-    """The part of a store that holds the conversations."""
+@dataclass(frozen=True, slots=True)
+class SequenceHead(Shown):
+    """A sequence without its texts.
 
-    def add_sequences(self, sequences: Iterable[Sequence]) -> list[bool]:
-        """Store sequences in one transaction, and say of each whether it was new.
+    Args:
+        sequence_id: its id.
+        label: ground truth.
+        source: the data set that it comes from.
+        turns: number of turns.
+    """
 
-        A sequence that is there already, word for word, is left alone.
+    sequence_id: str
+    label: Label
+    source: str
+    turns: int
 
-        Raises:
-            UsageError: an id is taken by a sequence with other content; nothing of this call is stored.
-        """
+
+class Sequences:
+    """The part of a store that holds the conversations.
+
+    Args:
+        database: where they are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, sequences: Iterable[Sequence]) -> list[bool]:
+        """Store sequences in one transaction, and say of each whether it was new; see `Store.add_sequences`."""
         given = list(sequences)
-        job = self._writer.submit(lambda connection: [self._add_sequence(connection, item) for item in given])
-        return job.result()
+        return self._db.write(lambda connection: [self._add(connection, item) for item in given]).result()
 
-    def _add_sequence(self, connection: Connection, sequence: Sequence) -> bool:
-        digest = content_hash(sequence)
+    def _add(self, connection: Connection, sequence: Sequence) -> bool:
+        digest = sequence.content_hash()
         table = schema.sequences
         stored = connection.scalar(
             select(table.c.content_sha256).where(table.c.sequence_id == sequence.sequence_id)
@@ -56,88 +64,72 @@ class StoredSequences(StoreFile):
                     "with other content"
                 )
             return False
-        key = inserted(connection, table, sequence_row(sequence, digest, self._clock()))
-        connection.execute(insert(schema.turns), [turn_row(key, turn) for turn in sequence.conversation])
+        row = {
+            "sequence_id": sequence.sequence_id,
+            "label": str(sequence.label),
+            "source": sequence.source,
+            "turns": sequence.conversation.get_turn_count(),
+            "content_sha256": digest,
+            "conversation": sequence.conversation.to_dict(turns=False),
+            "metadata": dict(sequence.metadata),
+            "imported_at": self._db.clock(),
+        }
+        key = inserted(connection, table, row)
+        connection.execute(insert(schema.turns), [_turn_row(key, turn) for turn in sequence.conversation])
         return True
 
-    def sequence(self, sequence_id: str) -> Sequence:
-        """Return one sequence.
-
-        Raises:
-            UnknownNameError: the store has no sequence of that id.
-        """
-        return next(self.sequences(ids=[sequence_id]))
-
-    def sequences(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Sequence]:
-        """Yield sequences with their texts, in the order in which they were imported.
-
-        Args:
-            ids: only these.
-            label: only those with this ground truth.
-
-        Raises:
-            UnknownNameError: the store has no sequence of one of the ids.
-        """
+    def read(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Sequence]:
+        """Yield sequences with their texts, in the order in which they were imported; see `Store.sequences`."""
         table = schema.turns
         for page in self._pages(ids, label, *schema.sequences.c):
             wanted = [row["id"] for row in page]
-            rows = self._read(
+            rows = self._db.read(
                 select(table).where(table.c.sequence.in_(wanted)).order_by(table.c.sequence, table.c.turn)
             )
             turns = {key: list(group) for key, group in itertools.groupby(rows, lambda row: row["sequence"])}
             for row in page:
-                with intact(self.path, f"sequence {row['sequence_id']!r}"):
+                with intact(self._db.path, f"sequence {row['sequence_id']!r}"):
                     mine = turns.get(row["id"], [])
                     check_turns(row["turns"], mine)
-                    sequence = read_sequence(row, map(read_turn, mine))
+                    sequence = Sequence(
+                        sequence_id=row["sequence_id"],
+                        label=Label(row["label"]),
+                        source=row["source"],
+                        conversation=Conversation.from_dict(row["conversation"], turns=map(_read_turn, mine)),
+                        metadata=row["metadata"],
+                    )
                 yield sequence
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
-        """Return some turns of a sequence; how long the rest is takes no time.
-
-        Args:
-            sequence_id: id of the sequence.
-            turns: their numbers; what the sequence does not have is left out.
-
-        Raises:
-            UnknownNameError: the store has no sequence of that id.
-        """
-        [key] = self._keys_of_sequences([sequence_id])
+        """Return some turns of a sequence; see `Store.turns`."""
+        [key] = self.keys([sequence_id])
         table = schema.turns
         query = select(table).where(table.c.sequence == key, table.c.turn.between(turns.start, turns.stop - 1))
-        with intact(self.path, f"sequence {sequence_id!r}"):
-            return tuple(map(read_turn, self._read(query.order_by(table.c.turn))))
+        with intact(self._db.path, f"sequence {sequence_id!r}"):
+            return tuple(map(_read_turn, self._db.read(query.order_by(table.c.turn))))
 
-    def heads(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
-        """Yield what is known of sequences without their texts; arguments and errors as `sequences`."""
-        for page in self._head_rows(ids, label):
-            yield from map(self._made_head, page)
+    def heads(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
+        """Yield what is known of sequences without their texts; see `Store.heads`."""
+        for page in self.head_rows(ids, label):
+            yield from map(self.made_head, page)
 
-    def _made_head(self, row: RowMapping) -> SequenceHead:
-        with intact(self.path, f"sequence {row['sequence_id']!r}"):
-            return read_head(row)
+    def made_head(self, row: RowMapping) -> SequenceHead:
+        """Return the head of a sequence from its row."""
+        with intact(self._db.path, f"sequence {row['sequence_id']!r}"):
+            return SequenceHead(row["sequence_id"], Label(row["label"]), row["source"], row["turns"])
 
-    def groups(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
-        """Return the group of sequences by id, in the order of import: what their metadata say they share.
+    def head_rows(self, ids: Collection[str] | None, label: Label | None) -> Iterator[list[RowMapping]]:
+        """Yield the rows that heads are made of, a page at a time."""
+        table = schema.sequences
+        wanted = ("id", "sequence_id", "label", "source", "turns")
+        return self._pages(ids, label, *(table.c[name] for name in wanted))
 
-        A sequence whose metadata say nothing of that is a group of its own, named by its id. No text is read.
-
-        Args:
-            ids: only these sequences.
-            label: only those with this ground truth.
-
-        Raises:
-            UnknownNameError: the store has no sequence of one of the ids.
-        """
+    def groups(self, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
+        """Return the group of sequences by id, in the order of import; see `Store.groups`."""
         table = schema.sequences
         pages = self._pages(ids, label, table.c.id, table.c.sequence_id, table.c.metadata)
         rows = itertools.chain.from_iterable(pages)
         return {row["sequence_id"]: group_of(row["metadata"], row["sequence_id"]) for row in rows}
-
-    def _head_rows(self, ids: Collection[str] | None, label: Label | None) -> Iterator[list[RowMapping]]:
-        table = schema.sequences
-        wanted = ("id", "sequence_id", "label", "source", "turns")
-        return self._pages(ids, label, *(table.c[name] for name in wanted))
 
     def _pages(
         self, ids: Collection[str] | None, label: Label | None, *columns: Column[Any]
@@ -148,22 +140,74 @@ class StoredSequences(StoreFile):
         if label is not None:
             query = query.where(table.c.label == str(label))
         if ids is not None:
-            for keys in batched(sorted(self._keys_of_sequences(ids)), PAGE):
-                yield self._read(query.where(table.c.id.in_(keys)))
+            for keys in batched(sorted(self.keys(ids)), PAGE):
+                yield self._db.read(query.where(table.c.id.in_(keys)))
             return
         last = 0
-        while page := self._read(query.where(table.c.id > last).limit(PAGE)):
+        while page := self._db.read(query.where(table.c.id > last).limit(PAGE)):
             yield page
             last = page[-1]["id"]
 
-    def _keys_of_sequences(self, ids: Collection[str]) -> list[int]:
+    def keys(self, ids: Collection[str]) -> list[int]:
+        """Return the keys of the rows of sequences; UnknownNameError where there is none of one of the ids."""
         table = schema.sequences
         found: dict[str, int] = {}
         for some in batched(dict.fromkeys(ids), PAGE):
-            rows = self._read(select(table.c.sequence_id, table.c.id).where(table.c.sequence_id.in_(some)))
+            rows = self._db.read(select(table.c.sequence_id, table.c.id).where(table.c.sequence_id.in_(some)))
             found.update((row["sequence_id"], row["id"]) for row in rows)
         for sequence_id in ids:
             if sequence_id not in found:
-                known = self._read(select(table.c.sequence_id).order_by(table.c.id).limit(10_000))
+                known = self._db.read(select(table.c.sequence_id).order_by(table.c.id).limit(10_000))
                 raise UnknownNameError("sequence", sequence_id, [row["sequence_id"] for row in known])
         return list(found.values())
+
+
+def check_turns(turns: int, found: Collection[object]) -> None:
+    """Refuse a sequence of which turns are missing.
+
+    Args:
+        turns: how many it has.
+        found: those that were found.
+
+    Raises:
+        ValueError: they are fewer, or more.
+    """
+    if len(found) != turns:
+        raise ValueError(f"{len(found)} of its {turns} turns are there")
+
+
+def turns_within(turns: range, last: int) -> range:
+    """Return those of some turns that a sequence has.
+
+    Args:
+        turns: numbers of turns, one after the other.
+        last: how many turns the sequence has.
+
+    >>> turns_within(range(3, 9), 5), len(turns_within(range(3, 9), 2))
+    (range(3, 6), 0)
+    """
+    return range(max(turns.start, 1), min(turns.stop, last + 1))
+
+
+def _turn_row(sequence: int, turn: Turn) -> dict[str, Any]:
+    """Return the row of a turn of the sequence with that key."""
+    return {
+        "sequence": sequence,
+        "turn": turn.number,
+        "prompt": turn.prompt,
+        "response": turn.response,
+        "prompt_chars": len(turn.prompt),
+        "response_chars": len(turn.response or ""),
+        "timestamp": turn.timestamp,
+        "response_timestamp": turn.response_timestamp,
+        "metadata": turn.metadata,
+    }
+
+
+def _read_turn(row: RowMapping) -> Turn:
+    names = ("prompt", "response", "timestamp", "response_timestamp")
+    return Turn(
+        number=row["turn"],
+        metadata=json_object(row["metadata"], f"turn {row['turn']}: metadata"),
+        **{name: row[name] for name in names},
+    )

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import func, select
 
-from turnwise.conversation import Label
+from turnwise.clock import Clock, utc_now
+from turnwise.conversation import Label, Sequence, Turn
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory
 from turnwise.store import schema
-from turnwise.store.scores import StoredScores
+from turnwise.store.audit_log import AuditLog
+from turnwise.store.database import BUSY_SECONDS, Database
+from turnwise.store.journal import Journal
+from turnwise.store.runs import Run, Runs, RunTally
+from turnwise.store.scores import Scores, ScoreTable
+from turnwise.store.sequences import SequenceHead, Sequences
 
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
@@ -17,11 +28,10 @@ if TYPE_CHECKING:
     from turnwise.store.query import QueryResult
 
 
-class Store(StoredScores):
+class Store:
     """The record of one or more data sets and runs.
 
-    Appends are durable when they return. Several threads and processes may use a store at once. Its `journal`
-    keeps the replies of language models, and finds them again.
+    Appends are durable when they return. Several threads and processes may use a store at once.
 
     Args:
         location: a file, or ``sqlite:///file``.
@@ -29,30 +39,305 @@ class Store(StoredScores):
         clock: gives the times that are recorded.
         busy_seconds: how long to wait for another process that writes.
 
+    Attributes:
+        journal: keeps the replies of language models, and finds them again.
+        audit: keeps what a guard was asked and said.
+
     Raises:
         StoreError: no such store, or it can't be opened; see its kinds in `turnwise.errors`.
         UsageError: a URL that is no SQLite file.
     """
 
+    def __init__(
+        self,
+        location: str | Path,
+        *,
+        create: bool = False,
+        clock: Clock = utc_now,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        self._db = Database(str(location), create=create, clock=clock, busy_seconds=busy_seconds)
+        self._sequences = Sequences(self._db)
+        self._runs = Runs(self._db)
+        self._scores = Scores(self._db, self._runs, self._sequences)
+        self.journal = Journal(self._db)
+        self.audit = AuditLog(self._db)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._db.path
+
     def close(self) -> None:
-        """Write what is pending and let go of the file."""
+        """Write what is pending and let go of the file. Closing twice is harmless."""
         if "mirror" in vars(self):
             self.mirror.close()
-        super().close()
+        self._db.close()
+        self._runs.close()
+        self.journal.close()
+        self._db.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def counts(self) -> dict[str, int]:
         """Return how many sequences, turns, runs, evaluations and failures the store holds."""
         tables = (schema.sequences, schema.turns, schema.runs, schema.evaluations, schema.failures)
-        return {
-            table.name: self._read(select(func.count().label("n")).select_from(table))[0]["n"] for table in tables
-        }
+        queries = {table.name: select(func.count().label("n")).select_from(table) for table in tables}
+        return {name: self._db.read(query)[0]["n"] for name, query in queries.items()}
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        from turnwise.notebook import html_table
+
+        return html_table(f"Store {self.path}", ("table", "rows"), self.counts().items())
+
+    # Sequences
+
+    def add_sequences(self, sequences: Iterable[Sequence]) -> list[bool]:
+        """Store sequences in one transaction, and say of each whether it was new.
+
+        A sequence that is there already, word for word, is left alone.
+
+        Raises:
+            UsageError: an id is taken by a sequence with other content; nothing of this call is stored.
+        """
+        return self._sequences.add(sequences)
+
+    def sequence(self, sequence_id: str) -> Sequence:
+        """Return one sequence.
+
+        Raises:
+            UnknownNameError: the store has no sequence of that id.
+        """
+        return next(self.sequences(ids=[sequence_id]))
+
+    def sequences(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Sequence]:
+        """Yield sequences with their texts, in the order in which they were imported.
+
+        Args:
+            ids: only these.
+            label: only those with this ground truth.
+
+        Raises:
+            UnknownNameError: the store has no sequence of one of the ids.
+        """
+        return self._sequences.read(ids, label)
+
+    def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
+        """Return some turns of a sequence; how long the rest is takes no time.
+
+        Args:
+            sequence_id: id of the sequence.
+            turns: their numbers; what the sequence does not have is left out.
+
+        Raises:
+            UnknownNameError: the store has no sequence of that id.
+        """
+        return self._sequences.turns(sequence_id, turns)
+
+    def heads(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
+        """Yield what is known of sequences without their texts; arguments and errors as `sequences`."""
+        return self._sequences.heads(ids, label)
+
+    def groups(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
+        """Return the group of sequences by id, in the order of import: what their metadata say they share.
+
+        A sequence whose metadata say nothing of that is a group of its own, named by its id. No text is read.
+        Arguments and errors as `sequences`.
+        """
+        return self._sequences.groups(ids, label)
+
+    # Runs
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return all runs, oldest first."""
+        return self._runs.all()
+
+    def run(self, name: str) -> Run:
+        """Return one run.
+
+        Raises:
+            UnknownNameError: the store has no run of that name.
+        """
+        return self._runs.get(name)
+
+    def only_run(self) -> str:
+        """Return the name of the only run.
+
+        Raises:
+            UsageError: the store has none, or several; the message lists them.
+        """
+        return self._runs.only()
+
+    def start_run(self, run: Run) -> Run:
+        """Store a run, or return the one of that name if it has the same configuration.
+
+        Until this store is closed, no other one can rename or delete the run.
+
+        Raises:
+            UsageError: there is a run of that name with another configuration; the message says what differs.
+        """
+        return self._runs.start(run)
+
+    def rename_run(self, old: str, new: str) -> Run:
+        """Give a run another name, and return it.
+
+        Raises:
+            UnknownNameError: the store has no run of the old name.
+            UsageError: the new name is taken, or empty.
+            StoreLockedError: another store writes the run.
+        """
+        renamed = self._runs.rename(old, new)
+        self._scores.forget_keys()
+        return renamed
+
+    def delete_run(self, name: str) -> RunTally:
+        """Delete a run with its scores, failures and calls in one transaction, and return what it had come to.
+
+        Sequences stay. So do replies of language models that the journal keeps, since they were paid for.
+
+        Raises:
+            UnknownNameError: the store has no run of that name.
+            StoreLockedError: another store writes the run.
+        """
+        deleted = self._runs.delete(name)
+        self._scores.forget_keys()
+        return deleted
+
+    def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
+        """Return every run with what it has come to, oldest first."""
+        return self._runs.tallies()
+
+    def tally(self, run: str) -> RunTally:
+        """Return what one run has come to.
+
+        Raises:
+            UnknownNameError: the store has no such run.
+        """
+        return self._runs.tally(run)
+
+    def principle_versions(self, run: str) -> dict[str, str]:
+        """Return the version of every principle that a run was scored against, by name."""
+        return self._runs.principle_versions(run)
+
+    # Scores
+
+    def append(self, scored: Iterable[Evaluation | Failure]) -> None:
+        """Store evaluations and failures in one transaction; durable when this returns.
+
+        Raises:
+            UsageError: an evaluation is there already, or its principle was scored in another version; nothing
+                of this call is stored.
+            UnknownNameError: a run or sequence that the store does not have.
+        """
+        self.append_soon(scored).result()
+
+    def append_soon(self, scored: Iterable[Evaluation | Failure]) -> Future[None]:
+        """Queue what `append` would store; the future is done once it is durable."""
+        return self._scores.append(scored)
+
+    def scores(
+        self, run: str | None = None, *, ids: Collection[str] | None = None, label: Label | None = None
+    ) -> ScoreTable:
+        """Return the scores of a run as rows; `ScoreTable.to_frame` makes a table of pandas of them.
+
+        Args:
+            run: name of the run; the only one by default.
+            ids: only these sequences.
+            label: only sequences with this ground truth.
+
+        Raises:
+            UnknownNameError: the store has no such run, or, once rows are read, no sequence of one of the ids.
+            UsageError: no run is named where there are several.
+        """
+        return self._scores.table(self.only_run() if run is None else run, ids, label)
+
+    def trajectory(
+        self, run: str, sequence_id: str, *, turns: range | None = None, replies: bool = False
+    ) -> Trajectory:
+        """Return the trajectory of one sequence in a run; empty where nothing was evaluated.
+
+        Args:
+            run: name of the run.
+            sequence_id: id of the sequence.
+            turns: only these turns, by number; how long the rest is takes no time then.
+            replies: load what the scores rest on too: raw replies and calls.
+
+        Raises:
+            UnknownNameError: the store has no such run or sequence.
+        """
+        found = self.trajectories(run, ids=[sequence_id], turns=turns, replies=replies)
+        return next(trajectory for _, trajectory in found)
+
+    def trajectories(
+        self,
+        run: str,
+        *,
+        ids: Collection[str] | None = None,
+        label: Label | None = None,
+        turns: range | None = None,
+        replies: bool = False,
+    ) -> Iterator[tuple[SequenceHead, Trajectory]]:
+        """Yield every sequence with its trajectory in a run, in the order of import.
+
+        Args:
+            run: name of the run.
+            ids: only these sequences.
+            label: only sequences with this ground truth.
+            turns: only these turns of each, by number.
+            replies: load what the scores rest on too, raw replies and calls, which detectors have no use for.
+
+        Raises:
+            UnknownNameError: the store has no such run, or no sequence of one of the ids.
+        """
+        return self._scores.trajectories(run, ids, label, turns, replies)
+
+    def failures(
+        self,
+        run: str,
+        *,
+        ids: Collection[str] | None = None,
+        turns: range | None = None,
+        replies: bool = False,
+    ) -> tuple[Failure, ...]:
+        """Return every failure that a run recorded, oldest first, those that were mended later among them.
+
+        Arguments and errors as `trajectories`.
+        """
+        return self._scores.failures(run, ids, turns, replies)
+
+    def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
+        """Return the keys of all evaluations that a run has of these sequences; failures are not among them.
+
+        Raises:
+            UnknownNameError: the store has no such run.
+        """
+        return self._scores.recorded(run, sequence_ids)
+
+    def failed(self, run: str, *, ids: Collection[str] | None = None) -> set[EvaluationKey]:
+        """Return the keys of what a run tried to score, failed, and has not scored since.
+
+        Raises:
+            UnknownNameError: the store has no such run, or no sequence of one of the ids.
+        """
+        return self._scores.failed(run, ids)
+
+    # Questions
 
     @cached_property
     def mirror(self) -> Mirror:
         """The copy of the scores that questions are asked of, made at the first one."""
         from turnwise.store.mirror import Mirror
 
-        return Mirror(self._engine, self.path)
+        return Mirror(self._db)
 
     def query(
         self,

@@ -15,7 +15,6 @@ from turnwise.errors import GuardError, StoreCorruptError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditQuestion, export_csv, read_audit
 from turnwise.store import Store
-from turnwise.store.audit_events import AuditEvents
 
 START = datetime(2025, 1, 1, 12, tzinfo=UTC)
 Fill = Callable[[str], Path]
@@ -99,10 +98,10 @@ def test_a_store_may_hold_other_things_as_well(fill: Fill) -> None:
 
 
 def test_more_events_than_a_page(tmp_path: Path) -> None:
-    with AuditEvents(tmp_path / "work.db", create=True) as store:
-        store.append([])
-        store.append([{"time": START.isoformat(), "kind": "check", "n": number} for number in range(1201)])
-        store.append([{"time": START.isoformat(), "kind": "gap", "dropped": 3}])
+    with Store(tmp_path / "work.db", create=True) as store:
+        store.audit.append([])
+        store.audit.append([{"time": START.isoformat(), "kind": "check", "n": number} for number in range(1201)])
+        store.audit.append([{"time": START.isoformat(), "kind": "gap", "dropped": 3}])
     answer = read_audit(tmp_path / "work.db")
     assert [event["n"] for event in answer.events] == list(range(1201))
     assert [gap["dropped"] for gap in answer.gaps] == [3]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnwise.conversation import Sequence
-from turnwise.datasets.chats import spoken
+from turnwise.conversation import Sequence, sharegpt_messages
 from turnwise.datasets.columns import free_facts
 from turnwise.datasets.head import Head, is_message
 from turnwise.datasets.protocol import DatasetInfo
@@ -41,7 +40,7 @@ class ShareGPT(RecordLoader):
     def build(self, record: Any, place: Place) -> Sequence:
         """Return the sequence of a record."""
         if isinstance(record, list):
-            return place.chat(spoken(record), **free_facts({}, place))
+            return place.chat(sharegpt_messages(record), **free_facts({}, place))
         column = place.column("conversations")
         row = as_object(record)
-        return place.chat(spoken(field(row, column, list)), **free_facts(row, place, column))
+        return place.chat(sharegpt_messages(field(row, column, list)), **free_facts(row, place, column))

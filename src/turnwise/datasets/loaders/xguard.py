@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnwise.conversation import Label, Sequence
-from turnwise.datasets.chats import spoken
+from turnwise.conversation import Label, Sequence, sharegpt_messages
 from turnwise.datasets.head import Head
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo
 from turnwise.datasets.record_loader import Place, RecordLoader
@@ -35,7 +34,7 @@ class XGuardTrain(RecordLoader):
         """Return the sequence of one item."""
         item = as_object(record)
         return place.chat(
-            spoken(field(item, "conversations", list)),
+            sharegpt_messages(field(item, "conversations", list)),
             key=item.get("id"),
             default=Label.ATTACK,
             metadata=pick(item, "goal", "category"),

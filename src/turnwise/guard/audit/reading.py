@@ -173,13 +173,13 @@ def _count(path: Path) -> int:
 
 
 def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
-    from turnwise.store.audit_events import AuditEvents
+    from turnwise.store import Store
 
     asked = wanted.question
     found: list[dict[str, Any]] = []
     gaps, checked = [], 0
-    with AuditEvents(location) as store:
-        for record in store.events(
+    with Store(location) as store:
+        for record in store.audit.events(
             conversation_ids=wanted.conversations,
             session_ids=wanted.sessions,
             since=asked.since,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turnwise.clock import Clock
-from turnwise.store.audit_events import AuditEvents
+from turnwise.store import Store
 
 
 class StoredSink:
@@ -22,7 +22,7 @@ class StoredSink:
     """
 
     def __init__(self, location: str, clock: Clock) -> None:
-        self._store = AuditEvents(location, create=True, clock=clock)
+        self._store = Store(location, create=True, clock=clock)
 
     def write(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records.
@@ -30,7 +30,7 @@ class StoredSink:
         Raises:
             StoreError: the store does not take them.
         """
-        self._store.append(records)
+        self._store.audit.append(records)
 
     def close(self) -> None:
         """Let go of the store."""

@@ -98,8 +98,7 @@ def load_material(store: Store, runs: Iterable[str]) -> Material:
     Raises:
         UnknownNameError: the store has no such run.
     """
-    from turnwise.store.groups import group_of
-    from turnwise.store.records import content_hash
+    from turnwise.conversation import group_of
 
     names = list(dict.fromkeys(runs))
     read = {name: _trajectories(store, name) for name in names}
@@ -115,7 +114,7 @@ def load_material(store: Store, runs: Iterable[str]) -> Material:
         elif name not in tried:
             untried += 1
         else:
-            digest.update(f"{name}\0{content_hash(sequence)}\n".encode())
+            digest.update(f"{name}\0{sequence.content_hash()}\n".encode())
             turns = sequence.conversation.get_turn_count()
             strata = strata_of(sequence.source, sequence.metadata, turns)
             group = group_of(sequence.metadata, name)

@@ -9,12 +9,18 @@ from typing import Any
 from sqlalchemy import insert, select
 
 from turnwise.store import schema
-from turnwise.store.database import PAGE
-from turnwise.store.file import StoreFile
+from turnwise.store.database import PAGE, Database
 
 
-class AuditEvents(StoreFile):
-    """The events of an audit: appended, never changed; arguments and errors as for `Store`."""
+class AuditLog:
+    """The events of an audit: appended, never changed.
+
+    Args:
+        database: where they are.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records in one transaction; they are durable when this returns.
@@ -38,7 +44,7 @@ class AuditEvents(StoreFile):
             for record in records
         ]
         if rows:
-            self._writer.submit(lambda connection: connection.execute(insert(schema.audit_events), rows)).result()
+            self._db.write(lambda connection: connection.execute(insert(schema.audit_events), rows)).result()
 
     def events(
         self,
@@ -65,7 +71,7 @@ class AuditEvents(StoreFile):
             query = query.where(table.c.time >= since)
         if until is not None:
             query = query.where(table.c.time < until)
-        page = self._read(query)
+        page = self._db.read(query)
         while page:
             yield from (row["record"] for row in page)
-            page = self._read(query.where(table.c.id < page[-1]["id"]))
+            page = self._db.read(query.where(table.c.id < page[-1]["id"]))

@@ -1,0 +1,328 @@
+"""Evaluations and failures as rows: written with where they come from and what they rest on, and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, RowMapping, Select, Table, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from turnwise.batches import batched
+from turnwise.conversation import Side
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Reply, Score
+from turnwise.store import schema
+from turnwise.store.database import PAGE, inserted
+from turnwise.store.runs import Run
+
+OF_REPLY = "reply_"
+"""What stands before the columns of a reply where a row holds a call too."""
+
+ScoreOrFailure = Evaluation | Failure
+"""What scoring gave: a score, or none and why."""
+
+_MOST_KEYS = 20_000
+"""Keys that are remembered at most; then remembering begins anew."""
+
+
+class _Identity(NamedTuple):
+    """What tells a reply from all others; its text need not."""
+
+    request_key: str
+    repeat: int
+    nonce: str
+    received_at: datetime
+
+
+def append(connection: Connection, scored: Sequence[ScoreOrFailure], keys: KeyLookup) -> None:
+    """Write evaluations and failures inside a transaction.
+
+    Args:
+        connection: in a transaction that writes.
+        scored: what is to be written.
+        keys: looks up runs, sequences and provenances in the same transaction.
+
+    Raises:
+        UsageError: an evaluation is there already, or its principle was scored in another version.
+        UnknownNameError: a run or sequence that the store does not have.
+    """
+    runs = keys.of(schema.runs, "name", {one.key.run for one in scored}, "run")
+    ids = {one.key.sequence_id for one in scored}
+    sequences = keys.of(schema.sequences, "sequence_id", ids, "sequence")
+    replies = _reply_keys(connection, [call.reply for one in scored for call in one.calls if call.reply])
+    rows: dict[Table, list[dict[str, Any]]] = {schema.evaluations: [], schema.failures: []}
+    calls: dict[Table, list[tuple[Call, ...]]] = {schema.evaluations: [], schema.failures: []}
+    for one in scored:
+        run = runs[one.key.run]
+        principle = one.key.principle, one.provenance.principle_version
+        provenance = keys.of_provenance(run, *principle, one.provenance.code_version)
+        table = schema.failures if isinstance(one, Failure) else schema.evaluations
+        about = run, sequences[one.key.sequence_id], provenance
+        rows[table].append(score_row(one, *about, _raw_reply_key(connection, one, replies)))
+        calls[table].append(one.calls)
+    try:
+        for table, some in rows.items():
+            _insert_with_calls(connection, table, some, calls[table], replies)
+    except IntegrityError as error:
+        raise UsageError(
+            f"an evaluation of run {scored[0].key.run!r} is in the store already: it was given "
+            "twice, or another process scores the same run; the same command continues"
+        ) from error
+
+
+def calls_of(table: Table, keys: Collection[int]) -> Iterator[Select[Any]]:
+    """Yield queries for the calls of evaluations or failures, joined with their replies, in order of repeats.
+
+    Args:
+        table: the table of evaluations or of failures.
+        keys: theirs.
+    """
+    calls, replies = schema.calls, schema.replies
+    column = calls.c.failure if table is schema.failures else calls.c.evaluation
+    of_reply = [replies.c[name].label(OF_REPLY + name) for name in Reply.__slots__]
+    query = select(calls, column.label("outcome"), *of_reply).outerjoin(replies, replies.c.id == calls.c.reply)
+    for some in batched(keys, PAGE):
+        yield query.where(column.in_(some)).order_by(calls.c.repeat, calls.c.id)
+
+
+def _insert_with_calls(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[dict[str, Any]],
+    calls: Sequence[tuple[Call, ...]],
+    replies: Mapping[_Identity, int],
+) -> None:
+    """Write rows of evaluations or failures, and behind each the calls that it rests on."""
+    if not any(calls):
+        if rows:
+            connection.execute(insert(table), rows)
+        return
+    statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
+    column = "failure" if table is schema.failures else "evaluation"
+    made = [
+        call_row(call, reply=replies[_identity(call.reply)] if call.reply else None, **{column: key})
+        for key, of_row in zip(connection.scalars(statement, rows), calls, strict=True)
+        for call in of_row
+    ]
+    connection.execute(insert(schema.calls), made)
+
+
+def _reply_keys(connection: Connection, given: Sequence[Reply]) -> dict[_Identity, int]:
+    """Return the keys of replies, written now where no journal has kept them."""
+    table = schema.replies
+    columns = [table.c[name] for name in ("id", "request_key", "repeat", "nonce", "received_at")]
+    found: dict[_Identity, int] = {}
+    for some in batched(dict.fromkeys(storable(reply.request_key) for reply in given), PAGE):
+        for row in connection.execute(select(*columns).where(table.c.request_key.in_(some))):
+            found[_Identity(*row[1:])] = row[0]
+    for reply in given:
+        if _identity(reply) not in found:
+            found[_identity(reply)] = inserted(connection, table, reply_row(reply))
+    return found
+
+
+def _identity(reply: Reply) -> _Identity:
+    return _Identity(storable(reply.request_key), reply.repeat, storable(reply.nonce), reply.received_at)
+
+
+def _raw_reply_key(connection: Connection, one: ScoreOrFailure, replies: Mapping[_Identity, int]) -> int | None:
+    """Return the key of the raw reply of a score, which is that of a call where it came with one."""
+    if one.raw_reply is None:
+        return None
+    for call in one.calls:
+        if call.reply is not None and call.reply.text == one.raw_reply:
+            return replies[_identity(call.reply)]
+    values = {"text": storable(one.raw_reply), "received_at": one.created_at}
+    return inserted(connection, schema.replies, values)
+
+
+class KnownKeys:
+    """Keys that a committed transaction has seen.
+
+    Rows of sequences are never deleted; those of runs and provenances only where no store holds the `RunLock`.
+    """
+
+    def __init__(self) -> None:
+        self._keys: dict[Hashable, int] = {}
+
+    def get(self, name: Hashable) -> int | None:
+        """Return the key of that name, or None where it is not known."""
+        return self._keys.get(name)
+
+    def forget(self) -> None:
+        """Know none any more."""
+        self._keys.clear()
+
+    def learn(self, keys: dict[Hashable, int]) -> None:
+        """Remember keys; only for those of a transaction that has been committed."""
+        if len(self._keys) + len(keys) > _MOST_KEYS:
+            self._keys.clear()
+        self._keys.update(keys)
+
+
+class KeyLookup:
+    """Looks up keys inside one transaction, and makes those of provenances that are new.
+
+    Args:
+        connection: in a transaction that writes.
+        known: what earlier transactions saw.
+        learned: takes what this one sees, for `KnownKeys.learn` once it is committed.
+    """
+
+    def __init__(self, connection: Connection, known: KnownKeys, learned: dict[Hashable, int]) -> None:
+        self._connection = connection
+        self._known = known
+        self._learned = learned
+
+    def of(self, table: Table, column: str, names: set[str], kind: str) -> dict[str, int]:
+        """Return the keys of the rows of a table with these names.
+
+        Raises:
+            UnknownNameError: there is no row of one of the names.
+        """
+        found = {name: key for name in names if (key := self._known.get((table.name, name))) is not None}
+        for some in batched(names - found.keys(), PAGE):
+            rows = self._connection.execute(select(table.c[column], table.c.id).where(table.c[column].in_(some)))
+            found.update((row[0], row[1]) for row in rows)
+        for name in names:
+            if name not in found:
+                raise UnknownNameError(kind, name, found)
+            self._learned[table.name, name] = found[name]
+        return found
+
+    def of_provenance(self, run: int, principle: str, version: str, code_version: str) -> int:
+        """Return the key of a provenance, made now where there is none.
+
+        Raises:
+            UsageError: the principle was scored in another version in this run.
+        """
+        origin = run, principle, version, code_version
+        key = self._known.get(origin)
+        if key is None:
+            key = self._learned.get(origin)
+        if key is None:
+            key = self._learned[origin] = self._stored_provenance(*origin)
+        return key
+
+    def _stored_provenance(self, run: int, principle: str, version: str, code_version: str) -> int:
+        table = schema.provenances
+        query = select(table).where(table.c.run == run, table.c.principle == principle)
+        for row in self._connection.execute(query).mappings():
+            if row["principle_version"] != version:
+                raise UsageError(
+                    f"principle {principle!r} was scored in version {row['principle_version']}, not {version}, in "
+                    "this run: use another --run"
+                )
+            if row["code_version"] == code_version:
+                stored: int = row["id"]
+                return stored
+        values = {
+            "run": run,
+            "principle": principle,
+            "principle_version": version,
+            "code_version": code_version,
+        }
+        return inserted(self._connection, table, values)
+
+
+def storable(text: str) -> str:
+    """Return what an observer said with half surrogates spelled out, which UTF-8 does not have.
+
+    A score is not to be lost because the words beside it are broken.
+
+    >>> storable("fine"), storable("cut off \\ud83d")
+    ('fine', 'cut off \\\\ud83d')
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def reply_row(reply: Reply) -> dict[str, Any]:
+    """Return the row of a reply."""
+    row = {name: getattr(reply, name) for name in Reply.__slots__}
+    return {name: storable(value) if isinstance(value, str) else value for name, value in row.items()}
+
+
+def read_reply(row: RowMapping) -> Reply:
+    """Return the reply of a row."""
+    return Reply(**{name: row[name] for name in Reply.__slots__})
+
+
+def call_row(
+    call: Call, *, reply: int | None, evaluation: int | None = None, failure: int | None = None
+) -> dict[str, Any]:
+    """Return the row of a call to which that reply came, and on which that evaluation or failure rests."""
+    score = call.score.to_dict() if call.score else {"T": None, "I": None, "F": None}
+    words = {"reasoning": call.reasoning, "reason": call.reason, "message": call.message}
+    return {
+        "evaluation": evaluation,
+        "failure": failure,
+        "repeat": call.repeat,
+        "reply": reply,
+        **score,
+        **{name: None if text is None else storable(text) for name, text in words.items()},
+        "cached": call.cached,
+        "attempts": call.attempts,
+    }
+
+
+def read_call(row: RowMapping) -> Call:
+    """Return the call of a row joined with its reply."""
+    return Call(
+        repeat=row["repeat"],
+        reply=None if row["reply"] is None else Reply(**{name: row[OF_REPLY + name] for name in Reply.__slots__}),
+        score=None if row["T"] is None else Score(row["T"], row["I"], row["F"]),
+        reasoning=row["reasoning"],
+        reason=row["reason"],
+        message=row["message"],
+        cached=row["cached"],
+        attempts=row["attempts"],
+    )
+
+
+def score_row(
+    scored: Evaluation | Failure, run: int, sequence: int, provenance: int, reply: int | None
+) -> dict[str, Any]:
+    """Return the row of an evaluation or failure."""
+    row = {
+        "run": run,
+        "sequence": sequence,
+        "principle": scored.key.principle,
+        "turn": scored.key.turn,
+        "side": str(scored.key.side),
+        "provenance": provenance,
+        "reply": reply,
+        "latency_s": scored.latency_s,
+        "cost_usd": scored.cost_usd,
+        "created_at": scored.created_at,
+    }
+    if isinstance(scored, Failure):
+        return {**row, "reason": scored.reason, "message": storable(scored.message)}
+    reasoning = None if scored.reasoning is None else storable(scored.reasoning)
+    return {**row, **scored.score.to_dict(), "reasoning": reasoning}
+
+
+def read_evaluation(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Evaluation:
+    """Return the evaluation of a row joined with its provenance and reply, and the calls that it rests on."""
+    score = Score(row["T"], row["I"], row["F"])
+    return Evaluation(score=score, reasoning=row["reasoning"], **_common(row, run, sequence_id, calls))
+
+
+def read_failure(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> Failure:
+    """Return the failure of a row joined with its provenance and reply, and the calls that it rests on."""
+    return Failure(reason=row["reason"], message=row["message"], **_common(row, run, sequence_id, calls))
+
+
+def _common(row: RowMapping, run: Run, sequence_id: str, calls: tuple[Call, ...]) -> dict[str, Any]:
+    provenance = Provenance(
+        observer=run.observer,
+        observer_version=run.observer_version,
+        principle_version=row["principle_version"],
+        context=run.context,
+        parameters=run.parameters,
+        code_version=row["code_version"],
+    )
+    kept = {name: row[name] for name in ("created_at", "raw_reply", "latency_s", "cost_usd")}
+    key = EvaluationKey(run.name, sequence_id, row["turn"], Side(row["side"]), row["principle"])
+    return {"key": key, "provenance": provenance, "calls": calls, **kept}
