@@ -34,16 +34,14 @@ def import_(
     json: options.Json = False,
 ) -> None:
     """Read conversations into the store. Bad lines are skipped and listed; good ones are kept."""
-    from turnwise.cli.arguments import read_label
     from turnwise.cli.output import note, print_json
     from turnwise.conversation import Sequence
-    from turnwise.datasets import BadRecord, LoadOptions, open_dataset
+    from turnwise.datasets import BadRecord, open_dataset
     from turnwise.errors import DatasetError
     from turnwise.evaluation import judged_ids, record_judgements
     from turnwise.store import Store, import_sequences
 
-    settings = LoadOptions.parse(columns, read_label(label))
-    records = open_dataset(file, format=format, options=settings)
+    records = open_dataset(file, format=format, columns=columns, label=label)
     known = {} if judged is None else judged_ids(judged)
     wanted = None if judged is None else frozenset().union(*known.values())
     taken: list[str] = []
