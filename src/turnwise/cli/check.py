@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.conversation_file import read_conversation
+from turnwise.cli.files import read_conversation
 
 
 def check(

@@ -36,6 +36,7 @@ def evaluate(
     sides: options.Sides = "prompt",
     sequence: options.Sequences = None,
     label: options.Label = None,
+    source: options.Source = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)] = 1,
     base_url: llm_options.BaseUrl = None,
     temperature: llm_options.Temperature = None,
@@ -50,7 +51,7 @@ def evaluate(
     json: options.Json = False,
 ) -> None:
     """Score every turn that a run lacks. The same command again continues, and repeats nothing."""
-    from turnwise.cli.arguments import read_label, read_principles, read_sides
+    from turnwise.cli.arguments import read_label, read_principles, read_sides, read_source
     from turnwise.cli.llm_options import LlmOptions, refuse_without_llm
     from turnwise.cli.output import print_json
     from turnwise.cli.scoring import print_summary, score
@@ -62,9 +63,10 @@ def evaluate(
     asked = LlmOptions(
         base_url, temperature, max_tokens, structured, repeats, max_retries, timeout, budget, no_cache
     )
-    halves, ids, truth = read_sides(sides), sequence or None, read_label(label)
+    halves, truth = read_sides(sides), read_label(label)
     summaries: list[Summary] = []
     with Store(store) as opened:
+        ids = read_source(opened, source, sequence)
         known = {stored.name: stored for stored in opened.runs()}
         named = known.get(run or "")
         specs = list(dict.fromkeys(observer or [named.observer if named else "local"]))
