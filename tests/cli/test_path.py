@@ -67,8 +67,8 @@ def test_detect_gives_a_row_a_sequence_and_detector(cli: Cli, evaluated: Path) -
         "detect", "--store", evaluated, "--detector", "any_turn", "--detector", "cusum:limit=0.2", "--json"
     ).json
     assert len(rows) == 6
-    told = {"sequence_id", "label", "detector", "fired", "turn", "score", "threshold", "threshold_source", "reason"}
-    assert all(told < set(row) for row in rows)
+    columns = {"sequence_id", "label", "detector", "fired", "turn", "score", "threshold", "threshold_source"}
+    assert all(columns < set(row) for row in rows)
     attack = {row["detector"]: row for row in rows if row["sequence_id"] == "attack_01"}
     assert (attack["any_turn"]["fired"], attack["any_turn"]["turn"], attack["any_turn"]["score"]) == (True, 2, 0.9)
     assert attack["cusum:limit=0.2"]["turn"] == 2

@@ -2,14 +2,16 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import duckdb
 import pytest
 from tests.datasets.test_opening import NAMES, SHAPES
 
 from turnwise.conversation import Conversation, Label, Sequence
-from turnwise.datasets import DATASETS, BadRecord, DatasetInfo, RecordLoader, check_loader
+from turnwise.datasets import DATASETS, USUAL_LABELS, BadRecord, DatasetInfo, RecordLoader, check_loader
 
+DOCS = Path(__file__).parents[2] / "docs" / "datasets.md"
 MHJ = 'message_0,message_1,tactic\n"{""role"": ""user"", ""body"": ""Hi""}",,direct\n'
 
 
@@ -41,6 +43,23 @@ def test_a_folder_and_a_table_and_parquet_may_be_the_example(tmp_path):
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT * FROM read_csv('{rows}')) TO '{packed}' (FORMAT parquet)")
     check_loader(DATASETS.get("turns"), packed)
+
+
+def test_the_loader_of_the_docs_keeps_the_contract(tmp_path):
+    text = DOCS.read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    made = {}
+    exec(compile(code, str(DOCS), "exec"), made)
+    path = tmp_path / "notes.jsonl"
+    path.write_text('{"note": "Buy milk."}\n{"note": "Call home."}\n')
+    check_loader(made["Notes"], path)
+
+
+def test_the_table_of_labels_of_the_docs_is_the_one_that_is_used():
+    lines = DOCS.read_text(encoding="utf-8").splitlines()
+    rows = {cells[0]: cells[1] for line in lines if len(cells := line.strip("| ").split(" | ")) == 2}
+    for label in Label:
+        assert rows[label].split(", ") == [word for word, meant in USUAL_LABELS.items() if meant is label]
 
 
 class Diary(RecordLoader):

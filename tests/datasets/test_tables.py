@@ -6,7 +6,7 @@ import json
 import pytest
 
 from turnwise.conversation import Label
-from turnwise.datasets import unknown_label
+from turnwise.datasets import open_dataset, unknown_label
 from turnwise.errors import DatasetError
 
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -150,6 +150,29 @@ def test_an_id_of_the_row_is_not_taken_for_that_of_a_conversation(jsonl, read):
         read(jsonl(*rows))
     good, _ = read(jsonl({**rows[0], "id": 2}, *rows[1:]))
     assert [texts(sequence) for sequence in good] == [[("Hi", None), ("Hi", None)], [("Hi", None)]]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\nhello\nbye\ntext",
+        b"text\n",
+        b"a\nb,c,d\n",
+        b",,\n,,\n",
+        b'"text\n',
+        b"text,label\ra,1\r",
+        b"text,label\n\0,1\n",
+        b"text,label\n" + b"x" * 10_000_000 + b",1\nb,c,d\n",
+    ],
+)
+def test_a_nasty_table_gives_records_or_one_error(tmp_path, content):
+    path = tmp_path / "nasty.csv"
+    path.write_bytes(content)
+    for format in (None, "turns", "prompts"):
+        try:
+            list(open_dataset(path, format=format))
+        except DatasetError as error:
+            assert str(path) in str(error)
 
 
 def test_labelled_prompts_may_come_as_a_table(table, read):

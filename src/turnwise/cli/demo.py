@@ -191,8 +191,8 @@ def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:
     for run in runs[2:]:
         if run.context == "history":
             found = run.found.get(name)
-            turn = found.verdict.turn if found and found.verdict else None
-            does = "stays quiet" if turn is None else f"fires at turn {turn}"
+            fired_at = found.verdict.turn if found and found.verdict else None
+            does = "stays quiet" if fired_at is None else f"fires at turn {fired_at}"
             value = run.peaks(name)[at - 1]
             said = "no score" if value is None else f"{value:.2f}"
             told.append(

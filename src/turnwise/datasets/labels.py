@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from turnwise.bounded import YamlError, read_yaml
 from turnwise.conversation import Label, Sequence
@@ -96,7 +96,7 @@ def unknown_label(sequence: Sequence) -> str | None:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def parse_label_map(given: str | Mapping[object, str] | None) -> dict[str, Label]:
+def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
     """Return what labels of a file mean, by `label_word`.
 
     Args:

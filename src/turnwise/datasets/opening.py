@@ -126,7 +126,7 @@ def open_dataset(
     format: str | None = None,
     columns: Mapping[str, str] | str | None = None,
     label: Label | str | None = None,
-    label_map: Mapping[object, str] | str | None = None,
+    label_map: Mapping[Any, str] | str | None = None,
     source: str | None = None,
 ) -> Iterator[Sequence | BadRecord]:
     """Yield the sequences of a data set in order, and a `BadRecord` for every part that can't be read.

@@ -131,7 +131,7 @@ class SequenceBuilder:
             RecordError: a column that the user named is missing.
         """
         label = self.find_column(record, "label")
-        key = self.find_column(record, "id") if "id" in self.options.columns else id_column
+        key = (self.find_column(record, "id") if "id" in self.options.columns else None) or id_column
         taken = {*texts, key, label, _METADATA}
         metadata = {name: value for name, value in record.items() if name not in taken and value is not None}
         own = record.get(_METADATA)

@@ -257,7 +257,8 @@ def _rows(data: bytes, delimiter: str) -> tuple[Any, ...]:
     text = StringIO(data.decode("utf-8-sig", errors="replace"), newline="")
     csv.field_size_limit(MAX_LINE)
     try:
-        return tuple(islice(csv.DictReader(text, delimiter=delimiter, restval=""), RECORDS))
+        rows = csv.DictReader(text, delimiter=delimiter, restkey="", restval="")
+        return tuple(islice(rows, RECORDS))
     except csv.Error:
         return ()
 

@@ -111,10 +111,10 @@ class Turns(RecordLoader):
                 _add(last, row, columns)
             except RecordError as error:
                 last.bad = last.bad or BadRecord(record.number, f"{error}; the conversation {key!r} is left out")
-        for key, rows in chats.items():
+        for name, rows in chats.items():
             builder = SequenceBuilder(source, rows.first, path, options)
             try:
-                yield rows.bad or ids.check(rows.first, self.build((key, rows), builder))
+                yield rows.bad or ids.check(rows.first, self.build((name, rows), builder))
             except (RecordError, ConversationError) as error:
                 yield BadRecord(rows.first, str(error))
 
