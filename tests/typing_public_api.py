@@ -23,7 +23,7 @@ from turnwise import (
 )
 from turnwise import patterns as language
 from turnwise.conversation import Label, from_any, from_messages, from_sharegpt, to_messages, to_sharegpt
-from turnwise.datasets import BadRecord, open_dataset
+from turnwise.datasets import BadRecord, check_loader, get_loader, open_dataset
 from turnwise.datasets.judged import Judged, Judgement, join_judgements, judgement_files, read_judgements
 from turnwise.detectors import (
     DETECTORS,
@@ -384,6 +384,7 @@ def study(store: Store, folder: Path) -> Study:
 
 
 def bench(folder: Path) -> None:
+    check_loader(lambda: get_loader("turnwise"), folder / "chats.jsonl")
     principles: tuple[Principle, ...] = (*builtin_principles(), load_principle(str(folder / "mine")))
     with Store(folder / "work.db", create=True) as store:
         imported: Imported = import_sequences(

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.files import read_conversation
 
 
 def check(
@@ -29,6 +28,7 @@ def check(
 ) -> None:
     """Score one conversation and say what the detectors make of it. Nothing is stored."""
     from turnwise.cli.arguments import read_principles, read_sides
+    from turnwise.cli.files import read_conversation
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.trajectories import VERDICT_COLUMNS, print_trajectory, verdict_cells
     from turnwise.evaluation import DEFAULT_DETECTORS

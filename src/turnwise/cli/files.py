@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path, PurePath
-from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
 from turnwise.errors import ConversationError, UsageError
@@ -121,6 +120,8 @@ def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str
 
 
 def _write_parquet(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
+    from tempfile import TemporaryDirectory
+
     import duckdb
 
     with TemporaryDirectory() as folder, duckdb.connect() as connection:

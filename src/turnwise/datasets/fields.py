@@ -113,7 +113,7 @@ def pick(record: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, An
     return {new: record[old] for new, old in wanted.items() if record.get(old) is not None}
 
 
-def only_text(messages: list[Any]) -> list[Any]:
+def checked_messages(messages: list[Any]) -> list[Any]:
     """Return OpenAI messages after checking that what a person or a system prompt says is text.
 
     An assistant may have no text: a mere tool call. The rest is checked where the conversation is built.
@@ -152,16 +152,16 @@ def message_list(record: Mapping[str, Any], column: str) -> list[Any]:
         raise RecordError(f"column {column!r}: {error}") from None
 
 
-def plain(messages: list[Any]) -> list[Any]:
+def roles_and_texts(messages: list[Any]) -> list[Any]:
     """Return messages with nothing but role and content, where a data set hangs other things on each of them.
 
     Raises:
-        RecordError: as for `only_text`.
+        RecordError: as for `checked_messages`.
     """
-    return [{key: message.get(key) for key in ("role", "content")} for message in only_text(messages)]
+    return [{key: message.get(key) for key in ("role", "content")} for message in checked_messages(messages)]
 
 
-def spoken(entries: list[Any]) -> list[dict[str, Any]]:
+def sharegpt_messages(entries: list[Any]) -> list[dict[str, Any]]:
     """Return ShareGPT entries as OpenAI messages.
 
     Args:
@@ -171,9 +171,9 @@ def spoken(entries: list[Any]) -> list[dict[str, Any]]:
     Raises:
         RecordError: the list is empty, or an entry is neither; the message counts from 1.
 
-    >>> spoken([{"from": "human", "value": "Hi"}])
+    >>> sharegpt_messages([{"from": "human", "value": "Hi"}])
     [{'role': 'user', 'content': 'Hi'}]
-    >>> [message["role"] for message in spoken(["Hi", "Hello", "Bye"])]
+    >>> [message["role"] for message in sharegpt_messages(["Hi", "Hello", "Bye"])]
     ['user', 'assistant', 'user']
     """
     if not entries:
@@ -193,7 +193,7 @@ def _message(number: int, entry: object) -> dict[str, Any]:
     if not isinstance(entry, Mapping):
         raise RecordError(f"message {number} is {kind(entry)}, not an object with from and value")
     if "from" not in entry and "role" in entry:
-        return dict(only_text([entry])[0])
+        return dict(checked_messages([entry])[0])
     speaker = entry.get("from")
     if not isinstance(speaker, str) or speaker.lower() not in SPEAKERS:
         raise RecordError(f"message {number}: unknown speaker {speaker!r}; known: {', '.join(SPEAKERS)}")

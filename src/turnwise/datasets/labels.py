@@ -181,5 +181,5 @@ def _read_map(path: str) -> dict[str, str]:
     except (YamlError, UnicodeDecodeError) as error:
         raise UsageError(f"label map: {path}: {error}") from error
     if not isinstance(value, dict):
-        raise UsageError(f"label map: {path} is no list of pairs such as malicious: attack")
+        raise UsageError(f"label map: {path} must hold pairs such as malicious: attack")
     return value

@@ -233,7 +233,7 @@ def _seen(head: Head) -> str:
     if not head.records:
         return f"its first lines, none of which is JSON of at most {MAX_LINE >> 20} MiB"
     if not head.fields:
-        return f"its first record, which is {type(head.records[0]).__name__} and no object"
+        return f"its first record, which is {type(head.records[0]).__name__}, not an object"
     fields = list(head.records[0])
     return f"its fields: {', '.join(fields[:_SHOWN])}{' ...' if len(fields) > _SHOWN else ''}"
 

@@ -129,7 +129,7 @@ def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = Non
     if data.startswith(_UTF16):
         raise DatasetError(f"{path} is UTF-16 text: save it as UTF-8")
     if b"\x00" in data:
-        raise DatasetError(f"{path} is no text file: data sets are read as UTF-8 text or Parquet")
+        raise DatasetError(f"{path} is not a text file: data sets are read as UTF-8 text or Parquet")
     delimiters = _TABLES.get(PurePath(name).suffix)
     if delimiters:
         line = data.lstrip().split(b"\n", 1)[0].decode(errors="replace")

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.fields import kind, only_text
+from turnwise.datasets.fields import checked_messages, kind
 from turnwise.datasets.protocol import DatasetInfo, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import Head, Layout, data_stem, is_message
@@ -59,7 +59,7 @@ class CoSafe(RecordLoader):
         if not isinstance(record, list):
             raise RecordError(f"the line is {kind(record)}, not a list of messages")
         return builder.chat(
-            only_text(record),
+            checked_messages(record),
             name=f"{builder.source}-{builder.stem}-{builder.number}",
             default=Label.ATTACK,
             metadata={"category": builder.stem},

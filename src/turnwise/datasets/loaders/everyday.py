@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.fields import as_object, field, only_text, pick
+from turnwise.datasets.fields import as_object, checked_messages, field, pick
 from turnwise.datasets.protocol import DatasetInfo
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import Head
@@ -34,7 +34,7 @@ class EverydayConversations(RecordLoader):
         """Return the sequence of a record."""
         row = as_object(record)
         return builder.chat(
-            only_text(field(row, "messages", list)),
+            checked_messages(field(row, "messages", list)),
             key=row.get("id"),
             default=Label.BENIGN,
             metadata=pick(row, "topic", *_TOPICS),

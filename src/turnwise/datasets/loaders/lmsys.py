@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.fields import as_object, field, pick, plain
+from turnwise.datasets.fields import as_object, field, pick, roles_and_texts
 from turnwise.datasets.loaders.wildchat import flagged
 from turnwise.datasets.protocol import DatasetInfo
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
@@ -37,7 +37,7 @@ class LmsysChat(RecordLoader):
         """Return the sequence of a row."""
         row = as_object(record)
         return builder.chat(
-            plain(field(row, "conversation", list)),
+            roles_and_texts(field(row, "conversation", list)),
             key=row.get("conversation_id"),
             default=Label.UNLABELLED,
             metadata={**pick(row, "model", "language", "redacted"), **flagged(row)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Sequence
-from turnwise.datasets.fields import as_object, message_list, only_text
+from turnwise.datasets.fields import as_object, checked_messages, message_list
 from turnwise.datasets.protocol import DatasetInfo, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, find_column
 from turnwise.datasets.records import Head, is_message
@@ -42,7 +42,7 @@ class Messages(RecordLoader):
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a record."""
         if isinstance(record, list):
-            return builder.chat(only_text(record), **builder.free_fields({}))
+            return builder.chat(checked_messages(record), **builder.free_fields({}))
         row = as_object(record)
         # Rows of a table name their columns as they like; objects with a list have had fixed names all along.
         column = builder.column("messages")
@@ -53,7 +53,7 @@ class Messages(RecordLoader):
         fields = builder.free_fields(row, column, id_column=key or "id")
         messages = message_list(row, column)
         try:
-            return builder.chat(only_text(messages), **fields)
+            return builder.chat(checked_messages(messages), **fields)
         except (RecordError, ConversationError) as error:
             raise RecordError(f"column {column!r}: {error}" if is_cell else str(error)) from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Sequence
-from turnwise.datasets.fields import as_object, message_list, spoken
+from turnwise.datasets.fields import as_object, message_list, sharegpt_messages
 from turnwise.datasets.protocol import DatasetInfo
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import Head, is_message
@@ -39,7 +39,7 @@ class ShareGPT(RecordLoader):
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a record."""
         if isinstance(record, list):
-            return builder.chat(spoken(record), **builder.free_fields({}))
+            return builder.chat(sharegpt_messages(record), **builder.free_fields({}))
         column = builder.column("conversations")
         row = as_object(record)
-        return builder.chat(spoken(message_list(row, column)), **builder.free_fields(row, column))
+        return builder.chat(sharegpt_messages(message_list(row, column)), **builder.free_fields(row, column))

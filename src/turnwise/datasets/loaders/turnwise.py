@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.fields import as_object, field, only_text, optional_object
+from turnwise.datasets.fields import as_object, checked_messages, field, optional_object
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import Head, is_message
@@ -42,7 +42,7 @@ class TurnwiseJsonl(RecordLoader):
         """Return the sequence of a line."""
         line = as_object(record)
         name = field(line, "id", str)
-        messages = only_text(field(line, "turns", list))
+        messages = checked_messages(field(line, "turns", list))
         if line.get("source") is not None:
             builder = replace(builder, source=field(line, "source", str))
         return builder.chat(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.fields import as_object, field, pick, plain
+from turnwise.datasets.fields import as_object, field, pick, roles_and_texts
 from turnwise.datasets.protocol import DatasetInfo
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import Head
@@ -41,7 +41,7 @@ class WildChat(RecordLoader):
         messages = field(row, "conversation", list)
         identifier = messages[0].get("turn_identifier") if messages and isinstance(messages[0], dict) else None
         return builder.chat(
-            plain(messages),
+            roles_and_texts(messages),
             key=identifier or row.get("conversation_hash") or row.get("conversation_id"),
             default=Label.UNLABELLED,
             metadata={**pick(row, "conversation_hash", "model", "language", "toxic", "redacted"), **flagged(row)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.fields import as_object, field, pick, spoken
+from turnwise.datasets.fields import as_object, field, pick, sharegpt_messages
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import Head
@@ -34,7 +34,7 @@ class XGuardTrain(RecordLoader):
         """Return the sequence of one item."""
         item = as_object(record)
         return builder.chat(
-            spoken(field(item, "conversations", list)),
+            sharegpt_messages(field(item, "conversations", list)),
             key=item.get("id"),
             default=Label.ATTACK,
             metadata=pick(item, "goal", "category"),
