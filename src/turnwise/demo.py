@@ -31,6 +31,9 @@ CONTEXTS: Final = ("turn", "history")
 
 DETECTOR: Final = "any_turn"
 
+_UNCHECKED: Final = ("fired", "turn", "score", "threshold", "threshold_source", "reason")
+"""What is null where nothing was scored."""
+
 
 @dataclass(frozen=True, slots=True)
 class DemoRun:
@@ -162,13 +165,13 @@ def _plain(run: DemoRun) -> dict[str, Any]:
             label: {"fired": rate.count, "of": rate.of, "interval": list(rate.interval)} for label, rate in rates
         },
         "conversations": [
-            {"sequence_id": name, "label": str(found.head.label)}
-            | (
-                found.verdict.to_dict()
-                if found.verdict
-                else {"detector": found.detector, "fired": None, "turn": None}
-            )
-            | {"F": run.peaks(name)}
+            {
+                "sequence_id": name,
+                "label": str(found.head.label),
+                **dict.fromkeys(_UNCHECKED),
+                **(found.verdict.to_dict() if found.verdict else {"detector": found.detector}),
+                "F": run.peaks(name),
+            }
             for name, found in run.found.items()
         ],
     }

@@ -201,7 +201,10 @@ def test_the_demo_tells_a_person_what_to_do_next(cli: Cli, shown: Shown) -> None
     assert cli(*command.split()[1:]).code == 0
 
 
-def test_no_table_of_the_demo_is_wider_than_80_columns(cli: Cli, shown: Shown, tmp_path: Path) -> None:
+def test_no_table_of_the_demo_is_wider_than_80_columns(
+    cli: Cli, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
     few = cli("demo", "--store", tmp_path / "few.db", "--observer", "reader", "--observer", "scripted:0.5")
     for text in (shown.text, few.out):
         told = ("  turnwise ", "A study ", "Everything is in ")

@@ -12,6 +12,8 @@ import duckdb
 import pytest
 from tests.cli.conftest import line, write_lines
 
+from turnwise.datasets.judged import example_judgements
+
 Cli = Callable[..., Any]
 
 DETECTORS = ("--detector", "any_turn:threshold=0.4", "--detector", "cusum")
@@ -80,8 +82,10 @@ def test_the_table_shows_each_threshold_and_where_it_comes_from(cli: Cli, evalua
     assert "threshold" in shown
     for words in ("0.400", "given", "default"):
         assert words in shown
-    cli("demo", "--store", "demo.db", "--observer", "reader", "--json")
-    assert "operating point" in cli("detect", "--store", "demo.db", "--run", "reader-turn").out
+    read_before = example_judgements("turn")
+    cli("import", read_before.parents[1] / "examples.jsonl", "--store", "read.db")
+    cli("evaluate", "--store", "read.db", "--context", "turn", "--observer", f"replay:{read_before}")
+    assert "operating point" in cli("detect", "--store", "read.db").out
     chat = tmp_path / "chat.json"
     chat.write_text(json.dumps([{"role": "user", "content": "Hi"}]))
     checked = cli("check", chat, "--observer", "scripted:0.5", *DETECTORS).out
