@@ -42,7 +42,7 @@ from benchmarks.cli_sweep import MEMORY, Invocation, NoAnswer, Sweep, described,
 from benchmarks.guard import HOSTILE
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.cli.conversation_file import read_conversation
+from turnwise.cli.files import read_conversation
 from turnwise.conversation import Label
 from turnwise.conversation import Sequence as Chat
 from turnwise.datasets import open_dataset

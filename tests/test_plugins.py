@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from turnwise.cli import main
-from turnwise.datasets.registry import DATASETS, get_loader
+from turnwise.datasets import DATASETS, get_loader
 from turnwise.detectors import build_detector
 from turnwise.detectors.kit.registry import DETECTORS
 from turnwise.errors import PluginError, TurnwiseError, UnknownNameError

@@ -23,7 +23,7 @@ from turnwise import (
 )
 from turnwise import patterns as language
 from turnwise.conversation import Label, from_any, from_messages, from_sharegpt, to_messages, to_sharegpt
-from turnwise.datasets import BadRecord, LoadOptions, open_dataset
+from turnwise.datasets import BadRecord, check_loader, get_loader, open_dataset
 from turnwise.datasets.judged import Judged, Judgement, join_judgements, judgement_files, read_judgements
 from turnwise.detectors import (
     DETECTORS,
@@ -405,11 +405,13 @@ def study(store: Store, folder: Path) -> Study:
 
 
 def bench(folder: Path) -> None:
+    check_loader(lambda: get_loader("turnwise"), folder / "chats.jsonl")
     principles: tuple[Principle, ...] = (*builtin_principles(), load_principle(str(folder / "mine")))
     with Store(folder / "work.db", create=True) as store:
-        options = LoadOptions()
         imported: Imported = import_sequences(
-            store, open_dataset("chats.jsonl", options=options), where="chats.jsonl"
+            store,
+            open_dataset("chats.jsonl", columns={"id": "uid"}, label="benign", label_map={"rude": "attack"}),
+            where="chats.jsonl",
         )
         errors: tuple[BadRecord, ...] = imported.errors
         progress: Progress = lambda done: None  # noqa: E731 - the type of a callback

@@ -153,7 +153,7 @@ def read_yaml(text: str) -> Any:
     >>> read_yaml("day: 2025-02-30")
     Traceback (most recent call last):
         ...
-    turnwise.bounded.YamlError: line 1: '2025-02-30' is no timestamp: day is out of range for month
+    turnwise.bounded.YamlError: line 1: '2025-02-30' is not a valid timestamp: day is out of range for month
     """
     import yaml
 
@@ -221,7 +221,7 @@ def bounded(kind: type[yaml.SafeLoader]) -> type[yaml.SafeLoader]:
             except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
                 shown = repr(node.value[:40]) if isinstance(node, yaml.ScalarNode) else "this"
                 tag = str(node.tag).rpartition(":")[2]
-                raise _refused(f"{shown} is no {tag}: {error}", node.start_mark) from error
+                raise _refused(f"{shown} is not a valid {tag}: {error}", node.start_mark) from error
 
     return Bounded
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from turnwise.errors import UsageError
@@ -35,6 +36,21 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         """The Clopper-Pearson interval, in [0, 1]."""
         return clopper_pearson(self.count, self.of, self.confidence)
+
+
+def rates_by_label(fired: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
+    """Return the share that fired by label; a label that does not occur is absent.
+
+    Args:
+        fired: label of each conversation, and whether something fired.
+
+    >>> {label: str(rate) for label, rate in rates_by_label([("attack", True), ("attack", False)]).items()}
+    {'attack': '1/2 = 50.0 % [1.3, 98.7]'}
+    """
+    found: dict[str, list[bool]] = {}
+    for label, one in fired:
+        found.setdefault(label, []).append(one)
+    return {label: Rate(sum(those), len(those)) for label, those in found.items()}
 
 
 def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:

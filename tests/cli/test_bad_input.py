@@ -19,7 +19,6 @@ BAD_LINES = [
     ('{"id": "a", "label": "attack", "source": "s", "turns": []}', "empty"),
     ('{"id": "a", "label": "attack", "source": "s", "turns": [{"role": "user", "content": 7}]}', "content"),
     ('{"id": "a", "label": "attack", "source": "s", "turns": [{"role": "wizard", "content": "x"}]}', "wizard"),
-    ('{"id": "a", "label": "wicked", "source": "s", "turns": [{"role": "user", "content": "x"}]}', "wicked"),
     (json.dumps(GOOD), "good"),
 ]
 

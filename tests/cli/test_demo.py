@@ -157,7 +157,8 @@ def test_conversations_that_an_observer_says_nothing_of_are_not_checked(
     asked = ("--observer", "reader", "--observer", f"replay:{few}")
     told = cli("demo", "--store", tmp_path / "few.db", *asked)
     assert told.code == 0
-    assert "not checked" in told.out
+    assert "“?” is not checked" in told.out
+    assert any(line.split()[-1] == "?" for line in told.out.splitlines() if line.startswith(" grooming-02"))
     arms = cli("demo", "--store", tmp_path / "few.db", *asked, "--json").json["arms"]
     assert [len(a["conversations"]) for a in arms] == [38, 38, 1, 1]
 
@@ -198,6 +199,19 @@ def test_the_demo_tells_a_person_what_to_do_next(cli: Cli, shown: Shown) -> None
     assert str(shown.store) in shown.text
     command = next(line for line in shown.text.splitlines() if line.strip().startswith("turnwise show"))
     assert cli(*command.split()[1:]).code == 0
+
+
+def test_no_table_of_the_demo_is_wider_than_80_columns(
+    cli: Cli, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    few = cli("demo", "--store", tmp_path / "few.db", "--observer", "reader", "--observer", "scripted:0.5")
+    for text in (shown.text, few.out):
+        told = ("  turnwise ", "A study ", "Everything is in ")
+        lines = [line.rstrip() for line in text.splitlines() if not line.startswith(told)]
+        assert len(lines) > 60
+        # A name of an observer may be longer than a line, where it is not in a table.
+        assert [line for line in lines if len(line) > 80 and shown.local not in line] == []
 
 
 def test_the_demo_refuses_a_store_of_another_observer(cli: Cli, evaluated: Path) -> None:

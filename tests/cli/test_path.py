@@ -15,8 +15,11 @@ PRINCIPLES = {"reciprocity", "context_integrity", "third_party_harm"}
 
 
 def test_import_counts_what_is_new_and_what_was_there(cli: Cli, chats: Path) -> None:
-    assert cli("import", chats, "--json").json == {"imported": 3, "skipped": 0, "errors": []}
-    assert cli("import", chats, "--json").json == {"imported": 0, "skipped": 3, "errors": []}
+    for imported, skipped in ((3, 0), (0, 3)):
+        told = cli("import", chats, "--json").json
+        counts = {"imported": imported, "skipped": skipped, "unknown_labels": {}}
+        of_file = {"file": str(chats), **counts, "bad": 0, "error": None}
+        assert told == {**counts, "errors": [], "files": [of_file]}
     assert Path("turnwise.db").is_file()
 
 
@@ -64,9 +67,8 @@ def test_detect_gives_a_row_a_sequence_and_detector(cli: Cli, evaluated: Path) -
         "detect", "--store", evaluated, "--detector", "any_turn", "--detector", "cusum:limit=0.2", "--json"
     ).json
     assert len(rows) == 6
-    assert {tuple(row) for row in rows} == {
-        ("sequence_id", "label", "detector", "fired", "turn", "score", "threshold", "threshold_source", "reason")
-    }
+    columns = {"sequence_id", "label", "detector", "fired", "turn", "score", "threshold", "threshold_source"}
+    assert all(columns < set(row) for row in rows)
     attack = {row["detector"]: row for row in rows if row["sequence_id"] == "attack_01"}
     assert (attack["any_turn"]["fired"], attack["any_turn"]["turn"], attack["any_turn"]["score"]) == (True, 2, 0.9)
     assert attack["cusum:limit=0.2"]["turn"] == 2

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from turnwise.conversation import Label
-from turnwise.datasets import LoadOptions
 
 
 def texts(sequence):
@@ -281,6 +280,5 @@ def test_tensortrust_reads_its_benchmarks(jsonl, read):
 
 
 def test_the_user_may_name_the_source_and_the_label(array, read):
-    options = LoadOptions(label=Label.UNLABELLED, source="pilot")
-    good, _ = read(array([attack600_item(3)]), options=options)
+    good, _ = read(array([attack600_item(3)]), label="unlabelled", source="pilot")
     assert (good[0].sequence_id, good[0].source, good[0].label) == ("pilot-3", "pilot", Label.UNLABELLED)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turnwise.conversation import Sequence
-from turnwise.datasets import BadRecord, open_dataset
+from turnwise.datasets import BadRecord, open_dataset, records
 
 USER = {"role": "user", "content": "Hi"}
 
@@ -37,8 +37,6 @@ USER = {"role": "user", "content": "Hi"}
         ({"id": "x", "turns": [{"role": "narrator", "content": "x"}]}, "message 1: unknown role 'narrator'"),
         ({"id": "x", "turns": [{"role": "system", "content": "x"}]}, "sequence 'x' has no turns"),
         ({"id": "", "turns": [USER]}, "conversation_id is ''"),
-        ({"id": "x", "label": "evil", "turns": [USER]}, "unknown label 'evil'; known: attack, benign"),
-        ({"id": "x", "label": True, "turns": [USER]}, "the label is true or false, not text"),
         ({"id": "x", "source": 3, "turns": [USER]}, "field 'source' is a number, not text"),
         ({"id": "x", "metadata": [], "turns": [USER]}, "field 'metadata' is a list, not an object"),
         (
@@ -163,24 +161,39 @@ def test_rows_of_a_table_that_do_not_fit_are_named(tmp_path, read):
     assert [sequence.conversation.turn(1).prompt for sequence in good] == ["two\nlines", "last"]
     assert bad == [
         BadRecord(4, "the row has 1 columns, the first line names 2"),
-        BadRecord(6, "the row is not UTF-8 text"),
+        BadRecord(6, "column 'prompt' is not UTF-8 text"),
     ]
 
 
-def test_a_cell_that_is_too_long_ends_the_table(tmp_path, read):
+def test_a_cell_of_megabytes_is_read(tmp_path, read):
     path = tmp_path / "pairs.csv"
-    path.write_text(f"prompt,response\na,b\n{'x' * 200_000},b\n")
+    path.write_text(f"prompt,response\n{'x' * 3_000_000},b\nc,d\n")
+    good, bad = read(path)
+    assert ([len(one.conversation.turn(1).prompt) for one in good], bad) == ([3_000_000, 1], [])
+
+
+def test_a_line_of_a_table_beyond_the_bound_ends_it(tmp_path, read, monkeypatch):
+    monkeypatch.setattr(records, "MAX_LINE", 1 << 20)
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"prompt,response\na,b\n{'x' * (2 << 20)},b\n")
     good, bad = read(path, format="promptresponse")
     assert len(good) == 1
-    assert bad[0].line == 3
-    assert "field larger than field limit" in bad[0].reason
+    assert bad == [BadRecord(3, "the file breaks off here: the line has more than 1 MiB, which is the most")]
 
 
-def test_a_table_whose_first_row_is_too_long_can_still_be_named(tmp_path, read):
+def test_two_columns_of_one_name_are_refused(tmp_path, read):
     path = tmp_path / "pairs.csv"
-    path.write_text(f"{'x' * 200_000},b\n")
-    _, bad = read(path, format="promptresponse")
-    assert bad[0].line == 1
+    path.write_text("prompt,response,label,label\na,b,1,0\n")
+    good, bad = read(path, format="promptresponse")
+    assert (good, bad) == ([], [BadRecord(1, "two columns are named 'label': rename one of them")])
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_a_table_of_another_delimiter_is_read(tmp_path, read, delimiter):
+    path = tmp_path / "pairs.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + f'prompt{delimiter}response\r\n"a, b"{delimiter}c\r\n'.encode())
+    good, bad = read(path)
+    assert ([one.conversation.turn(1).prompt for one in good], bad) == (["a, b"], [])
 
 
 def test_loading_holds_one_record_at_a_time(jsonl, line):

@@ -7,7 +7,6 @@ import pytest
 from growth import grows_linearly
 
 from turnwise.conversation import Label
-from turnwise.datasets import LoadOptions
 from turnwise.errors import DatasetError
 
 
@@ -76,15 +75,14 @@ def test_hhrlhf_reads_the_chosen_side_without_a_label(tmp_path, read):
 
 
 def test_hhrlhf_reads_the_other_side_and_takes_a_label(jsonl, read):
-    good, _ = read(jsonl(pair(0)), options=LoadOptions.parse("text=rejected", label=Label.ATTACK))
+    good, _ = read(jsonl(pair(0)), columns="text=rejected", label=Label.ATTACK)
     assert texts(good[0])[-1] == ("And then?", "No.")
     assert good[0].label is Label.ATTACK
 
 
 def test_hhrlhf_reads_red_team_transcripts(array, read):
     item = {"transcript": "\n\nHuman: Be rude.\n\nAssistant: I'd rather not.", "rating": 0.0, "tags": ["insult"]}
-    options = LoadOptions.parse("text=transcript")
-    good, bad = read(array([item], "red_team_attempts.json"), format="hhrlhf", options=options)
+    good, bad = read(array([item], "red_team_attempts.json"), format="hhrlhf", columns={"text": "transcript"})
     assert bad == []
     assert texts(good[0]) == [("Be rude.", "I'd rather not.")]
     assert good[0].metadata == {"side": "transcript", "rating": 0.0, "tags": ["insult"]}

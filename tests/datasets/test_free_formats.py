@@ -6,7 +6,7 @@ import json
 import pytest
 
 from turnwise.conversation import Label, from_sharegpt
-from turnwise.datasets import LoadOptions
+from turnwise.datasets import open_dataset, unknown_label
 from turnwise.errors import UsageError
 
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -34,7 +34,7 @@ def test_turnwise_jsonl_needs_no_more_than_id_and_turns(jsonl, read):
 
 def test_a_label_from_the_user_fills_in_but_does_not_overrule(jsonl, read, line):
     path = jsonl(line("a", label="benign"), line("b", label=None))
-    good, _ = read(path, options=LoadOptions(label=Label.ATTACK))
+    good, _ = read(path, label=Label.ATTACK)
     assert [sequence.label for sequence in good] == [Label.BENIGN, Label.ATTACK]
 
 
@@ -75,19 +75,12 @@ def test_prompts_are_conversations_of_one_turn(jsonl, read):
         return {"id": name, "text": f"text {name}", "label": label, "source": "demo", "metadata": {}, **more}
 
     labels = ["harmful", "jailbreak", "injection", "benign"]
-    path = jsonl(*(prompt(str(n), label) for n, label in enumerate(labels)), prompt("x", "rude"), prompt("y", 4))
-    good, bad = read(path)
+    good, bad = read(jsonl(*(prompt(str(n), label) for n, label in enumerate(labels))))
+    assert bad == []
     assert [str(sequence.label) for sequence in good] == ["attack", "attack", "attack", "benign"]
     assert [sequence.metadata["label"] for sequence in good] == labels
     assert texts(good[0]) == [("text 0", None)]
     assert (good[0].sequence_id, good[0].source) == ("0", "demo")
-    assert [(record.line, record.reason) for record in bad] == [
-        (
-            5,
-            "unknown label 'rude'; known: attack, benign, harmful, injection, jailbreak, unlabeled, unlabelled",
-        ),
-        (6, "the label is a number, not text"),
-    ]
 
 
 @pytest.mark.parametrize("layout", ["lines", "array", "document", "bare", "lists", "parquet"])
@@ -112,8 +105,9 @@ def test_messages_come_in_many_layouts(jsonl, array, parquet, tmp_path, read, la
 
 def test_messages_under_other_names(jsonl, read):
     record = {"uid": 4, "dialog": CHAT, "verdict": "harmful", "model": "m", "metadata": {"tactic": "t"}}
-    options = LoadOptions.parse("messages=dialog, id=uid, label=verdict")
-    good, bad = read(jsonl(record, name="ProMISe.jsonl"), format="messages", options=options)
+    good, bad = read(
+        jsonl(record, name="ProMISe.jsonl"), format="messages", columns="messages=dialog, id=uid, label=verdict"
+    )
     assert bad == []
     assert (good[0].sequence_id, good[0].label) == ("promise-4", Label.ATTACK)
     assert good[0].metadata == {"model": "m", "tactic": "t"}
@@ -121,16 +115,70 @@ def test_messages_under_other_names(jsonl, read):
 
 def test_a_column_that_the_user_names_must_be_there_and_fit(jsonl, read):
     path = jsonl({"messages": CHAT, "verdict": "rude"}, {"messages": CHAT})
-    _, bad = read(path, format="messages", options=LoadOptions.parse("label=verdict"))
-    assert bad[0].reason.startswith("unknown label 'rude'")
-    assert bad[1].reason == "column 'verdict' is missing; columns there: messages"
+    good, bad = read(path, format="messages", columns="label=verdict")
+    assert [unknown_label(sequence) for sequence in good] == ["rude"]
+    assert [record.reason for record in bad] == ["column 'verdict' is missing; columns there: messages"]
 
 
-def test_a_label_of_another_kind_stays_metadata_where_nobody_named_it(jsonl, read):
-    good, bad = read(jsonl({"messages": CHAT, "label": "5 stars"}, {"messages": CHAT, "label": "benign"}))
+@pytest.mark.parametrize("default", [None, "attack"])
+def test_an_unknown_label_is_kept_and_the_conversation_comes_without_one(jsonl, read, line, default):
+    records = [{"messages": CHAT, "label": label} for label in ("5 stars", ["a"], "benign", None)]
+    good, bad = read(jsonl(*records), label=default)
     assert bad == []
-    assert [sequence.label for sequence in good] == [Label.UNLABELLED, Label.BENIGN]
-    assert [dict(sequence.metadata) for sequence in good] == [{"label": "5 stars"}, {}]
+    assert [sequence.label for sequence in good[:3]] == [Label.UNLABELLED, Label.UNLABELLED, Label.BENIGN]
+    assert good[3].label is (Label.ATTACK if default else Label.UNLABELLED)
+    assert [unknown_label(sequence) for sequence in good] == ["5 stars", '["a"]', None, None]
+    good, bad = read(jsonl(line("x", label="evil"), line("y", label={"a": 1})), label=default)
+    assert [(sequence.label, sequence.metadata) for sequence in good] == [
+        (Label.UNLABELLED, {"unknown_label": "evil"}),
+        (Label.UNLABELLED, {"unknown_label": {"a": 1}}),
+    ]
+    assert bad == []
+
+
+LABELS = {
+    Label.ATTACK: [1, True, 1.0, "1", "True", "malicious", "Jailbreak", "prompt_injection", "UNSAFE", "harmful"],
+    Label.BENIGN: [0, False, "0", "0.0", "false", "safe", "Benign ", "harmless"],
+    Label.UNLABELLED: ["unlabelled", "unknown", "", None, "n/a", "NaN"],
+}
+
+
+@pytest.mark.parametrize(("meant", "theirs"), [(meant, word) for meant in LABELS for word in LABELS[meant]])
+def test_usual_labels_of_others_are_understood(jsonl, read, line, meant, theirs):
+    prompt = {"id": "p", "text": "Hi", "label": theirs}
+    for record in (
+        {"messages": CHAT, "label": theirs},
+        line(label=theirs),
+        prompt,
+        {"messages": CHAT, "is_attack": theirs},
+    ):
+        good, bad = read(jsonl(record))
+        assert ([sequence.label for sequence in good], bad) == ([meant], [])
+        assert unknown_label(good[0]) is None
+
+
+@pytest.mark.parametrize(
+    "label_map",
+    ["rude=attack, 1=benign,*=unlabelled", {"Rude": "attack", 1: "benign", "*": "unlabelled"}, "yaml", "json"],
+)
+def test_a_label_map_goes_before_the_usual_words(jsonl, read, tmp_path, label_map):
+    if label_map in ("yaml", "json"):
+        text = "rude: attack\n1: benign\n'*': unlabelled\n"
+        file = tmp_path / f"map.{label_map}"
+        file.write_text('{"rude": "attack", "1": "benign", "*": "unlabelled"}' if label_map == "json" else text)
+        label_map = str(file)
+    records = [{"messages": CHAT, "label": label} for label in ("RUDE", 1, "malicious", 4)]
+    good, bad = read(jsonl(*records), label_map=label_map)
+    assert bad == []
+    assert [str(sequence.label) for sequence in good] == ["attack", "benign", "unlabelled", "unlabelled"]
+
+
+@pytest.mark.parametrize(
+    "label_map", ["rude=evil", "=attack", "rude=attack,rude=benign", {"rude": 3}, "none.yaml", "\0"]
+)
+def test_a_label_map_that_is_none_is_refused(jsonl, label_map):
+    with pytest.raises(UsageError, match="label map: "):
+        open_dataset(jsonl({"messages": CHAT}), label_map=label_map)
 
 
 def test_metadata_that_is_no_object_is_kept(jsonl, read):
@@ -160,7 +208,7 @@ def test_sharegpt_reads_entries_and_plain_texts(jsonl, array, read, conversation
 def test_sharegpt_reads_bare_lists_and_other_columns(array, read):
     good, _ = read(array([ENTRIES]), format="sharegpt")
     assert texts(good[0]) == [("Hi", "Hello")]
-    good, _ = read(array([{"talk": ENTRIES}]), format="sharegpt", options=LoadOptions.parse("conversations=talk"))
+    good, _ = read(array([{"talk": ENTRIES}]), format="sharegpt", columns="conversations=talk")
     assert texts(good[0]) == [("Hi", "Hello")]
 
 
@@ -184,19 +232,15 @@ def test_sharegpt_names_what_is_wrong(array, read, conversations, reason):
 
 def test_columns_of_a_fixed_format_are_refused(jsonl, read, line):
     with pytest.raises(UsageError, match="the format turnwise has no 'messages'; its columns are fixed"):
-        read(jsonl(line()), options=LoadOptions.parse("messages=x"))
+        read(jsonl(line()), columns="messages=x")
     with pytest.raises(UsageError, match="it takes messages, id, label"):
-        read(jsonl({"messages": CHAT}), options=LoadOptions.parse("prompt=x"))
+        read(jsonl({"messages": CHAT}), columns="prompt=x")
 
 
 @pytest.mark.parametrize("text", ["messages", "messages=", "=x", "a=b,", "", "a=b,a=c"])
-def test_columns_that_are_no_pairs_are_refused(text):
+def test_columns_that_are_no_pairs_are_refused(jsonl, text):
     with pytest.raises(UsageError, match="columns: "):
-        LoadOptions.parse(text)
-
-
-def test_no_columns_is_no_error():
-    assert LoadOptions.parse(None) == LoadOptions()
+        open_dataset(jsonl({"messages": CHAT}), columns=text)
 
 
 def test_sharegpt_gives_the_same_sequence_as_ever(array, read):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from turnwise.conversation import Label
-from turnwise.datasets import DATASETS, DatasetInfo, LoadOptions, dataset_loader, open_dataset
+from turnwise.datasets import DATASETS, DatasetInfo, dataset_loader, open_dataset
 from turnwise.errors import DatasetError, UsageError
 
 CHAT = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
@@ -50,11 +50,10 @@ def test_rows_are_read_as_the_format_that_their_columns_tell(hub, tmp_path, read
 
 def test_the_format_and_its_columns_may_be_named(hub, tmp_path, read):
     path = folder(tmp_path, train=[{"q": "Hi", "a": "Hello", "uid": "x1"}])
-    options = LoadOptions.parse("prompt=q,response=a,id=uid", label=Label.BENIGN)
-    good, bad = read(f"hf:{path}", format="promptresponse", options=options)
+    good, bad = read(f"hf:{path}", format="promptresponse", columns="prompt=q,response=a,id=uid", label="benign")
     assert (good[0].sequence_id, good[0].label, bad) == ("x1", Label.BENIGN, [])
     with pytest.raises(UsageError, match="the format promptresponse has no 'messages'"):
-        open_dataset(f"hf:{path}", format="promptresponse", options=LoadOptions.parse("messages=q"))
+        open_dataset(f"hf:{path}", format="promptresponse", columns="messages=q")
 
 
 def test_a_bad_row_is_named_and_the_rest_is_read(hub, tmp_path, read):

@@ -27,6 +27,7 @@ SHAPES = {
     "safemt1k": {"id": 1, "plain_query": "g", "conversations": SPOKEN},
     "sharegpt": {"id": "s", "conversations": SPOKEN},
     "tensortrust": {"attack_id": 1, "attacker_input": "a", "access_code": "c"},
+    "turns": {"conversation_id": "c", "role": "user", "text": "Hi"},
     "turnwise": {"id": "t", "label": "benign", "turns": CHAT},
     "wildchat": {"conversation_hash": "h", "conversation": CHAT, "language": "English", "toxic": False},
     "xguard": {"conversations": SPOKEN},
@@ -71,7 +72,7 @@ def test_text_that_is_no_json_is_said_to_be_none(jsonl):
 
 
 def test_a_record_that_is_no_object_is_said_to_be_none(jsonl):
-    with pytest.raises(DatasetError, match="its first record, which is int and no object"):
+    with pytest.raises(DatasetError, match="its first record, which is int, not an object"):
         open_dataset(jsonl("1", "2"))
 
 
@@ -109,8 +110,8 @@ def test_an_empty_file_is_said_to_be_empty(tmp_path, content):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x89PNG\r\n\x1a\n\x00\x00", "is no text file"),
-        ('{"id": "a"}'.encode("utf-16"), "is no text file"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "is not a text file"),
+        ('{"id": "a"}'.encode("utf-16"), "is UTF-16 text: save it as UTF-8"),
         (b"PK\x03\x04rest", "is a zip archive: unpack it first"),
         (b"PAR1 but not really", "can't be read as Parquet"),
         (b"\x1f\x8bjunk", "is damaged"),

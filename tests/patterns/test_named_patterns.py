@@ -128,7 +128,7 @@ GOOD = "  description: d\n"
         ("a: [\n", "not readable as YAML"),
         ("a: " + "[" * 1000, "not readable as YAML: line 1: nested more than 50 levels deep"),
         ("a: &a [b]\nc: [*a, *a]\n", "not readable as YAML: line 2: *a is an alias"),
-        (f"a:\n  expression: F > 1\n{GOOD}  version: 2025-02-30\n", "line 4: '2025-02-30' is no timestamp"),
+        (f"a:\n  expression: F > 1\n{GOOD}  version: 2025-02-30\n", "line 4: '2025-02-30' is not a valid"),
         ("a: F > 1\n", "a pattern is a name and a mapping with expression, description"),
         ("1: {}\n", "a pattern is a name and a mapping"),
         (f"a:\n{GOOD}", "'a': it needs expression"),

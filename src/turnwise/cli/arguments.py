@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from turnwise.errors import UnknownNameError
+from turnwise.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from turnwise.conversation import Label, Side
@@ -60,6 +60,30 @@ def read_principles(names: Sequence[str] | None) -> tuple[Principle, ...]:
     from turnwise.principles import builtin_principles, load_principle
 
     return tuple(map(load_principle, names)) if names else builtin_principles()
+
+
+def read_source(store: Store, source: str | None, sequences: Sequence[str] | None) -> list[str] | None:
+    """Return the ids of the sequences that are meant, by source, by name or by both; None for all.
+
+    Args:
+        store: the record.
+        source: name of a data set; None for any.
+        sequences: ids that were named; None or none of them for any.
+
+    Raises:
+        UnknownNameError: the store has no sequence of that source, or of one of the ids.
+        UsageError: none of the sequences that are named is of that source.
+    """
+    named = list(sequences) if sequences else None
+    if source is None:
+        return named
+    found = [head.sequence_id for head in store.heads(ids=named) if head.source == source]
+    if not found:
+        known = {head.source for head in store.heads()}
+        if source not in known:
+            raise UnknownNameError("source", source, known)
+        raise UsageError(f"none of the sequences that are named is of source {source!r}")
+    return found
 
 
 def read_run(store: Store, name: str | None) -> str:

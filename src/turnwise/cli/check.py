@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import observer_options, options
-from turnwise.cli.conversation_file import read_conversation
 
 
 def check(
@@ -33,6 +32,7 @@ def check(
     Exits with 1 where evaluations failed.
     """
     from turnwise.cli.arguments import read_principles, read_sides
+    from turnwise.cli.files import read_conversation
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.trajectories import VERDICT_COLUMNS, print_trajectory, verdict_cells
     from turnwise.evaluation import DEFAULT_DETECTORS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,23 @@ from turnwise.cli import options
 
 if TYPE_CHECKING:
     from turnwise.evaluation import Detection
-    from turnwise.rates import Rate
+
+COLUMNS = {
+    "sequence_id": "VARCHAR",
+    "label": "VARCHAR",
+    "source": "VARCHAR",
+    "turns": "BIGINT",
+    "missing": "BIGINT",
+    "run": "VARCHAR",
+    "detector": "VARCHAR",
+    "fired": "BOOLEAN",
+    "turn": "BIGINT",
+    "score": "DOUBLE",
+    "threshold": "DOUBLE",
+    "threshold_source": "VARCHAR",
+    "reason": "VARCHAR",
+}
+"""Columns of ``--export`` and ``--json``, with their types in DuckDB's words."""
 
 
 def detect(
@@ -19,56 +35,62 @@ def detect(
     detector: options.Detectors = None,
     sequence: options.Sequences = None,
     label: options.Label = None,
+    source: options.Source = None,
+    export: Annotated[
+        str | None, typer.Option(help="Write all verdicts with all columns to this file: .csv, .parquet or .json.")
+    ] = None,
     store: options.Store = options.DEFAULT_STORE,
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
 ) -> None:
     """Say of every sequence of a run which detectors fire, at which turn and why."""
-    from turnwise.cli.arguments import read_label, read_run
-    from turnwise.cli.output import print_json
+    from turnwise.cli.arguments import read_label, read_run, read_source
+    from turnwise.cli.files import check_export, write_rows
+    from turnwise.cli.output import note, print_json
     from turnwise.evaluation import DEFAULT_DETECTORS
     from turnwise.evaluation import detect as detect_in_run
     from turnwise.store import Store
 
+    if export is not None:
+        check_export(export)
     with Store(store) as opened:
         name = read_run(opened, run)
         specs = list(dict.fromkeys(detector or DEFAULT_DETECTORS))
-        chosen = list(detect_in_run(opened, name, specs, ids=sequence or None, label=read_label(label)))
+        ids = read_source(opened, source, sequence)
+        found = list(detect_in_run(opened, name, specs, ids=ids, label=read_label(label)))
+    if export is not None:
+        count = write_rows(export, COLUMNS, (as_json(one, name) for one in found))
+        note(f"{count} verdicts written to {export}")
     if json:
-        print_json(list(map(as_json, chosen)))
+        print_json([as_json(one, name) for one in found])
     else:
-        _print(chosen, specs)
-    if fail_on_findings and any(found.verdict and found.verdict.fired for found in chosen):
+        _print(found, specs)
+    if fail_on_findings and any(one.verdict and one.verdict.fired for one in found):
         raise typer.Exit(3)
 
 
-def as_json(found: Detection) -> dict[str, Any]:
-    """Return a detection in the shape of ``--json``; what was not scored has null for its verdict."""
+def as_json(found: Detection, run: str) -> dict[str, Any]:
+    """Return a detection by `COLUMNS`; what was not scored has null for its verdict."""
     from turnwise.cli.trajectories import NOT_CHECKED
 
-    head = {"sequence_id": found.head.sequence_id, "label": str(found.head.label)}
-    if found.verdict:
-        return {**head, **found.verdict.to_dict()}
-    known = ("fired", "turn", "score", "threshold", "threshold_source")
-    unknown = {"detector": found.detector, **dict.fromkeys(known)}
-    return {**head, **unknown, "reason": NOT_CHECKED}
-
-
-def shares(found: Sequence[Detection]) -> dict[str, Rate]:
-    """Return by label the share of checked sequences that fired; a label without any is absent."""
-    from turnwise.rates import Rate
-
-    rates = {}
-    for label in ("attack", "benign", "unlabelled"):
-        verdicts = [item.verdict for item in found if item.head.label == label and item.verdict]
-        if verdicts:
-            rates[label] = Rate(sum(verdict.fired for verdict in verdicts), len(verdicts))
-    return rates
+    head, verdict = found.head, found.verdict
+    told = verdict.to_dict() if verdict else {"detector": found.detector, "reason": NOT_CHECKED}
+    row = {
+        "sequence_id": head.sequence_id,
+        "label": str(head.label),
+        "source": head.source,
+        "turns": head.turns,
+        "missing": found.missing,
+        "run": run,
+        **told,
+    }
+    return {name: row.get(name) for name in COLUMNS}
 
 
 def _print(found: Sequence[Detection], specs: Sequence[str]) -> None:
     from turnwise.cli.output import Table, note, print_table
     from turnwise.cli.trajectories import VERDICT_COLUMNS, verdict_cells
+    from turnwise.rates import rates_by_label
 
     table = Table("sequence", "label", "detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
     for item in found:
@@ -76,7 +98,10 @@ def _print(found: Sequence[Detection], specs: Sequence[str]) -> None:
     print_table(table)
     summary = Table("detector", "of attacks", "of benign", "of unlabelled", title="Fired, with 95 % intervals")
     for spec in specs:
-        rates = shares([item for item in found if item.detector == spec])
+        checked = [
+            (str(one.head.label), one.verdict.fired) for one in found if one.detector == spec and one.verdict
+        ]
+        rates = rates_by_label(checked)
         summary.add_row(spec, *(str(rates.get(label, "none")) for label in ("attack", "benign", "unlabelled")))
     print_table(summary)
     heads = {item.head.sequence_id: item for item in found}.values()

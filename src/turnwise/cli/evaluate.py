@@ -43,6 +43,7 @@ def evaluate(
     sides: options.Sides = "prompt",
     sequence: options.Sequences = None,
     label: options.Label = None,
+    source: options.Source = None,
     jobs: Jobs = 1,
     observer_setting: observer_options.ObserverSettings = None,
     base_url: observer_options.BaseUrl = None,
@@ -61,7 +62,7 @@ def evaluate(
 
     Exits with 1 where evaluations failed; turnwise retry tries them again.
     """
-    from turnwise.cli.arguments import read_label, read_principles, read_sides
+    from turnwise.cli.arguments import read_label, read_principles, read_sides, read_source
     from turnwise.cli.observer_options import GivenSettings
     from turnwise.evaluation import Plan
     from turnwise.observers import DEFAULT_OBSERVER, Context
@@ -78,9 +79,10 @@ def evaluate(
         "timeout": timeout,
         "cache": False if no_cache else None,
     }
-    halves, ids, truth = read_sides(sides), sequence or None, read_label(label)
+    halves, truth = read_sides(sides), read_label(label)
     summaries: list[Summary] = []
     with Store(store) as opened:
+        ids = read_source(opened, source, sequence)
         known = {stored.name: stored for stored in opened.runs()}
         named = known.get(run or "")
         specs = list(dict.fromkeys(observer or [named.observer if named else DEFAULT_OBSERVER]))

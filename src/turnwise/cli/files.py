@@ -1,14 +1,47 @@
-"""Files that commands write."""
+"""Files that commands read and write."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
-from typing import IO
+from pathlib import Path, PurePath
+from typing import IO, TYPE_CHECKING, Any
 
-from turnwise.errors import UsageError
+from turnwise.errors import ConversationError, UsageError
 from turnwise.paths import to_path
+
+if TYPE_CHECKING:
+    from turnwise.conversation import Conversation
+
+_EXPORTS = (".csv", ".parquet", ".json")
+
+
+def read_conversation(file: str) -> Conversation:
+    """Return the conversation of a JSON file in any form that turnwise reads, or of standard input for ``-``.
+
+    Raises:
+        ConversationError: it can't be read.
+    """
+    from turnwise.bounded import read_json
+    from turnwise.conversation import from_any
+
+    where = "standard input" if file == "-" else file
+    try:
+        text = sys.stdin.read() if file == "-" else to_path(file).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConversationError(f"can't read {where}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConversationError(f"{where} is not UTF-8 text: {error}") from error
+    try:
+        return from_any(read_json(text))
+    except ConversationError as error:
+        raise ConversationError(f"{where}: {error}") from error
+    except ValueError as error:
+        raise ConversationError(f"{where} is not JSON: {error}; give one conversation") from error
 
 
 @contextmanager
@@ -38,3 +71,70 @@ def write_text(path: str | PathLike[str], text: str) -> None:
     """Write a text file over what is there; errors as for `writing`."""
     with writing(path) as file:
         file.write(text)
+
+
+def check_export(path: str) -> None:
+    """Check the name of a file that rows go to, before any work is done for it.
+
+    Raises:
+        UsageError: its ending is none of .csv, .parquet and .json, or there is no such folder.
+    """
+    if PurePath(path).suffix.lower() not in _EXPORTS:
+        raise UsageError(f"can't write {path}: name a file that ends with {', '.join(_EXPORTS)}")
+    try:
+        folder = to_path(path).parent
+        missing = not folder.is_dir()
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from error
+    if missing:
+        raise UsageError(f"can't write {path}: there is no folder {folder}")
+
+
+def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write rows to a CSV, Parquet or JSON file by the ending of its name, and return how many there were.
+
+    In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    Args:
+        path: a name that `check_export` takes.
+        columns: names of the columns, with their types in DuckDB's words.
+        rows: the values of each row by column.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    made = [{name: row[name] for name in columns} for row in rows]
+    ending = PurePath(path).suffix.lower()
+    if ending == ".json":
+        write_text(path, f"{json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False)}\n")
+    elif ending == ".parquet":
+        _write_parquet(path, columns, made)
+    else:
+        from turnwise.spreadsheets import cell
+
+        with writing(path) as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows([cell(value) for value in row.values()] for row in made)
+    return len(made)
+
+
+def _write_parquet(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
+    from tempfile import TemporaryDirectory
+
+    import duckdb
+
+    with TemporaryDirectory() as folder, duckdb.connect() as connection:
+        lines = Path(folder, "rows.jsonl")
+        with lines.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
+        types = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
+        read = f"read_json(?, format='newline_delimited', columns={{{types}}}, maximum_object_size=268435456)"
+        try:
+            connection.execute(f"COPY (SELECT * FROM {read}) TO '{_quoted(path)}' (FORMAT parquet)", [str(lines)])
+        except duckdb.Error as error:
+            raise UsageError(f"can't write {path}: {str(error).splitlines()[0]}") from error
+
+
+def _quoted(path: str) -> str:
+    return path.replace("'", "''")

@@ -35,8 +35,7 @@ def forensics(
     json: options.Json = False,
 ) -> None:
     """Say what the guard saw in a conversation: what was blocked by whom, and where it began to drift."""
-    from turnwise.cli.conversation_file import read_conversation
-    from turnwise.cli.files import write_text
+    from turnwise.cli.files import read_conversation, write_text
     from turnwise.cli.guard_options import read_config
     from turnwise.cli.output import note, print_json
     from turnwise.guard.forensics import (

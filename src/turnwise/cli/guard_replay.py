@@ -37,14 +37,13 @@ def replay(
 
     Rate limits and audit are left out: they are about live conversations.
     """
-    from turnwise.cli.arguments import read_label
     from turnwise.cli.guard_options import read_config
     from turnwise.cli.output import note, print_json
-    from turnwise.datasets import BadRecord, LoadOptions, open_dataset
+    from turnwise.datasets import BadRecord, open_dataset
     from turnwise.guard.forensics import replay_pipeline
 
     pipeline = replay_pipeline(read_config(preset, config))
-    records = open_dataset(file, format=format, options=LoadOptions.parse(columns, read_label(label)))
+    records = open_dataset(file, format=format, columns=columns, label=label)
     bad: list[BadRecord] = []
 
     def good() -> Iterator[Sequence]:

@@ -1,26 +1,82 @@
-"""``turnwise import``: a file of conversations into the store."""
+"""``turnwise import``: files of conversations into the store."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
+from turnwise.cli.output import note, say
+
+if TYPE_CHECKING:
+    from turnwise.conversation import Sequence
+    from turnwise.datasets import BadRecord
 
 _SHOWN = 20
 """Errors that are listed for people; --json lists all."""
 
+_LABELS_SHOWN = 8
+"""Unknown labels that are listed for people."""
+
+
+@dataclass(slots=True)
+class _File:
+    """What came of one file.
+
+    Args:
+        name: the file.
+        imported: sequences that are new in the store.
+        skipped: sequences that were there already.
+        errors: what could not be read or stored.
+        unknown_labels: how many conversations have each label that could not be mapped.
+        error: why it could not be read at all.
+    """
+
+    name: str
+    imported: int = 0
+    skipped: int = 0
+    errors: tuple[BadRecord, ...] = ()
+    unknown_labels: Counter[str] = field(default_factory=Counter)
+    error: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the file gave nothing: it could not be read, or all of its lines are bad."""
+        return self.error is not None or bool(self.errors and not (self.imported or self.skipped))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as ``--json`` shows it."""
+        return {
+            "file": self.name,
+            "imported": self.imported,
+            "skipped": self.skipped,
+            "bad": len(self.errors),
+            "unknown_labels": dict(self.unknown_labels),
+            "error": self.error,
+        }
+
 
 def import_(
-    file: Annotated[str, typer.Argument(help="File of conversations, or hf:org/name.", show_default=False)],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Files of conversations, or hf:org/name.", show_default=False),
+    ],
     store: options.Store = options.DEFAULT_STORE,
     format: options.Format = None,
     columns: options.Columns = None,
     label: options.DefaultLabel = None,
+    label_map: Annotated[
+        str | None,
+        typer.Option(
+            help="What labels of the file mean, such as trick=attack,fine=benign, or a YAML or JSON file of such "
+            "pairs; * is every other label. The usual words are known."
+        ),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad line; store nothing after.")
     ] = False,
@@ -33,48 +89,106 @@ def import_(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Read conversations into the store. Bad lines are skipped and listed; good ones are kept."""
-    from turnwise.cli.arguments import read_label
-    from turnwise.cli.output import note, print_json
-    from turnwise.conversation import Sequence
-    from turnwise.datasets import BadRecord, LoadOptions, open_dataset
-    from turnwise.errors import DatasetError
+    """Read conversations into the store. Bad lines are skipped and listed; good ones are kept.
+
+    Of several files, those that can't be read are named and the others imported; the exit code is then 1.
+    """
+    from turnwise.cli.output import print_json
+    from turnwise.datasets import BadRecord, get_loader, open_dataset, unknown_label
+    from turnwise.errors import DatasetError, UsageError
     from turnwise.evaluation import judged_ids, record_judgements
     from turnwise.store import Store, import_sequences
 
-    settings = LoadOptions.parse(columns, read_label(label))
-    records = open_dataset(file, format=format, options=settings)
+    if format is not None:
+        get_loader(format)  # a wrong name is wrong of all files
     known = {} if judged is None else judged_ids(judged)
     wanted = None if judged is None else frozenset().union(*known.values())
     taken: list[str] = []
+    done = [_File(name) for name in dict.fromkeys(files)]
 
-    def chosen() -> Iterator[Sequence | BadRecord]:
-        for record in records:
-            if wanted is None or isinstance(record, BadRecord) or record.sequence_id in wanted:
-                if wanted is not None and isinstance(record, Sequence):
-                    taken.append(record.sequence_id)
-                yield record
+    def chosen(file: _File) -> Iterator[Sequence | BadRecord]:
+        for record in open_dataset(file.name, format=format, columns=columns, label=label, label_map=label_map):
+            if not isinstance(record, BadRecord):
+                if wanted is not None and record.sequence_id not in wanted:
+                    continue
+                taken.append(record.sequence_id)
+                unknown = unknown_label(record)
+                if unknown is not None:
+                    file.unknown_labels[unknown] += 1
+            yield record
 
     with Store(store, create=True) as opened:
-        result = import_sequences(opened, chosen(), where=file, strict=strict)
+        for file in done:
+            try:
+                result = import_sequences(opened, chosen(file), where=file.name, strict=strict)
+            except (DatasetError, UsageError) as error:
+                if strict or len(done) == 1:
+                    raise
+                file.error = str(error)
+            else:
+                file.imported, file.skipped, file.errors = result.imported, result.skipped, result.errors
         if judged is not None and not taken:
-            raise DatasetError(f"none of the conversations of {file} was judged in {judged}")
+            raise DatasetError(f"none of the conversations of {', '.join(files)} was judged in {judged}")
         runs = [] if judged is None else record_judgements(opened, judged, taken, known)
     if json:
-        errors = [{"line": error.line, "reason": error.reason} for error in result.errors]
         made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
-        judgements = {} if judged is None else {"judgements": made}
-        print_json({"imported": result.imported, "skipped": result.skipped, "errors": errors, **judgements})
+        print_json({**_as_json(done), **({} if judged is None else {"judgements": made})})
     else:
-        say(f"imported {result.imported}, skipped {result.skipped} that were there, into {store}")
+        _print(done, store)
         for run in runs:
             void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
             say(f"run {run.run}: {run.evaluations} recorded scores{void}")
-        for error in result.errors[:_SHOWN]:
-            note(f"{file}, line {error.line}: {error.reason}")
-        if len(result.errors) > _SHOWN:
-            note(f"and {len(result.errors) - _SHOWN} more; --json lists all")
-        if result.errors:
-            note(f"{len(result.errors)} bad lines were left out")
-    if result.errors and not (result.imported or result.skipped):
+        _note_errors(done)
+    if any(file.failed for file in done):
         raise typer.Exit(1)
+
+
+def _as_json(files: list[_File]) -> dict[str, Any]:
+    return {
+        "imported": sum(file.imported for file in files),
+        "skipped": sum(file.skipped for file in files),
+        "unknown_labels": dict(sum((file.unknown_labels for file in files), Counter())),
+        "errors": [
+            {"file": file.name, "line": error.line, "reason": error.reason}
+            for file in files
+            for error in file.errors
+        ],
+        "files": [file.to_dict() for file in files],
+    }
+
+
+def _print(files: list[_File], store: str) -> None:
+    for file in files if len(files) > 1 else ():
+        if file.error is not None:
+            say(f"{file.name}: not imported")
+            continue
+        bad = f", {len(file.errors)} bad lines" if file.errors else ""
+        say(f"{file.name}: imported {file.imported}, skipped {file.skipped} that were there{bad}")
+    imported, skipped = sum(file.imported for file in files), sum(file.skipped for file in files)
+    say(f"imported {imported}, skipped {skipped} that were there, into {store}")
+
+
+def _note_errors(files: list[_File]) -> None:
+    """Say what was left out, and which labels are not known."""
+    errors = [(file.name, error) for file in files for error in file.errors]
+    for name, error in errors[:_SHOWN]:
+        note(f"{name}, line {error.line}: {error.reason}")
+    if len(errors) > _SHOWN:
+        note(f"and {len(errors) - _SHOWN} more; --json lists all")
+    if errors:
+        note(f"{len(errors)} bad lines were left out")
+    unknown: Counter[str] = sum((file.unknown_labels for file in files), Counter())
+    if unknown:
+        most = unknown.most_common(_LABELS_SHOWN)
+        shown = ", ".join(f"{word!r} ({count})" for word, count in most)
+        others = f" and {len(unknown) - len(most)} others" if len(unknown) > len(most) else ""
+        note(
+            f"{unknown.total()} conversations have a label that is not known, and came without one: "
+            f"{shown}{others}; say what it means with --label-map LABEL=attack"
+        )
+    for file in files:
+        if file.error is not None:
+            note(f"error: {file.error}")
+    failed = sum(file.failed for file in files)
+    if failed and len(files) > 1:
+        note(f"{failed} of {len(files)} files gave nothing")

@@ -24,6 +24,7 @@ Sequences: TypeAlias = Annotated[
 Label: TypeAlias = Annotated[
     str | None, typer.Option(help="Only sequences with this label: attack, benign or unlabelled.")
 ]
+Source: TypeAlias = Annotated[str | None, typer.Option(help="Only sequences of this data set.")]
 Format: TypeAlias = Annotated[
     str | None, typer.Option(help="Format of the file where it can't be told; see turnwise datasets.")
 ]

@@ -1,25 +1,30 @@
 """Data sets: files of conversations by many hands, read as sequences, a loader a file format."""
 
-from turnwise.datasets.examples import examples
-from turnwise.datasets.opening import open_dataset
+from turnwise.datasets.labels import UNKNOWN_LABEL, USUAL_LABELS, unknown_label
+from turnwise.datasets.loader_kit import check_loader
+from turnwise.datasets.loaders.turnwise import examples, to_line
+from turnwise.datasets.opening import DATASETS, dataset_loader, get_loader, list_datasets, open_dataset
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions, RecordError
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.registry import DATASETS, dataset_loader, get_loader, list_datasets
-from turnwise.datasets.writer import to_line
+from turnwise.datasets.record_loader import USUAL_COLUMNS, RecordLoader, SequenceBuilder
 
 __all__ = [
     "DATASETS",
+    "UNKNOWN_LABEL",
+    "USUAL_COLUMNS",
+    "USUAL_LABELS",
     "BadRecord",
     "DatasetInfo",
     "LoadOptions",
     "Loader",
-    "Place",
     "RecordError",
     "RecordLoader",
+    "SequenceBuilder",
+    "check_loader",
     "dataset_loader",
     "examples",
     "get_loader",
     "list_datasets",
     "open_dataset",
     "to_line",
+    "unknown_label",
 ]

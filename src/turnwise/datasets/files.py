@@ -1,9 +1,10 @@
-"""Opening data files and pipes: compression, byte order mark, lines within bounds, and errors in words."""
+"""Data files and pipes: compression, byte order mark, lines within bounds, JSON and Parquet, errors in words."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import os
 import select
 import stat
@@ -11,10 +12,12 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader, RawIOBase
+from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any
 
+from turnwise.bounded import ShallowStream, read_json
+from turnwise.datasets.protocol import RecordError
 from turnwise.errors import DatasetError
 from turnwise.paths import to_path
 
@@ -27,8 +30,13 @@ MAX_LINE = 64 << 20
 WAIT_SECONDS = 10.0
 """How long the first byte of a pipe that nobody writes to is waited for."""
 
+PARQUET_MAGIC = b"PAR1"
+
 _POLL_SECONDS = 0.05
 _PART = 1 << 16
+
+_PARQUET_ROWS = 128
+"""Rows that are held at a time; one conversation can be long, so few of them."""
 
 _BOM = b"\xef\xbb\xbf"
 _PACKED = {
@@ -144,6 +152,86 @@ class _Pipe(RawIOBase):
         if not self.closed:
             os.close(self._file)
         super().close()
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse one JSON text, with NaN and Infinity read as null: pandas writes them where a value is missing.
+
+    Args:
+        text: the JSON; bytes are UTF-8.
+
+    Raises:
+        RecordError: it is not UTF-8 or not JSON, and the message says where; or it goes past a bound of
+            `turnwise.bounded`.
+
+    >>> parse_json('{"score": NaN}')
+    {'score': None}
+    """
+    try:
+        return read_json(text, nan_is_null=True)
+    except UnicodeDecodeError as error:
+        raise RecordError(f"byte {error.start + 1} is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise RecordError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError as error:
+        raise RecordError(f"JSON that can't be read: {error}") from None
+
+
+def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
+    """Yield values of a JSON text as they are read, so that memory holds one at a time.
+
+    Args:
+        stream: the JSON, in UTF-8.
+        prefix: ``"item"`` for the items of an array, ``""`` for whole values that follow each other.
+
+    Raises:
+        RecordError: the JSON breaks, or is nested too deep; what follows can't be read.
+    """
+    import ijson  # type: ignore[import-untyped]
+
+    try:
+        yield from ijson.items(ShallowStream(stream), prefix, use_float=True, multiple_values=True)
+    except (ijson.JSONError, ValueError) as error:
+        raise RecordError(str(error).splitlines()[0]) from None
+
+
+def read_parquet(path: str, limit: int | None = None) -> Iterator[Any]:
+    """Yield the rows of a Parquet file as JSON objects, in order.
+
+    Each row crosses over as JSON, so that dates, decimals and nested structures arrive as JSON values and no
+    further package is needed to convert them. The file is streamed: memory depends on the size of its row
+    groups, not on its length.
+
+    Args:
+        path: the file.
+        limit: rows at most; None for all.
+
+    Raises:
+        DatasetError: the file is damaged, or no Parquet file.
+    """
+    import duckdb
+
+    # One thread: more of them read ahead, and hold a row group each.
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 1,
+        "autoinstall_known_extensions": False,
+    }
+    with duckdb.connect(config=settings) as connection:
+        try:
+            rows = connection.execute(
+                "SELECT to_json(t)::VARCHAR FROM read_parquet(?) t" + (f" LIMIT {limit}" if limit else ""),
+                [_literal(path)],
+            )
+            while batch := rows.fetchmany(_PARQUET_ROWS):
+                for (row,) in batch:
+                    yield parse_json(row)
+        except duckdb.Error as error:
+            raise DatasetError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from error
+
+
+def _literal(path: str) -> str:
+    # DuckDB takes a path as a pattern of file names.
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
 
 
 def _open(path: str) -> BufferedReader:

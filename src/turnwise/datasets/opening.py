@@ -1,29 +1,133 @@
-"""The one way in: a path or a name on the hub, to sequences."""
+"""The one way in: the formats by name, and a path or a name on the hub to sequences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
-from turnwise.conversation import Sequence
-from turnwise.datasets.files import MAX_LINE, is_stream
-from turnwise.datasets.head import Head, Layout, read_head
+from turnwise.conversation import Label, Sequence
+from turnwise.datasets.files import MAX_LINE, is_stream, parse_json
+from turnwise.datasets.labels import parse_columns, parse_label, parse_label_map
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
-from turnwise.datasets.reading import read_records
 from turnwise.datasets.record_loader import RecordLoader
-from turnwise.datasets.registry import DATASETS, get_loader
-from turnwise.errors import DatasetError, UsageError
+from turnwise.datasets.records import RECORDS, Head, Layout, ParsedRecord, read_head, read_records
+from turnwise.errors import DatasetError, PluginError, TurnwiseError, UsageError
+from turnwise.plugins import Registry, check_made
+
+LoaderFactory = Callable[[], Loader]
+"""Builds a loader; a loader class is one."""
+
+Factory = TypeVar("Factory", bound=LoaderFactory)
+
+SHIPPED = {
+    "attack600": "SafeMTAttack600",
+    "cosafe": "CoSafe",
+    "everyday": "EverydayConversations",
+    "hhrlhf": "HHRLHF",
+    "lmsys": "LmsysChat",
+    "messages": "Messages",
+    "mhj": "MultiTurnHumanJailbreaks",
+    "mtbench": "MTBench",
+    "mtbench101": "MTBench101",
+    "mutual": "MuTual",
+    "openassistant": "OpenAssistant",
+    "promptresponse": "PromptResponse",
+    "prompts": "Prompts",
+    "safemt1k": "SafeMTData1K",
+    "sharegpt": "ShareGPT",
+    "tensortrust": "TensorTrust",
+    "turns": "Turns",
+    "turnwise": "TurnwiseJsonl",
+    "wildchat": "WildChat",
+    "xguard": "XGuardTrain",
+}
+"""Shipped loaders: format name (also the module in `turnwise.datasets.loaders`) and class."""
+
+DATASETS: Registry[LoaderFactory] = Registry("data set format", "turnwise.datasets", callable)
+for _name, _class in SHIPPED.items():
+    DATASETS.add_lazy(_name, f"turnwise.datasets.loaders.{_name}:{_class}")
 
 HUB_PREFIX = "hf:"
+
+HUB = DatasetInfo(
+    name="hf:org/name",
+    title="any data set on the Hugging Face hub",
+    source="the hub, through the datasets package: pip install 'turnwise[hub]'; a local folder works too",
+    url="https://huggingface.co/datasets",
+    licence="see the card of the data set",
+    label_meaning="that of the format its columns are read as",
+    shape="rows of any format that has records, told by their columns; hf:org/name?split=train&config=default",
+)
+"""What is known of the hub, which is no format but has rows of any."""
+
 _SHOWN = 12
 """Fields of a record that a message names."""
+
+
+def dataset_loader(name: str) -> Callable[[Factory], Factory]:
+    """Return a decorator that registers a loader class under a format name.
+
+    An installed package does the same without code, by an entry point in the group ``turnwise.datasets``.
+
+    Args:
+        name: what ``--format`` takes.
+
+    Raises:
+        PluginError: the name is taken.
+    """
+
+    def register(factory: Factory) -> Factory:
+        DATASETS.add(name, factory)
+        return factory
+
+    return register
+
+
+def get_loader(name: str) -> Loader:
+    """Return a new loader of a format.
+
+    Args:
+        name: a name that `list_datasets` shows.
+
+    Raises:
+        UnknownNameError: no format has that name.
+        PluginError: the plug-in that has it failed to import, or makes no loader.
+    """
+    factory = DATASETS.get(name)
+    try:
+        loader = factory()
+    except TurnwiseError:
+        raise
+    except Exception as error:  # a loader may be foreign code
+        raise PluginError(f"data set format {name!r} can't be built: {type(error).__name__}: {error}") from error
+    check_made("data set format", name, loader, "info", "sniff", "load")
+    check_made("data set format", name, loader.info, *(field.name for field in fields(DatasetInfo)))
+    return loader
+
+
+def list_datasets() -> tuple[DatasetInfo, ...]:
+    """Return what is known of every format that can be read, sorted by name, the hub last.
+
+    >>> "attack600" in [info.name for info in list_datasets()]
+    True
+    """
+    return (*(get_loader(name).info for name in DATASETS.names()), HUB)
 
 
 def open_dataset(
     path_or_hf_name: str | Path,
     *,
     format: str | None = None,
-    options: LoadOptions | None = None,
+    columns: Mapping[str, str] | str | None = None,
+    label: Label | str | None = None,
+    label_map: Mapping[Any, str] | str | None = None,
+    source: str | None = None,
 ) -> Iterator[Sequence | BadRecord]:
     """Yield the sequences of a data set in order, and a `BadRecord` for every part that can't be read.
 
@@ -35,13 +139,20 @@ def open_dataset(
             for a format that is a folder of files; or ``hf:org/name``, with ``?split=...`` and ``&config=...``
             where the data set has several.
         format: a name that `list_datasets` shows; None to tell it from the file, where that is safe.
-        options: what the user says about the file.
+        columns: names of columns by what they hold, such as ``{"id": "uid"}`` or ``"id=uid,messages=chat"``;
+            `DatasetInfo.columns` says what a format takes.
+        label: label of conversations that bring none, in place of the format's own: attack or benign.
+        label_map: what labels of the file mean, where they are not usual (`turnwise.datasets.USUAL_LABELS`):
+            ``{"rude": "attack"}``, ``"rude=attack"``, or a YAML or JSON file of such pairs; ``*`` is every other
+            label. A conversation with a label that is not known comes without one; its metadata keep it as
+            ``unknown_label``.
+        source: name of the data set, in place of the format's or the file's own.
 
     Raises:
         DatasetError: no such file, an empty or a binary one, a pipe that nobody writes to, or a format that is
             not certain.
-        UnknownNameError: no format has that name.
-        UsageError: columns that the format does not take.
+        UnknownNameError: no format or label has that name.
+        UsageError: columns that the format does not take, or a label map that can't be read.
 
     >>> import json, tempfile
     >>> line = {"id": "a", "label": "benign", "turns": [{"role": "user", "content": "How do tides work?"}]}
@@ -50,19 +161,18 @@ def open_dataset(
     ...     [(sequence.sequence_id, str(sequence.label)) for sequence in open_dataset(file.name)]
     [('a', 'benign')]
     """
-    path, settings = str(path_or_hf_name), options or LoadOptions()
+    path = str(path_or_hf_name)
+    settings = LoadOptions(parse_columns(columns), parse_label(label), source, parse_label_map(label_map))
     if path.startswith(HUB_PREFIX):
-        from turnwise.datasets.hub import open_hub
-
-        return open_hub(path.removeprefix(HUB_PREFIX), format, settings)
+        return _open_hub(path.removeprefix(HUB_PREFIX), format, settings)
     loader = None if format is None else get_loader(format)
     if loader is not None and Path(path).is_dir() and not loader.info.directory:
         raise DatasetError(f"{path} is a folder, and {format} is read from one file: name a file in it")
     head = None
     if loader is None or is_stream(path):
         head = read_head(path)
-        loader = loader or detect(head)
-    check_columns(loader.info, settings)
+        loader = loader or detect_format(head, settings)
+    _check_columns(loader.info, settings)
     if head is None or head.stream is None:
         return loader.load(path, settings)
     if not isinstance(loader, RecordLoader):
@@ -70,19 +180,23 @@ def open_dataset(
     return loader.load_records(read_records(head), path, settings)
 
 
-def detect(head: Head) -> Loader:
+def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
     """Return the loader of the one format that a file is certainly of.
 
     Args:
         head: the beginning of the file.
+        options: what the user said; columns that were named count under their usual names as well.
 
     Raises:
         DatasetError: no format is certain, or several are possible; the message lists the choice.
     """
+    named = options.columns if options else {}
     loaders = [get_loader(name) for name in DATASETS.names()]
+    renamed = replace(head, records=tuple(_under_usual_names(record, named) for record in head.records))
     if head.layout is Layout.FOLDER:
         loaders = [loader for loader in loaders if loader.info.directory]
-    certain = [loader for loader in loaders if loader.sniff(head)]
+    certain = [loader for loader in loaders if loader.sniff(head) or (named and loader.sniff(renamed))]
+    certain = [loader for loader in certain if {*named} <= {*loader.info.columns}] or certain
     # A data set of its own shape goes before the formats that anybody writes.
     certain = [loader for loader in certain if not loader.info.generic] or certain
     if len(certain) == 1:
@@ -92,13 +206,22 @@ def detect(head: Head) -> Loader:
         raise DatasetError(f"{head.path} may be {names}: say which with --format")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder, and not one that is a data set: name a file in it")
+    taking = [name for name in DATASETS.names() if get_loader(name).info.generic and get_loader(name).info.columns]
     raise DatasetError(
         f"{head.path}: the format can't be told from {_seen(head)}. Say it with --format, one of: "
-        f"{', '.join(DATASETS.names())}; messages, sharegpt and promptresponse take --columns"
+        f"{', '.join(DATASETS.names())}; {', '.join(taking)} take --columns"
     )
 
 
-def check_columns(info: DatasetInfo, options: LoadOptions) -> None:
+def _under_usual_names(record: Any, named: Mapping[str, str]) -> Any:
+    """Return a record with the columns that the user named under what they hold."""
+    if not isinstance(record, dict) or not named:
+        return record
+    others = {name: value for name, value in record.items() if name not in named.values()}
+    return {**others, **{what: record[column] for what, column in named.items() if column in record}}
+
+
+def _check_columns(info: DatasetInfo, options: LoadOptions) -> None:
     """Raise UsageError where the user named columns that a format does not take."""
     unknown = [what for what in options.columns if what not in info.columns]
     if unknown:
@@ -110,6 +233,80 @@ def _seen(head: Head) -> str:
     if not head.records:
         return f"its first lines, none of which is JSON of at most {MAX_LINE >> 20} MiB"
     if not head.fields:
-        return f"its first record, which is {type(head.records[0]).__name__} and no object"
+        return f"its first record, which is {type(head.records[0]).__name__}, not an object"
     fields = list(head.records[0])
     return f"its fields: {', '.join(fields[:_SHOWN])}{' ...' if len(fields) > _SHOWN else ''}"
+
+
+def _open_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
+    """Yield the sequences of a data set on the hub; see `open_dataset`.
+
+    Args:
+        name: ``org/name``, or a local folder of data files; then ``?split=...&config=...`` where wanted.
+        format: the format of the rows; None to tell it from their columns.
+        options: what the user says about it.
+
+    Raises:
+        DatasetError: the datasets package is missing, the data set can't be opened, or has several splits.
+        UsageError: a part of the name that is neither split nor config.
+    """
+    path, config, split = _parts(name)
+    rows = _stream(path, config, split)
+    first = list(islice(rows, RECORDS))
+    if not first:
+        raise DatasetError(f"hf:{name} has no rows")
+    head = Head(path, path.rpartition("/")[2].lower(), Layout.PARQUET, tuple(first))
+    loader = detect_format(head, options) if format is None else get_loader(format)
+    _check_columns(loader.info, options)
+    if not isinstance(loader, RecordLoader):
+        raise DatasetError(
+            f"the format {loader.info.name} reads files, not rows of the hub: download the file first"
+        )
+    records = (ParsedRecord(number, row) for number, row in enumerate(chain(first, rows), start=1))
+    return loader.load_records(records, path, options)
+
+
+def _parts(name: str) -> tuple[str, str | None, str | None]:
+    path, _, query = name.partition("?")
+    wanted = parse_qs(query, keep_blank_values=True)
+    unknown = [key for key in wanted if key not in ("split", "config")]
+    if unknown or not path:
+        raise UsageError(f"hf:{name} is not of the form hf:org/name?split=train&config=default")
+    return path, wanted.get("config", [None])[0], wanted.get("split", [None])[0]
+
+
+def _stream(path: str, config: str | None, split: str | None) -> Iterator[Mapping[str, Any]]:
+    try:
+        datasets: Any = import_module("datasets")
+    except ImportError:
+        raise DatasetError("reading from the hub needs another package: pip install 'turnwise[hub]'") from None
+    try:
+        loaded = datasets.load_dataset(path, config, split=split, streaming=True)
+    except Exception as error:
+        # The package raises its own, those of the hub client, and plain ones, by what is wrong where.
+        raise DatasetError(f"hf:{path} can't be opened: {_line(error)}") from error
+    if isinstance(loaded, datasets.IterableDatasetDict):
+        loaded = loaded[_only_split(path, list(map(str, loaded)))]
+    return _rows(path, loaded)
+
+
+def _only_split(path: str, splits: list[str]) -> str:
+    if len(splits) == 1 or "train" not in splits:
+        if len(splits) != 1:
+            raise DatasetError(f"hf:{path} has several splits: add ?split= and one of {', '.join(splits)}")
+        return splits[0]
+    return "train"
+
+
+def _rows(path: str, rows: Any) -> Iterator[Mapping[str, Any]]:
+    try:
+        for row in rows:
+            # Dates and the like become text, as in a file.
+            yield parse_json(json.dumps(dict(row), default=str))
+    except Exception as error:
+        raise DatasetError(f"hf:{path} can't be read on: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

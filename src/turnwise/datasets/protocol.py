@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from turnwise.conversation import Label, Sequence
-from turnwise.errors import DatasetError, UsageError
+from turnwise.errors import DatasetError
 
 if TYPE_CHECKING:
-    from turnwise.datasets.head import Head
+    from turnwise.datasets.records import Head
 
 SEE_SOURCE = "none stated that we know of: see the source"
 """Licence of a data set whose terms we could not find."""
@@ -75,38 +75,13 @@ class LoadOptions:
             `DatasetInfo.columns` for what a format takes.
         label: label of every sequence whose record carries none, in place of the loader's own.
         source: name of the data set, in place of the loader's own.
-
-    >>> LoadOptions.parse("messages=chat,id=uid").columns["messages"]
-    'chat'
+        label_map: what labels of the file mean, before the usual words are looked up; see `read_label`.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     label: Label | None = None
     source: str | None = None
-
-    @classmethod
-    def parse(
-        cls, columns: str | None = None, label: Label | None = None, source: str | None = None
-    ) -> LoadOptions:
-        """Return options of which the columns come as text, ``"messages=chat,id=uid"``.
-
-        Args:
-            columns: pairs ``what=column`` with commas between; None for none.
-            label: as for the constructor.
-            source: as for the constructor.
-
-        Raises:
-            UsageError: a part that is not of that form, or a name that stands there twice.
-        """
-        named: dict[str, str] = {}
-        for part in (columns or "").split(",") if columns is not None else ():
-            what, equals, column = (piece.strip() for piece in part.partition("="))
-            if not (what and equals and column):
-                raise UsageError(f"columns: {part.strip()!r} is not of the form what=column, as in messages=chat")
-            if what in named:
-                raise UsageError(f"columns: {what!r} is named twice")
-            named[what] = column
-        return cls(columns=named, label=label, source=source)
+    label_map: Mapping[str, Label] = field(default_factory=dict)
 
 
 class Loader(Protocol):

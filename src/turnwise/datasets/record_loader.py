@@ -5,36 +5,58 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Required, TypedDict, Unpack
+from typing import Any, ClassVar, Final, Required, TypedDict, Unpack
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.conversation.messages import from_messages
-from turnwise.datasets.head import Head, data_stem, read_head
+from turnwise.datasets.fields import kind
+from turnwise.datasets.labels import UNKNOWN_LABEL, UnknownLabelError, read_label
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
-from turnwise.datasets.reading import Record, read_records
-from turnwise.datasets.values import kind
+from turnwise.datasets.records import Head, ParsedRecord, data_stem, read_head, read_records
 from turnwise.errors import ConversationError
 
+USUAL_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "messages": ("messages", "conversation", "conversations", "chat", "dialog", "dialogue"),
+    "id": (
+        "conversation_id",
+        "conv_id",
+        "dialog_id",
+        "dialogue_id",
+        "chat_id",
+        "thread_id",
+        "session_id",
+        "sequence_id",
+        "id",
+    ),
+    "role": ("role", "speaker", "author", "sender", "from"),
+    "text": ("text", "content", "message", "utterance", "prompt", "value"),
+    "turn": ("turn", "turn_number", "turn_index", "message_index", "position"),
+    "label": ("label", "is_attack", "is_malicious", "is_jailbreak", "is_harmful"),
+}
+"""Names of columns in formats that are anybody's, by what they hold; the first that is there counts."""
 
-class Facts(TypedDict, total=False):
+_METADATA = "metadata"
+
+
+class SequenceFields(TypedDict, total=False):
     """What a record says beside its texts.
 
-    ``default`` is the label where neither record nor user gives one, ``given`` the label that the record
-    carries. ``key`` is the record's own id, text or number, which the source's name goes before where it is a
-    mere number; ``name`` is an id that is kept exactly; without either, the record's number serves.
-    ``metadata`` is the rest; a ``goal`` in it is also the ``group``, for splits by goal.
+    ``default`` is the label where neither record nor user gives one, ``given`` what stands in the label field of
+    the record, in its own words. ``key`` is the record's own id, text or number, which the source's name goes
+    before where it is a mere number; ``name`` is an id that is kept exactly; without either, the record's number
+    serves. ``metadata`` is the rest; a ``goal`` in it is also the ``group``, for splits by goal.
     """
 
     default: Required[Label]
-    given: Label | None
+    given: object
     key: object
     name: str | None
     metadata: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a record stands, and what the user said about the file; makes the sequence of it.
+class SequenceBuilder:
+    """Makes the sequence of one record: knows where it stands, and what the user said about the file.
 
     Args:
         source: name of the data set.
@@ -57,39 +79,84 @@ class Place:
         """Return the name of the column that holds something: that same name, unless the user said another."""
         return self.options.columns.get(what, what)
 
-    def chat(self, messages: list[Any], **facts: Unpack[Facts]) -> Sequence:
+    def find_column(self, record: Mapping[str, Any], what: str) -> str | None:
+        """Return the column of a record that holds something: the one that the user named, else a usual one.
+
+        Args:
+            record: a JSON object, or the row of a table.
+            what: a key of `USUAL_COLUMNS`.
+
+        Raises:
+            RecordError: the column that the user named is missing.
+        """
+        named = self.options.columns.get(what)
+        if named is None:
+            return find_column(record, what)
+        if named not in record:
+            raise RecordError(f"column {named!r} is missing; columns there: {', '.join(record)}")
+        return named
+
+    def chat(self, messages: list[Any], **fields: Unpack[SequenceFields]) -> Sequence:
         """Return the sequence of a list of OpenAI messages.
 
         Raises:
-            RecordError: an id that is none, or a text that is no valid Unicode.
+            RecordError: an id that is neither text nor a number, or a text that is not valid Unicode.
             ConversationError: a message with an unknown role, or no turn among the messages.
         """
-        name = self._name(facts)
-        return self._sequence(name, from_messages(messages, conversation_id=name), facts)
+        name = self._name(fields)
+        return self._sequence(name, from_messages(messages, conversation_id=name), fields)
 
-    def turns(self, pairs: Iterable[tuple[str, str | None]], **facts: Unpack[Facts]) -> Sequence:
+    def turns(self, pairs: Iterable[tuple[str, str | None]], **fields: Unpack[SequenceFields]) -> Sequence:
         """Return the sequence of pairs of prompt and response; errors as for `chat`."""
-        name = self._name(facts)
-        return self._sequence(name, Conversation.from_turns(pairs, conversation_id=name), facts)
+        name = self._name(fields)
+        return self._sequence(name, Conversation.from_turns(pairs, conversation_id=name), fields)
 
-    def prompts(self, texts: Iterable[str], **facts: Unpack[Facts]) -> Sequence:
+    def prompts(self, texts: Iterable[str], **fields: Unpack[SequenceFields]) -> Sequence:
         """Return the sequence of user texts that the data set has no replies to; errors as for `chat`.
 
         Its metadata say so: ``user_only``.
         """
-        facts["metadata"] = {**facts.get("metadata", {}), "user_only": True}
-        return self.turns(((text, None) for text in texts), **facts)
+        fields["metadata"] = {**fields.get("metadata", {}), "user_only": True}
+        return self.turns(((text, None) for text in texts), **fields)
 
-    def _sequence(self, name: str, conversation: Conversation, facts: Facts) -> Sequence:
+    def free_fields(self, record: Mapping[str, Any], *texts: str, id_column: str = "id") -> SequenceFields:
+        """Return what a record of a format that is anybody's says beside its texts: id, label, and the rest.
+
+        Args:
+            record: the record.
+            texts: columns, by their own names, that hold the conversation.
+            id_column: the column of the id where the user named none.
+
+        Raises:
+            RecordError: a column that the user named is missing.
+        """
+        label = self.find_column(record, "label")
+        key = (self.find_column(record, "id") if "id" in self.options.columns else None) or id_column
+        taken = {*texts, key, label, _METADATA}
+        metadata = {name: value for name, value in record.items() if name not in taken and value is not None}
+        own = record.get(_METADATA)
+        if isinstance(own, dict):
+            metadata |= own
+        elif own is not None:
+            metadata[_METADATA] = own
+        given = None if label is None else record[label]
+        return {"default": Label.UNLABELLED, "given": given, "key": record.get(key), "metadata": metadata}
+
+    def _sequence(self, name: str, conversation: Conversation, fields: SequenceFields) -> Sequence:
         _check_unicode(name, conversation)
-        metadata = dict(facts.get("metadata", {}))
+        metadata = dict(fields.get("metadata", {}))
         if isinstance(metadata.get("goal"), str):
             metadata.setdefault("group", metadata["goal"])
-        label = facts.get("given") or self.options.label or facts["default"]
+        try:
+            label = read_label(fields.get("given"), self.options.label_map)
+            label = label or self.options.label or fields["default"]
+        except UnknownLabelError:
+            label = Label.UNLABELLED
+            metadata[UNKNOWN_LABEL] = fields.get("given")
         return Sequence(name, label, self.source, conversation, metadata)
 
-    def _name(self, facts: Facts) -> str:
-        name, key = facts.get("name"), facts.get("key")
+    def _name(self, fields: SequenceFields) -> str:
+        name, key = fields.get("name"), fields.get("key")
         if name is not None:
             return name
         if key is None:
@@ -100,23 +167,37 @@ class Place:
         return f"{self.source}-{key}" if isinstance(key, int) or key.isdigit() else key
 
 
-class Once:
+def find_column(record: Mapping[str, Any], what: str) -> str | None:
+    """Return the column of a record under one of its usual names, whatever its case; None where there is none.
+
+    >>> find_column({"Label": 1, "Text": "Hi"}, "label"), find_column({"Text": "Hi"}, "label")
+    ('Label', None)
+    """
+    usual = USUAL_COLUMNS[what]
+    there = next((name for name in usual if name in record), None)
+    if there is None:
+        plain = {name.strip().lower().replace(" ", "_"): name for name in reversed(list(record))}
+        there = next((plain[name] for name in usual if name in plain), None)
+    return there
+
+
+class UniqueIds:
     """Lets each sequence id pass once.
 
-    Remembers every id with its place, about 200 bytes each.
+    Remembers every id with the number of its record, about 200 bytes each.
     """
 
     def __init__(self) -> None:
-        self._places: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
 
     def check(self, number: int, sequence: Sequence) -> Sequence | BadRecord:
-        """Return the sequence with its place, or a `BadRecord` where its id was there before.
+        """Return the sequence with its line, or a `BadRecord` where its id was there before.
 
         Args:
             number: where it stands.
             sequence: the sequence.
         """
-        first = self._places.setdefault(sequence.sequence_id, number)
+        first = self._numbers.setdefault(sequence.sequence_id, number)
         if first != number:
             return BadRecord(number, f"the id {sequence.sequence_id!r} is already that of record {first}")
         return replace(sequence, line=number)
@@ -132,12 +213,12 @@ class RecordLoader(ABC):
         """Return whether the file is certainly of this format; see `Loader.sniff`."""
 
     @abstractmethod
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a record.
 
         Args:
             record: the parsed JSON value, or the row of a table by column.
-            place: where it stands; makes the sequence.
+            builder: makes the sequence; knows where the record stands and what the user said.
 
         Raises:
             RecordError: the record is not of this format.
@@ -149,7 +230,7 @@ class RecordLoader(ABC):
         return self.load_records(read_records(read_head(path)), path, options)
 
     def load_records(
-        self, records: Iterable[Record | BadRecord], path: str, options: LoadOptions
+        self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
         """Yield the sequence of every record, and a `BadRecord` for what is none.
 
@@ -158,18 +239,18 @@ class RecordLoader(ABC):
             path: where they come from.
             options: what the user said.
         """
-        once = Once()
+        ids = UniqueIds()
         source = self.source(path, options)
         for record in records:
             if isinstance(record, BadRecord):
                 yield record
                 continue
             try:
-                sequence = self.build(record.value, Place(source, record.number, path, options))
+                sequence = self.build(record.value, SequenceBuilder(source, record.number, path, options))
             except (RecordError, ConversationError) as error:
                 yield BadRecord(record.number, str(error))
             else:
-                yield once.check(record.number, sequence)
+                yield ids.check(record.number, sequence)
 
     def source(self, path: str, options: LoadOptions) -> str:
         """Return the name of the data set that the sequences of a file belong to."""

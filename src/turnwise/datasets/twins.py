@@ -79,15 +79,15 @@ def load_twins(folder: str | Path, split: str | None = None) -> Iterator[Pair]:
         DatasetError: no such folder, a line that can't be read, half of a pair missing, shared turns that
             differ, or a pair without a split.
     """
-    place = Path(folder)
-    files = sorted(place.glob("*.jsonl"))
+    root = Path(folder)
+    files = sorted(root.glob("*.jsonl"))
     if not files:
-        raise DatasetError(f"{place} has no twins: name the folder with the JSONL files, such as corpus/twins")
-    splits = _read_splits(place.parent / SPLITS_FILE)
+        raise DatasetError(f"{root} has no twins: name the folder with the JSONL files, such as corpus/twins")
+    splits = _read_splits(root.parent / SPLITS_FILE)
     for file in files:
         for name, halves in _by_pair(file):
             if splits and name not in splits:
-                raise DatasetError(f"{file}: pair {name!r} has no split in {place.parent / SPLITS_FILE}")
+                raise DatasetError(f"{file}: pair {name!r} has no split in {root.parent / SPLITS_FILE}")
             if split is None or splits.get(name) == split:
                 yield _pair(file, name, splits.get(name), halves)
 

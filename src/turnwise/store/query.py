@@ -227,8 +227,12 @@ def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:
 
 
 def _sequences(mirror: Mirror, run: str, where: str) -> list[int]:
-    what = "the metadata of a sequence"
-    with translated(mirror.record.path), intact(mirror.record.path, what), mirror.record.engine.connect() as record:
+    stored = mirror.record
+    with (
+        translated(stored.path),
+        intact(stored.path, "the metadata of a sequence"),
+        stored.engine.connect() as record,
+    ):
         return parse_where(where, known_names(record)).sequences(record, run)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, pick, text_list
 from turnwise.datasets.protocol import DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, pick, text_list
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 
 class SafeMTAttack600(RecordLoader):
@@ -30,10 +30,10 @@ class SafeMTAttack600(RecordLoader):
         """Return whether records have a plain query and multi-turn queries."""
         return {"plain_query", "multi_turn_queries"} <= head.fields
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of one path to a goal."""
         item = as_object(record)
-        return place.prompts(
+        return builder.prompts(
             text_list(item, "multi_turn_queries"),
             key=item.get("id"),
             default=Label.ATTACK,

@@ -6,11 +6,10 @@ from pathlib import PurePath
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.chats import only_text
-from turnwise.datasets.head import Head, Layout, data_stem, is_message
+from turnwise.datasets.fields import checked_messages, kind
 from turnwise.datasets.protocol import DatasetInfo, RecordError
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import kind
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head, Layout, data_stem, is_message
 
 CATEGORIES = frozenset(
     {
@@ -55,13 +54,13 @@ class CoSafe(RecordLoader):
         names = (head.name, PurePath(head.path).parent.name.lower())
         return any(name.startswith("cosafe") for name in names) or data_stem(head.path) in CATEGORIES
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a line; ids name the category, so that its files can stand in one store."""
         if not isinstance(record, list):
             raise RecordError(f"the line is {kind(record)}, not a list of messages")
-        return place.chat(
-            only_text(record),
-            name=f"{place.source}-{place.stem}-{place.number}",
+        return builder.chat(
+            checked_messages(record),
+            name=f"{builder.source}-{builder.stem}-{builder.number}",
             default=Label.ATTACK,
-            metadata={"category": place.stem},
+            metadata={"category": builder.stem},
         )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.chats import only_text
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, checked_messages, field, pick
 from turnwise.datasets.protocol import DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 _TOPICS = ("full_topic", "subtopic", "subtopics")
 
@@ -31,11 +30,11 @@ class EverydayConversations(RecordLoader):
         """Return whether records have messages and the fields of its topics."""
         return "messages" in head.fields and not head.fields.isdisjoint(_TOPICS)
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a record."""
         row = as_object(record)
-        return place.chat(
-            only_text(field(row, "messages", list)),
+        return builder.chat(
+            checked_messages(field(row, "messages", list)),
             key=row.get("id"),
             default=Label.BENIGN,
             metadata=pick(row, "topic", *_TOPICS),

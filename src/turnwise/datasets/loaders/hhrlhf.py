@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, pick
 from turnwise.datasets.protocol import DatasetInfo, RecordError
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 _HUMAN, _ASSISTANT = _SPEAKERS = ("\n\nHuman:", "\n\nAssistant:")
 
@@ -35,11 +35,11 @@ class HHRLHF(RecordLoader):
         first = head.records[0] if {"chosen", "rejected"} <= head.fields else {}
         return isinstance(first.get("chosen"), str) and first["chosen"].startswith(_SPEAKERS)
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of one side of the pair."""
         line = as_object(record)
-        column = place.options.columns.get("text", "chosen")
-        return place.chat(
+        column = builder.options.columns.get("text", "chosen")
+        return builder.chat(
             split_speakers(field(line, column, str)),
             default=Label.UNLABELLED,
             metadata={

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.chats import plain
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, pick, roles_and_texts
 from turnwise.datasets.loaders.wildchat import flagged
 from turnwise.datasets.protocol import DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 
 class LmsysChat(RecordLoader):
@@ -34,11 +33,11 @@ class LmsysChat(RecordLoader):
         wanted = {"conversation", "conversation_id", "model", "openai_moderation"}
         return wanted <= head.fields and "toxic" not in head.fields
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a row."""
         row = as_object(record)
-        return place.chat(
-            plain(field(row, "conversation", list)),
+        return builder.chat(
+            roles_and_texts(field(row, "conversation", list)),
             key=row.get("conversation_id"),
             default=Label.UNLABELLED,
             metadata={**pick(row, "model", "language", "redacted"), **flagged(row)},

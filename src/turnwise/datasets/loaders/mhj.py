@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, kind, pick
+from turnwise.datasets.files import parse_json
 from turnwise.datasets.protocol import DatasetInfo, RecordError
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, kind, parse_json, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 PREFIX = "message_"
 
@@ -34,7 +35,7 @@ class MultiTurnHumanJailbreaks(RecordLoader):
         """Return whether the columns are messages beside a tactic."""
         return {"message_0", "tactic"} <= head.fields
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a row; a question has several, which are one group."""
         row = as_object(record)
         facts = pick(row, "tactic", "question_id", "time_spent", "submission_message", origin="Source")
@@ -43,7 +44,7 @@ class MultiTurnHumanJailbreaks(RecordLoader):
             metadata["group"] = ":".join(
                 str(metadata[name]) for name in ("origin", "question_id") if name in metadata
             )
-        return place.chat(_messages(row), default=Label.ATTACK, metadata=metadata)
+        return builder.chat(_messages(row), default=Label.ATTACK, metadata=metadata)
 
 
 def _messages(row: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, pick, text_list
 from turnwise.datasets.protocol import DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, pick, text_list
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 
 class MTBench(RecordLoader):
@@ -29,10 +29,10 @@ class MTBench(RecordLoader):
         turns = head.records[0]["turns"] if {"question_id", "turns"} <= head.fields else None
         return isinstance(turns, list) and bool(turns) and isinstance(turns[0], str)
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a question."""
         line = as_object(record)
-        return place.prompts(
+        return builder.prompts(
             text_list(line, "turns"),
             key=line.get("question_id"),
             default=Label.BENIGN,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, optional_text
 from turnwise.datasets.protocol import DatasetInfo, RecordError
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, optional_text
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 
 class MTBench101(RecordLoader):
@@ -29,16 +29,16 @@ class MTBench101(RecordLoader):
         history = head.records[0]["history"] if {"task", "history"} <= head.fields else None
         return isinstance(history, list) and bool(history) and isinstance(history[0], dict) and "bot" in history[0]
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a task."""
         line = as_object(record)
         history = field(line, "history", list)
         if not history:
             raise RecordError("field 'history' is empty: a conversation without turns")
         task = field(line, "task", str)
-        return place.turns(
+        return builder.turns(
             [_exchange(number, turn) for number, turn in enumerate(history, start=1)],
-            name=f"{place.source}-{task}-{field(line, 'id', int)}",
+            name=f"{builder.source}-{task}-{field(line, 'id', int)}",
             default=Label.BENIGN,
             metadata={"task": task},
         )

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, pick
+from turnwise.datasets.files import parse_json
 from turnwise.datasets.protocol import SEE_SOURCE, BadRecord, DatasetInfo, LoadOptions, RecordError
-from turnwise.datasets.reading import Record
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, parse_json, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head, ParsedRecord
 from turnwise.errors import DatasetError
 from turnwise.linear_regex import SPACE, LinearRegex
 
@@ -51,22 +51,22 @@ class MuTual(RecordLoader):
             return self.load_records(_read(files), path, options)
         return super().load(path, options)
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a dialogue."""
         item = as_object(record)
         name = item.get("id")
-        return place.chat(
+        return builder.chat(
             _speak(field(item, "article", str)),
-            name=f"{place.source}-{name}" if name else None,
+            name=f"{builder.source}-{name}" if name else None,
             default=Label.BENIGN,
             metadata=pick(item, "answers"),
         )
 
 
-def _read(files: list[Path]) -> Iterator[Record | BadRecord]:
+def _read(files: list[Path]) -> Iterator[ParsedRecord | BadRecord]:
     for number, file in enumerate(files, start=1):
         try:
-            yield Record(number, parse_json(file.read_bytes()))
+            yield ParsedRecord(number, parse_json(file.read_bytes()))
         except (RecordError, OSError) as error:
             yield BadRecord(number, f"{file.name}: {error}")
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, optional_text, pick
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
-from turnwise.datasets.reading import Record
-from turnwise.datasets.record_loader import Once, Place, RecordLoader
-from turnwise.datasets.values import as_object, field, optional_text, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, UniqueIds
+from turnwise.datasets.records import Head, ParsedRecord
 from turnwise.errors import ConversationError
 
 Message = Mapping[str, Any]
@@ -48,10 +47,10 @@ class OpenAssistant(RecordLoader):
         )
 
     def load_records(
-        self, records: Iterable[Record | BadRecord], path: str, options: LoadOptions
+        self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
     ) -> Iterator[Sequence | BadRecord]:
         """Yield the conversation of every path, those of single messages at the end."""
-        once = Once()
+        ids = UniqueIds()
         forest = _Forest()
         source = self.source(path, options)
         for record in records:
@@ -68,21 +67,21 @@ class OpenAssistant(RecordLoader):
                 yield BadRecord(record.number, str(error))
                 continue
             for messages in paths:
-                yield self._conversation(messages, Place(source, record.number, path, options), once)
+                yield self._conversation(messages, SequenceBuilder(source, record.number, path, options), ids)
         for number, messages in forest.paths():
-            yield self._conversation(messages, Place(source, number, path, options), once)
+            yield self._conversation(messages, SequenceBuilder(source, number, path, options), ids)
         yield from forest.unreached()
 
-    def _conversation(self, messages: Path, place: Place, once: Once) -> Sequence | BadRecord:
+    def _conversation(self, messages: Path, builder: SequenceBuilder, ids: UniqueIds) -> Sequence | BadRecord:
         try:
-            return once.check(place.number, self.build(messages, place))
+            return ids.check(builder.number, self.build(messages, builder))
         except (RecordError, ConversationError) as error:
-            return BadRecord(place.number, str(error))
+            return BadRecord(builder.number, str(error))
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a path, named after its last message."""
         messages: Path = record
-        return place.chat(
+        return builder.chat(
             [_chat_message(message) for message in messages],
             name=field(messages[-1], "message_id", str),
             default=Label.UNLABELLED,

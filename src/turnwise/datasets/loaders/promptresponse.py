@@ -6,11 +6,10 @@ from pathlib import PurePath
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.columns import free_facts
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, optional_text
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, optional_text
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 BENIGN_SET = "benign-dataset"
 """Name of LLM-LAT's set on the hub, and of the folder that it is downloaded to."""
@@ -26,8 +25,8 @@ class PromptResponse(RecordLoader):
         url="https://huggingface.co/datasets/LLM-LAT/benign-dataset",
         licence=SEE_SOURCE,
         label_meaning="benign where file or folder is named benign-dataset, by what the set is for; else "
-        "unlabelled, unless a column says attack or benign, or the user does with --label",
-        shape='Parquet, JSONL or JSON array of {"prompt", "response"}',
+        "unlabelled, unless a label column or --label says otherwise",
+        shape='Parquet, CSV, JSONL or JSON array of {"prompt", "response"}',
         columns=("prompt", "response", "id", "label"),
         generic=True,
     )
@@ -37,12 +36,12 @@ class PromptResponse(RecordLoader):
         first = head.records[0] if head.records else None
         return isinstance(first, dict) and all(isinstance(first.get(name), str) for name in ("prompt", "response"))
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of one turn."""
         row = as_object(record)
-        prompt, response = place.column("prompt"), place.column("response")
-        facts = free_facts(row, place, prompt, response)
-        names = (part.lower().replace("_", "-") for part in (*PurePath(place.path).parts, place.stem))
+        prompt, response = builder.column("prompt"), builder.column("response")
+        fields = builder.free_fields(row, prompt, response)
+        names = (part.lower().replace("_", "-") for part in (*PurePath(builder.path).parts, builder.stem))
         if BENIGN_SET in names:
-            facts["default"] = Label.BENIGN
-        return place.turns([(field(row, prompt, str), optional_text(row, response))], **facts)
+            fields["default"] = Label.BENIGN
+        return builder.turns([(field(row, prompt, str), optional_text(row, response))], **fields)

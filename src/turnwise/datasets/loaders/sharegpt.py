@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Sequence, sharegpt_messages
-from turnwise.datasets.columns import free_facts
-from turnwise.datasets.head import Head, is_message
+from turnwise.datasets.fields import as_object, message_list
 from turnwise.datasets.protocol import DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head, is_message
 
 
 class ShareGPT(RecordLoader):
@@ -23,7 +22,7 @@ class ShareGPT(RecordLoader):
         url="https://huggingface.co/datasets/GAIR/lima",
         licence="ChatAlpaca Apache-2.0; LIMA CC BY-NC-SA, or stricter where its sources are, and gated; "
         "ShareGPT dumps: see the source",
-        label_meaning="unlabelled, unless a column says attack or benign, or the user does with --label",
+        label_meaning="unlabelled, unless a label column or --label says otherwise",
         shape='JSON array, JSONL or Parquet of {"conversations": [{"from", "value"}]}, or of plain texts that '
         "alternate",
         columns=("conversations", "id", "label"),
@@ -37,10 +36,10 @@ class ShareGPT(RecordLoader):
             return False
         return isinstance(entries[0], str) or is_message(entries[0])
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a record."""
         if isinstance(record, list):
-            return place.chat(sharegpt_messages(record), **free_facts({}, place))
-        column = place.column("conversations")
+            return builder.chat(sharegpt_messages(record), **builder.free_fields({}))
+        column = builder.column("conversations")
         row = as_object(record)
-        return place.chat(sharegpt_messages(field(row, column, list)), **free_facts(row, place, column))
+        return builder.chat(sharegpt_messages(message_list(row, column)), **builder.free_fields(row, column))

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, optional_text, pick
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, optional_text, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 
 class TensorTrust(RecordLoader):
@@ -37,7 +37,7 @@ class TensorTrust(RecordLoader):
         """Return whether records are attacks on an access code."""
         return "access_code" in head.fields and bool({"attacker_input", "attack"} & head.fields)
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of one attack."""
         line = as_object(record)
         dump = "attack" not in line
@@ -54,7 +54,7 @@ class TensorTrust(RecordLoader):
         )
         if "defense_id" in metadata:
             metadata["group"] = f"defense-{metadata['defense_id']}"
-        return place.turns(
+        return builder.turns(
             [(prompt, optional_text(line, "llm_output"))],
             key=line.get("attack_id", line.get("sample_id")),
             default=Label.ATTACK,

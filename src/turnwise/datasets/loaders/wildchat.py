@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.chats import plain
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, pick, roles_and_texts
 from turnwise.datasets.protocol import DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 
 class WildChat(RecordLoader):
@@ -32,7 +31,7 @@ class WildChat(RecordLoader):
         """Return whether there is a conversation with a flag ``toxic`` beside it."""
         return {"conversation", "toxic", "language"} <= head.fields
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a row.
 
         ``conversation_hash`` is that of the content, and so no key: chats of the same words share it. The
@@ -41,8 +40,8 @@ class WildChat(RecordLoader):
         row = as_object(record)
         messages = field(row, "conversation", list)
         identifier = messages[0].get("turn_identifier") if messages and isinstance(messages[0], dict) else None
-        return place.chat(
-            plain(messages),
+        return builder.chat(
+            roles_and_texts(messages),
             key=identifier or row.get("conversation_hash") or row.get("conversation_id"),
             default=Label.UNLABELLED,
             metadata={**pick(row, "conversation_hash", "model", "language", "toxic", "redacted"), **flagged(row)},

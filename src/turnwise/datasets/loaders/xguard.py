@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Label, Sequence, sharegpt_messages
-from turnwise.datasets.head import Head
+from turnwise.datasets.fields import as_object, field, pick
 from turnwise.datasets.protocol import SEE_SOURCE, DatasetInfo
-from turnwise.datasets.record_loader import Place, RecordLoader
-from turnwise.datasets.values import as_object, field, pick
+from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 
 class XGuardTrain(RecordLoader):
@@ -30,10 +30,10 @@ class XGuardTrain(RecordLoader):
         """Return whether the file is named after the data set: its shape is that of any ShareGPT file."""
         return "xguard" in head.name and "conversations" in head.fields
 
-    def build(self, record: Any, place: Place) -> Sequence:
+    def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of one item."""
         item = as_object(record)
-        return place.chat(
+        return builder.chat(
             sharegpt_messages(field(item, "conversations", list)),
             key=item.get("id"),
             default=Label.ATTACK,

@@ -1,30 +1,58 @@
-"""The beginning of a file: how it is laid out, and its first records, for telling formats apart."""
+"""Records of a file: how it is laid out, its first records for telling formats apart, and all of them in order."""
 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from io import BufferedReader, BytesIO, RawIOBase, StringIO
+from io import BufferedReader, BytesIO, RawIOBase, StringIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
 from turnwise.bounded import is_too_deep
-from turnwise.datasets.files import DAMAGED, MAX_LINE, is_stream, open_binary, open_stream
-from turnwise.datasets.parquet import MAGIC, read_parquet
-from turnwise.datasets.protocol import RecordError
-from turnwise.datasets.values import json_items, parse_json
+from turnwise.datasets.files import (
+    DAMAGED,
+    MAX_LINE,
+    PARQUET_MAGIC,
+    bounded_lines,
+    is_stream,
+    json_items,
+    open_binary,
+    open_stream,
+    parse_json,
+    read_parquet,
+)
+from turnwise.datasets.protocol import BadRecord, RecordError
 from turnwise.errors import DatasetError
 
 SIZE = 1 << 20
 """Bytes that are looked at, and the rest of the first line where that is longer."""
-RECORDS = 3
-_TABLES = {".csv": ",", ".tsv": "\t"}
 
+RECORDS = 3
+"""Records that are looked at."""
+
+_TABLES = {".csv": (",", ";", "\t"), ".tsv": ("\t",)}
+"""What may separate columns by the ending of the name, the most likely first."""
 
 _ENDINGS = frozenset({*_TABLES, ".json", ".jsonl", ".ndjson", ".parquet", ".txt"})
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRecord:
+    """One parsed record.
+
+    Args:
+        number: where it stands, from 1: line, item or row, as in `BadRecord`.
+        value: the parsed JSON value, or the row of a table by column.
+    """
+
+    number: int
+    value: Any
 
 
 class Layout(StrEnum):
@@ -51,6 +79,7 @@ class Head:
         name: its name in lower case, without ``.gz`` or ``.bz2``.
         layout: how records follow each other.
         records: the first records that could be parsed, three at most; of a folder, the first of its files.
+        delimiter: what separates the columns of a table.
         stream: all of its content, where it can be read once only; None where the path can be opened again.
     """
 
@@ -58,6 +87,7 @@ class Head:
     name: str
     layout: Layout
     records: tuple[Any, ...]
+    delimiter: str = ","
     stream: BufferedReader | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -82,12 +112,12 @@ def read_head(path: str) -> Head:
     if is_stream(path):
         stream = open_stream(path)
         data = _start(stream)
-        if data.startswith(MAGIC):
+        if data.startswith(PARQUET_MAGIC):
             raise DatasetError(f"{path} is a pipe, and Parquet is read from a file alone: save it to one first")
         return _head(path, name, data, BufferedReader(_Replayed(data, stream)))
     with open_binary(path) as stream:
         data = _start(stream)
-    if data.startswith(MAGIC):
+    if data.startswith(PARQUET_MAGIC):
         return Head(path, name, Layout.PARQUET, tuple(read_parquet(path, limit=RECORDS)))
     return _head(path, name, data)
 
@@ -96,13 +126,17 @@ def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = Non
     """Return the head of a file that begins with these bytes."""
     if not data.strip():
         raise DatasetError(f"{path} is empty: there is nothing to read")
+    if data.startswith(_UTF16):
+        raise DatasetError(f"{path} is UTF-16 text: save it as UTF-8")
     if b"\x00" in data:
-        raise DatasetError(f"{path} is no text file: data sets are read as UTF-8 text or Parquet")
-    delimiter = _TABLES.get(PurePath(name).suffix)
-    if delimiter:
-        return Head(path, name, Layout.TABLE, _table(data, delimiter), stream)
+        raise DatasetError(f"{path} is not a text file: data sets are read as UTF-8 text or Parquet")
+    delimiters = _TABLES.get(PurePath(name).suffix)
+    if delimiters:
+        line = data.lstrip().split(b"\n", 1)[0].decode(errors="replace")
+        delimiter = next((one for one in delimiters if one in line), delimiters[0])
+        return Head(path, name, Layout.TABLE, _rows(data, delimiter), delimiter, stream)
     layout = _layout(data)
-    return Head(path, name, layout, _records(data, layout), stream)
+    return Head(path, name, layout, _records(data, layout), stream=stream)
 
 
 class _Replayed(RawIOBase):
@@ -157,11 +191,6 @@ def data_stem(path: str) -> str:
     """
     name = PurePath(data_name(path))
     return name.stem if name.suffix in _ENDINGS else name.name
-
-
-def delimiter_of(path: str) -> str:
-    """Return what separates the columns of a table: a comma, or a tab where the name says so."""
-    return _TABLES.get(PurePath(data_name(path)).suffix, ",")
 
 
 def is_message(value: object) -> bool:
@@ -223,9 +252,12 @@ def _items(data: bytes, prefix: str) -> Iterator[Any]:
         return
 
 
-def _table(data: bytes, delimiter: str) -> tuple[Any, ...]:
+def _rows(data: bytes, delimiter: str) -> tuple[Any, ...]:
+    # The head ends anywhere, so the last row may be cut off.
+    text = StringIO(data.decode("utf-8-sig", errors="replace"), newline="")
+    csv.field_size_limit(MAX_LINE)
     try:
-        rows = csv.DictReader(StringIO(data.decode(errors="replace"), newline=""), delimiter=delimiter)
+        rows = csv.DictReader(text, delimiter=delimiter, restkey="", restval="")
         return tuple(islice(rows, RECORDS))
     except csv.Error:
         return ()
@@ -236,3 +268,128 @@ def _folder(path: str, name: str) -> Head:
     if not files:
         raise DatasetError(f"{path} is a folder without files")
     return Head(path, name, Layout.FOLDER, read_head(str(files[0])).records)
+
+
+def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
+    """Yield the records of a file in order, holding one at a time.
+
+    Args:
+        head: the beginning of the file, as `read_head` gives it.
+
+    Raises:
+        DatasetError: a folder, or a Parquet file that is damaged.
+    """
+    if head.layout is Layout.FOLDER:
+        raise DatasetError(f"{head.path} is a folder: name a file in it")
+    if head.layout is Layout.PARQUET:
+        for number, row in enumerate(read_parquet(head.path), start=1):
+            yield ParsedRecord(number, row)
+    elif head.layout is Layout.TABLE:
+        with _opened(head) as stream:
+            yield from read_table(stream, head.delimiter)
+    elif head.layout is Layout.LINES:
+        with _opened(head) as stream:
+            yield from read_lines(stream)
+    else:
+        with _opened(head) as stream:
+            yield from read_items(stream, "item" if head.layout is Layout.ARRAY else "")
+
+
+def _opened(head: Head) -> AbstractContextManager[BufferedReader]:
+    return open_binary(head.path) if head.stream is None else head.stream
+
+
+def read_lines(stream: BufferedReader) -> Iterator[ParsedRecord | BadRecord]:
+    """Yield a JSON value for every line that is not blank.
+
+    Args:
+        stream: the content of a JSONL file. A line has `MAX_LINE` bytes at most; a longer one is a bad record.
+    """
+    number = 0
+    try:
+        for number, line in enumerate(bounded_lines(stream), start=1):
+            if line is None:
+                yield BadRecord(number, f"the line has more than {MAX_LINE >> 20} MiB, which is the most")
+                continue
+            if not line.strip():
+                continue
+            try:
+                yield ParsedRecord(number, parse_json(line))
+            except RecordError as error:
+                yield BadRecord(number, str(error))
+    except DAMAGED as error:
+        yield _broken_off(number + 1, error)
+
+
+def read_items(stream: BufferedReader, prefix: str) -> Iterator[ParsedRecord | BadRecord]:
+    """Yield the items of a JSON array, or the JSON values that follow each other in a file.
+
+    Where the JSON breaks, nothing after it can be read: that item is the last, and bad.
+
+    Args:
+        stream: the content of a JSON file.
+        prefix: ``"item"`` for the items of an array, ``""`` for whole values.
+    """
+    number = 0
+    try:
+        for number, value in enumerate(json_items(stream, prefix), start=1):
+            yield ParsedRecord(number, value)
+    except (RecordError, *DAMAGED) as error:
+        yield _broken_off(number + 1, error)
+
+
+def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord | BadRecord]:
+    """Yield the rows of a CSV or TSV file as objects by column; the number is the line where a row begins.
+
+    Args:
+        stream: the content of the file; its first line names the columns.
+        delimiter: what separates them.
+    """
+    # The limit is one of the whole process: a cell may be as long as a line of JSON.
+    csv.field_size_limit(MAX_LINE)
+    # Bytes that are no UTF-8 become half surrogates here, so that one bad row does not end the file.
+    with TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="") as text:
+        rows = csv.reader(_bounded_texts(text), delimiter=delimiter)
+        columns: list[str] = []
+        while True:
+            line = rows.line_num + 1
+            try:
+                row = next(rows, None)
+            except (csv.Error, *DAMAGED) as error:
+                yield _broken_off(line, error)
+                return
+            if row is None:
+                return
+            if not row:
+                continue
+            if columns:
+                yield _row(line, columns, row)
+                continue
+            columns = [name.strip() for name in row]
+            twice = [name for name, count in Counter(columns).items() if name and count > 1]
+            if twice:
+                yield BadRecord(line, f"two columns are named {twice[0]!r}: rename one of them")
+                return
+
+
+def _bounded_texts(text: TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise csv.Error(f"the line has more than {MAX_LINE >> 20} MiB, which is the most")
+        yield line
+
+
+def _row(line: int, columns: list[str], row: list[str]) -> ParsedRecord | BadRecord:
+    if len(row) != len(columns):
+        return BadRecord(line, f"the row has {len(row)} columns, the first line names {len(columns)}")
+    for name, cell in zip(columns, row, strict=True):
+        try:
+            cell.encode()
+        except UnicodeEncodeError:
+            return BadRecord(line, f"column {name!r} is not UTF-8 text")
+    return ParsedRecord(line, dict(zip(columns, row, strict=True)))
+
+
+def _broken_off(number: int, error: Exception) -> BadRecord:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return BadRecord(number, f"the file breaks off here: {reason}")

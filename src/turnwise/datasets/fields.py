@@ -1,13 +1,11 @@
-"""Parsed values and their fields, with errors that a person understands."""
+"""Fields and messages of a parsed record, with errors that a person understands."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from io import BufferedIOBase
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from turnwise.bounded import ShallowStream, read_json
+from turnwise.datasets.files import parse_json
 from turnwise.datasets.protocol import RecordError
 
 Value = TypeVar("Value")
@@ -21,47 +19,6 @@ _KINDS: dict[type, str] = {
     list: "a list",
     dict: "an object",
 }
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Parse one JSON text, with NaN and Infinity read as null: pandas writes them where a value is missing.
-
-    Args:
-        text: the JSON; bytes are UTF-8.
-
-    Raises:
-        RecordError: it is not UTF-8 or not JSON, and the message says where; or it goes past a bound of
-            `turnwise.bounded`.
-
-    >>> parse_json('{"score": NaN}')
-    {'score': None}
-    """
-    try:
-        return read_json(text, nan_is_null=True)
-    except UnicodeDecodeError as error:
-        raise RecordError(f"byte {error.start + 1} is not UTF-8 text") from None
-    except json.JSONDecodeError as error:
-        raise RecordError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
-    except ValueError as error:
-        raise RecordError(f"JSON that can't be read: {error}") from None
-
-
-def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
-    """Yield values of a JSON text as they are read, so that memory holds one at a time.
-
-    Args:
-        stream: the JSON, in UTF-8.
-        prefix: ``"item"`` for the items of an array, ``""`` for whole values that follow each other.
-
-    Raises:
-        RecordError: the JSON breaks, or is nested too deep; what follows can't be read.
-    """
-    import ijson  # type: ignore[import-untyped]
-
-    try:
-        yield from ijson.items(ShallowStream(stream), prefix, use_float=True, multiple_values=True)
-    except (ijson.JSONError, ValueError) as error:
-        raise RecordError(str(error).splitlines()[0]) from None
 
 
 def kind(value: object) -> str:
@@ -153,3 +110,51 @@ def pick(record: Mapping[str, Any], *names: str, **renamed: str) -> dict[str, An
     """
     wanted = {**{name: name for name in names}, **renamed}
     return {new: record[old] for new, old in wanted.items() if record.get(old) is not None}
+
+
+def checked_messages(messages: list[Any]) -> list[Any]:
+    """Return OpenAI messages after checking that what a person or a system prompt says is text.
+
+    An assistant may have no text: a mere tool call. The rest is checked where the conversation is built.
+
+    Args:
+        messages: the list that stands in the record.
+
+    Raises:
+        RecordError: the list is empty, or a text is missing; the message counts from 1.
+    """
+    if not messages:
+        raise RecordError("the conversation is empty: a list without messages")
+    for number, message in enumerate(messages, start=1):
+        if not isinstance(message, dict):
+            raise RecordError(f"message {number} is {kind(message)}, not an object with role and content")
+        if message.get("content") is None and message.get("role") != "assistant":
+            raise RecordError(f"message {number} has no text: content is missing or null")
+    return messages
+
+
+def message_list(record: Mapping[str, Any], column: str) -> list[Any]:
+    """Return the messages of a column: a list, or the JSON of one, as a table has it.
+
+    Raises:
+        RecordError: the column is missing, or holds neither.
+
+    >>> message_list({"chat": '["Hi", "Hello"]'}, "chat")
+    ['Hi', 'Hello']
+    """
+    value = record.get(column)
+    if not isinstance(value, str) or not value.lstrip().startswith("["):
+        return field(record, column, list)
+    try:
+        return field({column: parse_json(value)}, column, list)
+    except RecordError as error:
+        raise RecordError(f"column {column!r}: {error}") from None
+
+
+def roles_and_texts(messages: list[Any]) -> list[Any]:
+    """Return messages with nothing but role and content, where a data set hangs other things on each of them.
+
+    Raises:
+        RecordError: as for `checked_messages`.
+    """
+    return [{key: message.get(key) for key in ("role", "content")} for message in checked_messages(messages)]

@@ -1,0 +1,177 @@
+"""The demo: the conversations that ship, scored and judged turn by turn alone and over the turns so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from turnwise.conversation import Label
+from turnwise.conversation import Sequence as Chat
+from turnwise.datasets import examples
+from turnwise.datasets.judged import example_judgements, peaks_of, read_judgements
+from turnwise.detectors import load_detector
+from turnwise.evaluation import Detection, detect, evaluate
+from turnwise.observers import build_observer
+from turnwise.principles import builtin_principles
+from turnwise.rates import Rate, rates_by_label
+
+if TYPE_CHECKING:
+    from turnwise.observers import Observer
+    from turnwise.scoring import TurnScores
+    from turnwise.store import Store
+
+READER, LOCAL = "reader", "local"
+OBSERVERS: Final = (READER, LOCAL)
+"""Whose scores the demo shows: those of a reader, recorded, and those of the embedded observer."""
+
+CONTEXTS: Final = ("turn", "history")
+"""What an observer sees: each turn alone, or the turns so far."""
+
+DETECTOR: Final = "any_turn"
+
+_UNCHECKED: Final = ("fired", "turn", "score", "threshold", "threshold_source", "reason")
+"""What is null where nothing was scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoRun:
+    """One observer in one context mode, with the verdicts of the detector.
+
+    Args:
+        observer: ``reader``, ``local`` or what was asked for.
+        context: the context mode.
+        run: the run that holds the scores.
+        found: the verdicts by conversation; one of which nothing was scored is absent.
+        turns: the scores of every turn, by conversation.
+        threshold: at which the detector fires.
+    """
+
+    observer: str
+    context: str
+    run: str
+    found: Mapping[str, Detection]
+    turns: Mapping[str, Sequence[TurnScores]]
+    threshold: float
+
+    @property
+    def rates(self) -> dict[str, Rate]:
+        """Share of checked conversations that fired, by label."""
+        checked = (found for found in self.found.values() if found.verdict)
+        return rates_by_label((str(one.head.label), bool(one.verdict and one.verdict.fired)) for one in checked)
+
+    def peaks(self, sequence_id: str) -> list[float | None]:
+        """Return the highest F over the principles at each turn; None where nothing was evaluated."""
+        return [max((score.F for score in turn.scores.values()), default=None) for turn in self.turns[sequence_id]]
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What the demo found.
+
+    Args:
+        sequences: the conversations.
+        runs: each observer in each context mode, in the order in which the observers were named.
+        seconds: how long scoring and judging took.
+    """
+
+    sequences: tuple[Chat, ...]
+    runs: tuple[DemoRun, ...]
+    seconds: float
+
+    def telling(self) -> Chat | None:
+        """Return the attack that its history alone gives away, most clearly by the first observer; or None."""
+        alone, so_far = self.runs[:2]
+        gaps: dict[str, float] = {}
+        for name, one in alone.found.items():
+            other = so_far.found.get(name)
+            if one.head.label != Label.ATTACK or not one.verdict or not other or not other.verdict:
+                continue
+            if other.verdict.fired and not one.verdict.fired:
+                gaps[name] = other.verdict.score - one.verdict.score
+        best = max(gaps, key=lambda name: gaps[name], default=None)
+        return next((chat for chat in self.sequences if chat.sequence_id == best), None)
+
+    def second_reader(self, run: DemoRun) -> dict[str, Rate]:
+        """Return the shares that another reader flags at the threshold of a run, by label."""
+        peaks = peaks_of(read_judgements(example_judgements(run.context, second=True)))
+        flags = ((str(chat.label), peaks[chat.sequence_id] >= run.threshold) for chat in self.sequences)
+        return rates_by_label(flags)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, an ``arm`` an observer in a context mode."""
+        return {"arms": list(map(_plain, self.runs)), "seconds": self.seconds}
+
+
+def run_demo(store: Store, observers: Mapping[str, Mapping[str, Observer]]) -> Demo:
+    """Score the conversations that ship, where the store lacks scores, and judge them.
+
+    Args:
+        store: where conversations and scores are kept.
+        observers: by name, what `demo_observer` gives.
+
+    Raises:
+        UsageError: the store holds the demo of another version.
+        TurnwiseError: an observer can't go on.
+    """
+    began = time.perf_counter()
+    sequences = examples()
+    store.add_sequences(sequences)
+    ids = [sequence.sequence_id for sequence in sequences]
+    for name, scorers in observers.items():
+        for context, scorer in scorers.items():
+            run = f"{name}-{context}"
+            evaluate(store, run, scorer, principles=builtin_principles(), context=context, ids=ids)
+    runs = tuple(_judged(store, name, context, ids) for name in observers for context in CONTEXTS)
+    return Demo(sequences, runs, time.perf_counter() - began)
+
+
+def demo_observer(name: str) -> dict[str, Observer]:
+    """Return the observer of each context mode.
+
+    Args:
+        name: ``reader`` for the recorded judgements, or the specification of any observer.
+
+    Raises:
+        UnknownNameError: no observer has that name.
+        ObserverError: it can't be built.
+    """
+    if name == READER:
+        return {context: build_observer(f"replay:{example_judgements(context)}") for context in CONTEXTS}
+    return dict.fromkeys(CONTEXTS, build_observer(name))
+
+
+def _judged(store: Store, name: str, context: str, ids: Sequence[str]) -> DemoRun:
+    run = f"{name}-{context}"
+    return DemoRun(
+        observer=name,
+        context=context,
+        run=run,
+        found={found.head.sequence_id: found for found in detect(store, run, [DETECTOR], ids=ids)},
+        turns={head.sequence_id: list(turns) for head, turns in store.trajectories(run, ids=ids)},
+        threshold=load_detector(DETECTOR, store.run(run).operating_points).threshold,
+    )
+
+
+def _plain(run: DemoRun) -> dict[str, Any]:
+    rates = run.rates.items()
+    return {
+        "observer": run.observer,
+        "context": run.context,
+        "run": run.run,
+        "threshold": run.threshold,
+        "summary": {
+            label: {"fired": rate.count, "of": rate.of, "interval": list(rate.interval)} for label, rate in rates
+        },
+        "conversations": [
+            {
+                "sequence_id": name,
+                "label": str(found.head.label),
+                **dict.fromkeys(_UNCHECKED),
+                **(found.verdict.to_dict() if found.verdict else {"detector": found.detector}),
+                "F": run.peaks(name),
+            }
+            for name, found in run.found.items()
+        ],
+    }

@@ -1,0 +1,115 @@
+"""``turnwise import``: labels of others, tables, and several files at once."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import line, write_lines
+
+from turnwise.store import Store
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Path:
+    """Return a file of messages with labels in other words, two of them of nobody else."""
+    words = ["malicious", 1, "safe", "odd", "odd", "strange", None]
+    return write_lines(
+        tmp_path / "labelled.jsonl",
+        *({"messages": [{"role": "user", "content": f"Hi {n}"}], "label": word} for n, word in enumerate(words)),
+    )
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table of one conversation, one row a message."""
+    path = tmp_path / "table.csv"
+    with path.open("w", newline="") as file:
+        rows = [("conversation_id", "role", "text", "label"), ("t", "user", "Hi", "1"), ("t", "bot", "Hello", "1")]
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def labels(path: str) -> list[str]:
+    with Store(path) as store:
+        return [str(head.label) for head in store.heads()]
+
+
+def test_labels_that_are_not_known_are_counted_and_named(cli: Cli, labelled: Path) -> None:
+    told = cli("import", labelled, "--store", "one.db")
+    assert (told.code, told.out) == (0, "imported 7, skipped 0 that were there, into one.db\n")
+    assert (
+        "3 conversations have a label that is not known, and came without one: 'odd' (2), 'strange' (1)"
+        in told.err
+    )
+    assert labels("one.db") == ["attack", "attack", "benign", *["unlabelled"] * 4]
+    assert cli("import", labelled, "--json").json["unknown_labels"] == {"odd": 2, "strange": 1}
+
+
+def test_a_label_map_says_what_they_mean(cli: Cli, labelled: Path, tmp_path: Path) -> None:
+    told = cli("import", labelled, "--store", "one.db", "--label-map", "odd=attack,*=benign")
+    assert (told.code, told.err) == (0, "")
+    assert labels("one.db") == ["benign", "benign", "benign", "attack", "attack", "benign", "unlabelled"]
+    file = tmp_path / "map.yaml"
+    file.write_text("odd: attack\nstrange: benign\n")
+    assert cli("import", labelled, "--store", "two.db", "--label-map", file).err == ""
+    assert labels("two.db") == ["attack", "attack", "benign", "attack", "attack", "benign", "unlabelled"]
+    refused = cli("import", labelled, "--label-map", "odd=evil")
+    assert refused.code == 2
+    assert "label map: 'odd' is to mean 'evil'; use attack, benign, unlabelled" in refused.err
+
+
+def test_several_files_give_one_summary(cli: Cli, chats: Path, table: Path, labelled: Path) -> None:
+    told = cli("import", chats, table, labelled, "--store", "all.db")
+    assert told.code == 0
+    assert told.out.splitlines() == [
+        f"{chats}: imported 3, skipped 0 that were there",
+        f"{table}: imported 1, skipped 0 that were there",
+        f"{labelled}: imported 7, skipped 0 that were there",
+        "imported 11, skipped 0 that were there, into all.db",
+    ]
+    again = cli("import", chats, table, "--store", "all.db", "--json").json
+    assert (again["imported"], again["skipped"]) == (0, 4)
+    assert [(one["file"], one["skipped"]) for one in again["files"]] == [(str(chats), 3), (str(table), 1)]
+
+
+def test_a_bad_file_does_not_lose_the_good_ones(cli: Cli, chats: Path, table: Path, tmp_path: Path) -> None:
+    bad = write_lines(tmp_path / "bad.jsonl", {"colour": "blue"})
+    half = write_lines(tmp_path / "half.jsonl", "{", line("only", "benign", "Hi"))
+    told = cli("import", bad, chats, "missing.jsonl", half, table, "--store", "some.db")
+    assert told.code == 1
+    assert "imported 5, skipped 0 that were there, into some.db" in told.out
+    assert f"{bad}: not imported" in told.out
+    assert f"{half}: imported 1, skipped 0 that were there, 1 bad lines" in told.out
+    assert f"error: {bad}: the format can't be told from its fields: colour" in told.err
+    assert "error: there is no file missing.jsonl" in told.err
+    assert f"{half}, line 1: not JSON" in told.err
+    assert "2 of 5 files gave nothing" in told.err
+    shown = cli("import", bad, chats, "--store", "some.db", "--json")
+    assert shown.code == 1
+    assert [one["error"] is None for one in shown.json["files"]] == [False, True]
+
+
+def test_strict_stops_at_the_first_bad_file(cli: Cli, chats: Path) -> None:
+    assert cli("import", "missing.jsonl", chats, "--strict", "--store", "none.db").code == 1
+    assert labels("none.db") == []
+
+
+def test_a_wrong_format_is_wrong_use_with_several_files_too(cli: Cli, chats: Path, table: Path) -> None:
+    assert cli("import", chats, table, "--format", "nonsense").code == 2
+
+
+def test_a_bad_cell_is_named_by_row_and_column(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "chats.csv"
+    good = json.dumps([{"role": "user", "content": "Hi"}])
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("uid", "chat"), ("a", good), ("b", "[oops")])
+    told = cli("import", path, "--columns", "id=uid,messages=chat")
+    assert told.code == 0
+    assert f"{path}, line 3: column 'chat': not JSON" in told.err
