@@ -2,9 +2,8 @@
 
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On, OnError, Redaction
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.records import Detail, Status
+from turnwise.guard.records import Detail, PipelineResult, Status
 from turnwise.guard.registry import GuardrailInfo, describe_guardrails, guardrail, guardrail_names
-from turnwise.guard.result import PipelineResult
 from turnwise.guard.step import Step
 
 __all__ = [

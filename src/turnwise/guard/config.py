@@ -24,7 +24,7 @@ from turnwise.paths import to_path
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-    from turnwise.guard.audit.events import AuditSink
+    from turnwise.guard.audit.record import AuditSink
 
 PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by", "on_unread")
 """Keys of a configuration that hold one value each."""

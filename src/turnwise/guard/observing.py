@@ -11,8 +11,8 @@ from typing import Any
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.guard.encodable import encodable
 from turnwise.guard.guardrail import Finding
+from turnwise.guard.request import encodable
 from turnwise.observers import (
     Context,
     ContextMode,

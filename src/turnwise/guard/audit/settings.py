@@ -91,9 +91,9 @@ class AuditSettings:
 
     def _open_sink(self, clock: Clock) -> RecordSink:
         if self.sink == "store":
-            from turnwise.guard.audit.stored import StoredSink
+            from turnwise.store.audit_events import AuditEvents
 
-            return StoredSink(self.path, clock)
+            return AuditEvents(self.path, create=True, clock=clock)
         from turnwise.guard.audit.jsonl import JsonLinesSink
 
         return JsonLinesSink(self.path, fsync=self.fsync)
