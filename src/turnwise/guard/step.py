@@ -190,7 +190,7 @@ class Step:
             if finding.data is None:
                 return _clean(seconds, confidence)
             return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds, data=finding.data)
-        _check_redactions(finding, check.text)
+        check_redactions(finding, check.text)
         action = self.action
         if finding.action is not None:
             action = milder(action, finding.action)
@@ -237,7 +237,12 @@ def _clean(seconds: float, confidence: float = 0.0) -> Detail:
     return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds)
 
 
-def _check_redactions(finding: Finding, text: str) -> None:
+def check_redactions(finding: Finding, text: str) -> None:
+    """Check that redactions stand in order, apart from each other and within the text.
+
+    Raises:
+        GuardError: they don't.
+    """
     end = 0
     for redaction in finding.redactions:
         if not end <= redaction.start < redaction.end <= len(text):
