@@ -18,7 +18,7 @@ from typing import Any
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter, audited
+from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter
 from turnwise.guard.audit.privacy import unchanged
 from turnwise.guard.audit.record import Recorder
 
@@ -67,7 +67,7 @@ def main() -> None:
     result = pipeline.check_input(TEXT, conversation=chat)
 
     def event() -> AuditEvent:
-        return audited(result, chat.conversation_id, chat, "customer_service", utc_now())
+        return AuditEvent.of(result, chat.conversation_id, chat, "customer_service", utc_now())
 
     disk = HungDisk()
     writer = AuditWriter(lambda: disk, Recorder("redacted", unchanged), most=EVENTS + 1, characters=10**9)

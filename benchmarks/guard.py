@@ -6,6 +6,7 @@ beside what is required:
 
 - milliseconds of `check_input` for a message of 40 tokens, at turns 10, 1,000 and 10,000 by the guard itself, at
   turns 10 and 200 by the preset as it is;
+- function calls of one `check_input`, a count;
 - bytes a turn of a conversation of 1,000 turns, beyond its text;
 - milliseconds for 100,000 characters of hostile input, preset by preset;
 - checks a second of 16 concurrent async conversations, beside those of one;
@@ -22,11 +23,16 @@ import gc
 import json
 import random
 import statistics
+import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks.guard_calls import GUARD, calls_of_a_check
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard.presets import preset_text
@@ -317,6 +323,13 @@ def drift(data: Path, count: int) -> None:
     row("  " + shares, "", "", None)
 
 
+def function_calls() -> None:
+    """Print how many functions a check calls, the observer's own left out."""
+    calls = calls_of_a_check(PRESET)
+    row("function calls of check_input, Python level", str(calls.total), "<= 150", calls.total <= 150)
+    row("the same in the pipeline itself; built-in calls", f"{calls.python[GUARD]}; {calls.built_in}", "")
+
+
 def main() -> None:
     """Measure everything that was asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -326,6 +339,7 @@ def main() -> None:
     options = parser.parse_args()
     counts = tokens()
     print(f"messages of {min(counts)} to {max(counts)} tokens")
+    function_calls()
     speed(tuple(options.turns))
     memory()
     hostile(GuardrailPipeline.available_presets())

@@ -34,8 +34,8 @@ from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.regex import Regex
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.topics import Topics
-from turnwise.guard.guardrails.try_out import opening_check
 from turnwise.guard.guardrails.urls import Urls
+from turnwise.guard.kit import opening_check
 
 CLEAN = (
     "I would like to know how long the delivery takes if I order the blue chairs today, and whether I could pick "

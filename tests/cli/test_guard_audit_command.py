@@ -88,7 +88,7 @@ def test_torn_lines_and_gaps_are_named(cli: Cli, log: Path) -> None:
     done = cli("guard", "audit", "query", log, "--json")
     assert done.code == 0
     assert done.json["count"] == 3
-    assert "line 5 is no JSON; it is the last line, and torn" in done.err
+    assert "line 5 is not JSON; the last line: cut off by a crash" in done.err
     assert "5 checks are missing: 3 were dropped because the queue was full, 2 could not be written" in done.err
 
 

@@ -13,7 +13,7 @@ from turnwise.guard.guardrails.keywords import Keywords
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 from turnwise.guard.recognisers.readings import readings_of
 
 CASES = list(evasions.cases())

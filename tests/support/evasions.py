@@ -14,7 +14,7 @@ from turnwise.guard import Guardrail
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 Trick = Callable[[str, random.Random], str]
 

@@ -71,13 +71,13 @@ def print_analysis(analysis: Mapping[str, Any]) -> None:
         analysis: what `analyze_conversation_forensics` gave.
     """
     from turnwise.cli.output import print_table
-    from turnwise.guard.forensics.words import findings
+    from turnwise.guard.forensics import in_words
 
     sides, times, totals = analysis["participants"], analysis["times"], analysis["totals"]
     say(f"Conversation {analysis['conversation_id']}: {sides['initiator']} and {sides['responder']}")
     span = f", {times['first'][:19]} to {times['last'][:19]} UTC" if times["first"] else ""
     say(f"{totals['turns']} turns, {totals['checks']} checks{span}", "")
-    say(*(f"- {line}" for line in findings(analysis)), "")
+    say(*(f"- {line}" for line in in_words(analysis)), "")
     for table in (_graphs(analysis), _guardrails(analysis), _timeline(analysis)):
         if table.rows:
             print_table(table)

@@ -1,10 +1,10 @@
 """The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
 
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On, OnError, Redaction
+from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.records import Detail, Status
+from turnwise.guard.records import Detail, PipelineResult, Status
 from turnwise.guard.registry import GuardrailInfo, describe_guardrails, guardrail, guardrail_names
-from turnwise.guard.result import PipelineResult
 from turnwise.guard.step import Step
 
 __all__ = [
@@ -23,7 +23,9 @@ __all__ = [
     "Redaction",
     "Status",
     "Step",
+    "check_guardrail",
     "describe_guardrails",
+    "finding_of",
     "guardrail",
     "guardrail_names",
 ]

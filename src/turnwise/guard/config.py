@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from os import PathLike, fspath
@@ -18,14 +18,14 @@ from turnwise.guard.guardrail import Guardrail, OnError
 from turnwise.guard.limits import RateLimits
 from turnwise.guard.registry import GUARDRAILS
 from turnwise.guard.step import TOO_LONG, UNREAD, Step
-from turnwise.guard.yaml_lines import Lines, Place, read_yaml
+from turnwise.guard.yaml_lines import NO_LINES, Lines, Place, read_yaml
 from turnwise.paths import to_path
 from turnwise.plugins import hints_of
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-    from turnwise.guard.audit.events import AuditSink
+    from turnwise.guard.audit.record import AuditSink
 
 PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by", "on_unread")
 """Keys of a configuration that hold one value each."""
@@ -108,7 +108,7 @@ class Config:
     rate_limits: RateLimits = field(default_factory=RateLimits)
     audit: AuditSettings | None = None
     entries: tuple[Entry, ...] = ()
-    lines: Lines = field(default_factory=lambda: Lines(""), repr=False, compare=False)
+    lines: Lines = field(default=NO_LINES, repr=False, compare=False)
 
     @classmethod
     def read(cls, config: Config | Mapping[str, Any] | str | PathLike[str]) -> Config:
@@ -120,7 +120,7 @@ class Config:
         if isinstance(config, Config):
             return config
         if isinstance(config, Mapping):
-            return cls.of(config, Lines(""))
+            return cls.of(config, NO_LINES)
         path = fspath(config)
         try:
             text = to_path(path).read_text(encoding="utf-8-sig")
@@ -231,7 +231,11 @@ def _build(entry: Entry, lines: Lines) -> Step:
             raise lines.error(entry.place, f"{name} is built already; set {next(iter(own))} when you build it")
     else:
         name = step.name or entry.kind
-        rail = _rail(entry, own, lines)
+        try:
+            factory = GUARDRAILS.get(entry.kind)
+        except TurnwiseError as error:
+            raise lines.error(entry.place, str(error)) from error
+        rail = build_guardrail(factory, entry.kind, own, entry.place, lines)
     try:
         return Step.of(
             rail,
@@ -246,29 +250,40 @@ def _build(entry: Entry, lines: Lines) -> Step:
         raise lines.error(entry.place, str(error)) from error
 
 
-def _rail(entry: Entry, settings: Mapping[str, Any], lines: Lines) -> Guardrail:
-    kind = str(entry.kind)
-    try:
-        factory = GUARDRAILS.get(kind)
-    except TurnwiseError as error:
-        raise lines.error(entry.place, str(error)) from error
+def build_guardrail(
+    factory: Callable[..., Guardrail],
+    name: str,
+    settings: Mapping[str, Any],
+    place: Place = (),
+    lines: Lines = NO_LINES,
+) -> Guardrail:
+    """Return a guardrail from settings as a configuration file has them, each checked against its annotation.
+
+    Args:
+        factory: its class.
+        name: how errors name it.
+        settings: value by setting.
+        place: where they stand in the configuration.
+        lines: the lines of that, for errors.
+
+    Raises:
+        GuardError: an unknown or missing setting, a value that does not fit, or the factory failed.
+    """
     signature = inspect.signature(factory)
     known = [*StepSettings.__dataclass_fields__, *signature.parameters]
-    _check_keys(settings, known, entry.place, lines)
+    _check_keys(settings, known, place, lines)
     hints = hints_of(factory)
-    values = {
-        key: _checked(value, hints.get(key, Any), (*entry.place, key), lines) for key, value in settings.items()
-    }
+    values = {key: _checked(value, hints.get(key, Any), (*place, key), lines) for key, value in settings.items()}
     try:
         signature.bind(**values)
     except TypeError as error:
-        raise lines.error(entry.place, f"{kind}: {error}") from error
+        raise lines.error(place, f"{name}: {error}") from error
     try:
         return factory(**values)
     except TurnwiseError as error:
-        raise lines.error(entry.place, str(error)) from error
+        raise lines.error(place, str(error)) from error
     except Exception as error:
-        raise lines.error(entry.place, f"{kind} can't be built: {type(error).__name__}: {error}") from error
+        raise lines.error(place, f"{name} can't be built: {type(error).__name__}: {error}") from error
 
 
 def _dataclass(kind: type[Any], data: object, place: Place, lines: Lines) -> Any:

@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
 from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation
@@ -54,21 +53,6 @@ class DriftData(Record):
 def packed(scores: Mapping[str, Score]) -> array[float]:
     """Return scores one after the other, as `DriftData` keeps them."""
     return array("d", [value for score in scores.values() for value in (score.T, score.I, score.F)])
-
-
-def stored_scores(data: Any) -> dict[str, Score] | None:
-    """Return the scores that an earlier check kept with a turn; None where there are none.
-
-    Args:
-        data: what `DriftData` was, also after a way through JSON.
-    """
-    scores = data.get("scores") if isinstance(data, Mapping) else None
-    if not isinstance(scores, Mapping):
-        return None
-    try:
-        return {str(name): Score.from_dict(score) for name, score in scores.items()}
-    except (TypeError, ValueError, KeyError):
-        return None
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
@@ -158,7 +158,8 @@ class Check:
         """
         if key not in self.shared:
             self.shared[key] = compute()
-        return cast(Value, self.shared[key])
+        value: Value = self.shared[key]
+        return value
 
 
 class Guardrail(ABC):

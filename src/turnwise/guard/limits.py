@@ -1,4 +1,4 @@
-"""Rate limits per key, such as a user or an API token, with roles; and one over all keys."""
+"""Rate limits per key, such as a user or an API token, with roles; one over all keys; and what they refused."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from threading import Lock
+from typing import Any, Final
 
 from turnwise.clock import Clock
+from turnwise.conversation import Conversation
 from turnwise.conversation.rate_limit import WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.errors import ConversationError, GuardError
 
 Limits = Mapping[str, int]
 """Prompts by window: any of ``minute``, ``hour`` and ``day``."""
 
-GLOBAL, KEY = "global", "key"
+GLOBAL, KEY, CONVERSATION = "global", "key", "conversation"
+"""Whose limit refused a prompt."""
+
+EVENTS: Final = "rate_limit_events"
+"""Key of a conversation's metadata: ``{"count": n, "latest": [...]}``, oldest first."""
+
+MOST_EVENTS: Final = 1_000
+"""Events that are kept; of older ones only the count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,8 @@ class KeyLimits:
         self._timeline = Timeline(clock)
         self._everyone = RateLimit(settings.everyone) if settings.everyone else None
         self._widest = _widest(settings.per_key, *settings.roles.values())
+        self.active = self._everyone is not None or bool(self._widest)
+        """Whether there is any limit."""
         self._keys: OrderedDict[bytes, RateLimit] = OrderedDict()
         self._lock = Lock()
 
@@ -139,3 +150,35 @@ def _widest(*several: Limits) -> dict[str, int]:
     """Return the largest limit of each window that any of several sets."""
     windows = [window for window in WINDOWS if any(window in limits for limits in several)]
     return {window: max(limits.get(window, 0) for limits in several) for window in windows}
+
+
+def note_refusal(conversation: Conversation, *, scope: str, reason: str, text_sha256: str, now: datetime) -> None:
+    """Note a refused prompt in the metadata of its conversation.
+
+    Args:
+        conversation: the conversation.
+        scope: whose limit it was: ``global``, ``key`` or ``conversation``.
+        reason: which limit.
+        text_sha256: hash of the prompt; the text itself is not kept.
+        now: the present time, aware.
+    """
+    event = {
+        "scope": scope,
+        "reason": reason,
+        "text_sha256": text_sha256,
+        "after_turn": conversation.get_turn_count(),
+        "timestamp": now.isoformat(),
+    }
+
+    def add(before: Any) -> dict[str, Any]:
+        # A list that only this grows; dropping the front in bulk keeps it cheap under a flood.
+        known = before if isinstance(before, dict) else {}
+        latest, count = known.get("latest"), known.get("count")
+        latest = latest if isinstance(latest, list) else []
+        count = count if isinstance(count, int) and not isinstance(count, bool) else len(latest)
+        latest.append(event)
+        if len(latest) >= 2 * MOST_EVENTS:
+            del latest[:-MOST_EVENTS]
+        return {"count": count + 1, "latest": latest}
+
+    conversation.note(EVENTS, add)

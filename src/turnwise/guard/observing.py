@@ -9,8 +9,8 @@ from functools import cache
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
-from turnwise.guard.encodable import encodable
 from turnwise.guard.guardrail import Finding
+from turnwise.guard.request import encodable
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,

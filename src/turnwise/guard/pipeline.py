@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Ordered
 from hashlib import sha256
 from os import PathLike
@@ -14,18 +14,15 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import GuardError
-from turnwise.guard.arguments import checkable, joinable, one_number
-from turnwise.guard.audit.events import AuditSink, audited
+from turnwise.guard.audit.record import AuditEvent, AuditSink
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config
-from turnwise.guard.course import Course, arun, run
 from turnwise.guard.guardrail import Action, Check
-from turnwise.guard.limits import KeyLimits, Refusal
-from turnwise.guard.rate_limit_events import CONVERSATION, note_refusal
-from turnwise.guard.records import Detail, Pipeline, SideRecord, Status, TurnRecord
-from turnwise.guard.result import PipelineResult
-from turnwise.guard.session_ids import short_id
-from turnwise.guard.step import TOO_LONG, UNREAD, Step, failure, redacted
+from turnwise.guard.limits import CONVERSATION, KeyLimits, Refusal, note_refusal
+from turnwise.guard.metadata import GuardMetadataError, read_turn
+from turnwise.guard.records import Detail, Pipeline, PipelineResult, SideRecord, Status, TurnRecord
+from turnwise.guard.request import answered_turn, checkable, last_message, short_id, turn_metadata
+from turnwise.guard.step import TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
 from turnwise.sessions import Stance
 
 RATE_LIMIT = "rate_limit"
@@ -77,6 +74,7 @@ class GuardrailPipeline:
             side: tuple(step for step in self._steps if step.looks_at(side))
             for side in (Side.PROMPT, Side.RESPONSE)
         }
+        self._by_person = self.config.session_by == "initiator"
         self._names = {side: tuple(step.name for step in steps) for side, steps in self._by_side.items()}
         self._audit = self.config.open_audit(clock) if audit is None else audit
 
@@ -158,7 +156,7 @@ class GuardrailPipeline:
                 metadata with a key of the guard's own. No turn is made then, as after the next.
             ConversationError: metadata that JSON does not have.
         """
-        return run(self._input(content, conversation, key, role, session_id, metadata))
+        return finish(self._input(content, conversation, key, role, session_id, metadata))
 
     async def acheck_input(
         self,
@@ -171,7 +169,7 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
-        return await arun(self._input(content, conversation, key, role, session_id, metadata))
+        return await afinish(self._input(content, conversation, key, role, session_id, metadata))
 
     def check_output(
         self,
@@ -200,7 +198,7 @@ class GuardrailPipeline:
             GuardError: as for `check_input`, or `turn` and `turn_number` that differ.
             ConversationError: as for `check_input`, or the turn does not exist, or has its response.
         """
-        return run(self._output(content, conversation, turn_number, turn, session_id, metadata))
+        return finish(self._output(content, conversation, turn_number, turn, session_id, metadata))
 
     async def acheck_output(
         self,
@@ -213,7 +211,7 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
-        return await arun(self._output(content, conversation, turn_number, turn, session_id, metadata))
+        return await afinish(self._output(content, conversation, turn_number, turn, session_id, metadata))
 
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message of an OpenAI list, with those before it as the conversation so far.
@@ -234,20 +232,19 @@ class GuardrailPipeline:
             ConversationError: an empty list, or a message that is none.
             GuardError: the last message is of another role, or holds nothing.
         """
-        return run(self._last(messages, kwargs))
+        return finish(self._last(messages, kwargs))
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        return await arun(self._last(messages, kwargs))
+        return await afinish(self._last(messages, kwargs))
 
     # How a check goes, alike for sync and async
 
-    def _last(self, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]) -> Course:
-        from turnwise.guard.last_message import last_message
-
+    def _last(self, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]) -> CheckRun | PipelineResult:
         last = last_message(messages)
-        check: Callable[..., Course] = self._input if last.side is Side.PROMPT else self._output
-        return (yield from check(last.text, last.before, unread=last.unread, **kwargs))
+        if last.side is Side.PROMPT:
+            return self._input(last.text, last.before, unread=last.unread, **kwargs)
+        return self._output(last.text, last.before, unread=last.unread, **kwargs)
 
     def _input(
         self,
@@ -258,18 +255,17 @@ class GuardrailPipeline:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         unread: str = "",
-    ) -> Course:
+    ) -> CheckRun | PipelineResult:
         start = perf_counter()
         content = checkable(content)
         chat = Conversation() if conversation is None else conversation
         session = self._session(session_id, chat)
-        extra = joinable(metadata, Side.PROMPT)
-        refusal = self._limits.refuse(key, role, self._clock())
+        extra = turn_metadata(metadata, Side.PROMPT)
+        refusal = self._limits.refuse(key, role, self._clock()) if self._limits.active else None
         turn = None if refusal else chat.try_add_prompt(content, extra)
         if turn is None:
             return self._refused(content, chat, refusal, session, perf_counter() - start)
-        check = Check(content, Side.PROMPT, turn, chat, session)
-        return (yield from self._checked(check, unread, start))
+        return self._run(Check(content, Side.PROMPT, turn, chat, session), unread, start)
 
     def _output(
         self,
@@ -280,19 +276,18 @@ class GuardrailPipeline:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         unread: str = "",
-    ) -> Course:
+    ) -> CheckRun:
         start = perf_counter()
         content = checkable(content)
         chat = Conversation() if conversation is None else conversation
         session = self._session(session_id, chat)
-        extra = joinable(metadata, Side.RESPONSE)
-        answered = chat.answer(content, extra, turn_number=one_number(turn_number, turn, chat))
-        check = Check(content, Side.RESPONSE, answered, chat, session)
-        return (yield from self._checked(check, unread, start))
+        extra = turn_metadata(metadata, Side.RESPONSE)
+        answered = chat.answer(content, extra, turn_number=answered_turn(turn_number, turn, chat))
+        return self._run(Check(content, Side.RESPONSE, answered, chat, session), unread, start)
 
-    def _checked(self, check: Check, unread: str, start: float) -> Course:
-        content, steps = check.text, self._by_side[check.side]
-        most = self.config.max_characters
+    def _run(self, check: Check, unread: str, start: float) -> CheckRun:
+        """Run the guardrails of one side in order: each step goes out to be run, and what it said comes back."""
+        content, steps, most = check.text, self._by_side[check.side], self.config.max_characters
         details: list[Detail] = []
         extra = {UNREAD: failure(self.config.on_unread, unread)} if unread else {}
         if len(content) > most:
@@ -317,22 +312,25 @@ class GuardrailPipeline:
         except GeneratorExit:
             # Nobody waits for the result any more, but the turn stays and must not pass for clean.
             details += [step.failed("the check was cancelled") for step in steps[len(details) :]]
-            self._record(check, content, details, extra)
+            blocked = any(detail.blocked for detail in (*details, *extra.values()))
+            self._record(check, content, details, extra, blocked=blocked)
             raise
-        record = self._record(check, content, details, extra)
+        blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
+        record = self._record(check, content, details, extra, blocked=blocked)
         result = PipelineResult(
             blocked=record.blocked,
-            warnings=list(record.warnings),
-            reasons=list(record.reasons),
+            warnings=record.told("warned"),
+            reasons=record.told("blocked"),
             details=record.details,
             pipeline_type=record.pipeline_type,
             conversation_id=check.conversation.conversation_id,
             turn_number=check.turn.number,
-            stance=record.stance,
+            stance=check.stance,
             text=check.text,
             seconds=perf_counter() - start,
         )
-        self._tell(result, check.session_id, check.conversation)
+        if self._audit is not None:
+            self._tell(self._audit, result, check.session_id, check.conversation)
         return result
 
     def _spares(self, step: Step, blocker: Step) -> bool:
@@ -342,7 +340,7 @@ class GuardrailPipeline:
         return self.config.short_circuit
 
     def _record(
-        self, check: Check, content: str, details: list[Detail], extra: Mapping[str, Detail]
+        self, check: Check, content: str, details: list[Detail], extra: Mapping[str, Detail], *, blocked: bool
     ) -> SideRecord:
         """Keep what the guardrails said, and what none could read, with the turn that it was about."""
         turn, conversation, side = check.turn, check.conversation, check.side
@@ -352,15 +350,15 @@ class GuardrailPipeline:
         record = SideRecord(
             pipeline_type=Pipeline.INPUT if side is Side.PROMPT else Pipeline.OUTPUT,
             timestamp=self._clock(),
-            blocked=any(detail.blocked for detail in details),
+            blocked=blocked,
             names=names,
             verdicts=tuple(details),
-            stance=_same_stance(check.stance, turn),
+            stance=_same_stance(check.stance, turn) if GUARD_KEY in turn.metadata else check.stance,
         )
         if check.text != content:
             conversation.replace_text(turn.number, side, check.text)
-        conversation.annotate(turn.number, GUARD_KEY, lambda before: TurnRecord.after(before, record))
-        if record.blocked and side is Side.PROMPT:
+        conversation.annotate(turn.number, GUARD_KEY, lambda before: _with_check(before, turn.number, record))
+        if blocked and side is Side.PROMPT:
             conversation.withdraw(turn.number)
         conversation.release(turn.number, side)
         return record
@@ -395,21 +393,21 @@ class GuardrailPipeline:
             rate_limited=True,
             seconds=seconds,
         )
-        self._tell(result, session_id, conversation)
+        if self._audit is not None:
+            self._tell(self._audit, result, session_id, conversation)
         return result
 
     def _session(self, session_id: str | None, conversation: Conversation) -> str:
         if session_id is None:
             # People without a name are not one person.
-            by_person = self.config.session_by == "initiator" and conversation.initiator != UNKNOWN_NAME
+            by_person = self._by_person and conversation.initiator != UNKNOWN_NAME
             session_id = conversation.initiator if by_person else conversation.conversation_id
         if not isinstance(session_id, str) or not session_id:
             raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
         return short_id(session_id)
 
-    def _tell(self, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
-        if self._audit is not None:
-            self._audit.write(audited(result, session_id, conversation, self.config.name, self._clock()))
+    def _tell(self, audit: AuditSink, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
+        audit.write(AuditEvent.of(result, session_id, conversation, self.config.name, self._clock()))
 
 
 def _refused_length(length: int, most: int) -> Detail:
@@ -418,8 +416,18 @@ def _refused_length(length: int, most: int) -> Detail:
     return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
 
-def _same_stance(stance: Stance | None, turn: Turn) -> Stance | None:
+def _with_check(before: object, number: int, record: SideRecord) -> TurnRecord:
+    """Return the checks of a turn after one more; earlier ones that can't be read are left out."""
+    if before is not None and not isinstance(before, TurnRecord):
+        try:
+            before = read_turn(before, number)
+        except GuardMetadataError:
+            before = None
+    return TurnRecord.after(before, record)
+
+
+def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:
     """Return a stance; as the object that the turn keeps already where it is equal."""
     before = turn.metadata.get(GUARD_KEY)
-    kept = before.input.stance if isinstance(before, TurnRecord) and isinstance(before.input, SideRecord) else None
+    kept = before.input.stance if isinstance(before, TurnRecord) and before.input is not None else None
     return kept if kept == stance else stance

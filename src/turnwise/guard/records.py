@@ -1,6 +1,6 @@
-"""What is kept of a check: small objects that read like JSON objects.
+"""What a check gives back, and what is kept of it: small objects that read like JSON objects.
 
-A long conversation keeps these for every turn, so they are slotted objects that become dicts when they are read.
+A long conversation keeps these for every turn, so they are slotted objects that become dicts only on demand.
 """
 
 from __future__ import annotations
@@ -39,15 +39,33 @@ class Path(StrEnum):
     CLOSED = "closed"
 
 
-class Record(Mapping[str, Any]):
-    """A slotted dataclass that is also a mapping from field to JSON value."""
+class _Slotted:
+    """Tells a record from other values; asking an abstract class would take a call of its own."""
+
+    __slots__ = ()
+
+
+_AS_IT_IS = (bool, float, int, _Slotted)
+
+
+class Record(_Slotted, Mapping[str, Any]):
+    """A slotted dataclass that is also a mapping from field to JSON value, or to another record."""
 
     __slots__ = ()
 
     def __getitem__(self, key: str) -> Any:
         if key not in _names(type(self)):
             raise KeyError(key)
-        return _plain(getattr(self, key))
+        value = getattr(self, key)
+        # A record reads like a JSON object; making it one at every look would cost more than the look.
+        return value if isinstance(value, _AS_IT_IS) else _plain(value)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value of a key, or the default."""
+        if key not in _names(type(self)):
+            return default
+        value = getattr(self, key)
+        return value if isinstance(value, _AS_IT_IS) else _plain(value)
 
     def __iter__(self) -> Iterator[str]:
         return iter(_names(type(self)))
@@ -71,8 +89,8 @@ def _names(kind: type) -> tuple[str, ...]:
 def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return str(value) if isinstance(value, StrEnum) else value
-    if isinstance(value, Record | Stance | Score):
-        return value.to_dict()
+    if isinstance(value, _Slotted | Stance | Score):
+        return value.to_dict()  # type: ignore[union-attr]
     if isinstance(value, Redaction):
         return {
             "start": value.start,
@@ -131,7 +149,8 @@ class SideRecord(Record):
         blocked: whether the text was blocked.
         names: names of the guardrails that are part of the check, in the order in which they ran.
         verdicts: what each said, in the same order.
-        stance: the stance towards the session after the check, where a guardrail knows it.
+        stance: the stance towards the session after the check, where a guardrail knows it; a mapping where the
+            check was read from JSON.
     """
 
     derived = ("warnings", "reasons", "details")
@@ -142,26 +161,32 @@ class SideRecord(Record):
     blocked: bool
     names: tuple[str, ...]
     verdicts: tuple[Detail, ...]
-    stance: Stance | None = None
+    stance: Stance | Mapping[str, Any] | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """``"name: reason"`` of every guardrail that warned."""
-        return self._told("warned")
+        return tuple(self.told("warned"))
 
     @property
     def reasons(self) -> tuple[str, ...]:
         """``"name: reason"`` of every guardrail that blocked."""
-        return self._told("blocked")
+        return tuple(self.told("blocked"))
 
     @property
     def details(self) -> dict[str, Detail]:
         """What each guardrail said, by name."""
         return dict(zip(self.names, self.verdicts, strict=True))
 
-    def _told(self, what: str) -> tuple[str, ...]:
-        told = zip(self.names, self.verdicts, strict=True)
-        return tuple(f"{name}: {detail.reason}" for name, detail in told if getattr(detail, what))
+    def told(self, what: str) -> list[str]:
+        """Return ``"name: reason"`` of every guardrail that did something.
+
+        Args:
+            what: ``blocked`` or ``warned``.
+        """
+        # Most guardrails take no action, and this is asked at every check.
+        acted = [one for one in zip(self.names, self.verdicts, strict=True) if one[1].action or one[1].blocked]
+        return [f"{name}: {detail.reason}" for name, detail in acted if getattr(detail, what)] if acted else []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +194,7 @@ class TurnRecord(Record):
     """The checks of a turn: both sides apart under ``input`` and ``output``, and joined beside them.
 
     Args:
-        input: the last check of the prompt; a mapping where the turn was read from JSON.
+        input: the last check of the prompt.
         output: the last check of the response.
         last: which of the two came last.
     """
@@ -177,41 +202,35 @@ class TurnRecord(Record):
     derived = ("blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp")
     hidden = ("last",)
 
-    input: Mapping[str, Any] | None
-    output: Mapping[str, Any] | None
+    input: SideRecord | None
+    output: SideRecord | None
     last: Pipeline
 
     @property
-    def _sides(self) -> tuple[Mapping[str, Any], ...]:
-        return tuple(side for side in (self.input, self.output) if side is not None)
-
-    @property
-    def _latest(self) -> Mapping[str, Any]:
-        side: Mapping[str, Any] = getattr(self, self.last)
-        return side
+    def _sides(self) -> tuple[SideRecord, ...]:
+        """The sides that were checked; the one that was checked last comes last."""
+        sides = (self.input, self.output) if self.last is Pipeline.OUTPUT else (self.output, self.input)
+        return tuple(side for side in sides if side is not None)
 
     @property
     def blocked(self) -> bool:
         """Whether either side was blocked."""
-        return any(side["blocked"] for side in self._sides)
+        return any(side.blocked for side in self._sides)
 
     @property
     def warnings(self) -> list[str]:
         """Warnings of both sides."""
-        return [text for side in self._sides for text in side["warnings"]]
+        return [text for side in (self.input, self.output) if side is not None for text in side.warnings]
 
     @property
     def reasons(self) -> list[str]:
         """Reasons of both sides."""
-        return [text for side in self._sides for text in side["reasons"]]
+        return [text for side in (self.input, self.output) if side is not None for text in side.reasons]
 
     @property
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Detail]:
         """What each guardrail said by name; of one that checked both sides, at the last check."""
-        joined: dict[str, Any] = {}
-        for side in sorted(self._sides, key=lambda side: side["pipeline_type"] == self.last):
-            joined.update(side["details"])
-        return joined
+        return {name: detail for side in self._sides for name, detail in side.details.items()}
 
     @property
     def pipeline_type(self) -> Pipeline:
@@ -221,20 +240,56 @@ class TurnRecord(Record):
     @property
     def timestamp(self) -> str:
         """When the last check ended."""
-        return str(self._latest["timestamp"])
+        return self._sides[-1].timestamp.isoformat()
 
     @classmethod
-    def after(cls, before: Mapping[str, Any] | None, side: SideRecord) -> TurnRecord:
+    def after(cls, before: TurnRecord | None, side: SideRecord) -> TurnRecord:
         """Return the checks of a turn after one more.
 
         Args:
             before: what stood there; None before the first check.
             side: the check.
         """
-        sides: dict[str, Any] = dict.fromkeys(Pipeline)
-        if isinstance(before, TurnRecord):
-            sides = {Pipeline.INPUT: before.input, Pipeline.OUTPUT: before.output}
-        elif before is not None:
-            sides = {name: before.get(name) for name in Pipeline}
-        sides[side.pipeline_type] = side
-        return cls(sides[Pipeline.INPUT], sides[Pipeline.OUTPUT], side.pipeline_type)
+        kind = side.pipeline_type
+        if before is None:
+            return cls(side, None, kind) if kind is Pipeline.INPUT else cls(None, side, kind)
+        return cls(side, before.output, kind) if kind is Pipeline.INPUT else cls(before.input, side, kind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PipelineResult(Record):
+    """The verdict of a pipeline on one text. Every field can be read as an attribute and as a key.
+
+    Args:
+        blocked: whether the text must not go on.
+        warnings: ``"name: reason"`` of every guardrail that warned.
+        reasons: ``"name: reason"`` of every guardrail that blocked.
+        details: what each guardrail said, by name.
+        pipeline_type: ``input`` or ``output``.
+        conversation_id: the conversation that the text belongs to.
+        turn_number: its turn, from 1; None where the rate limit refused it.
+        stance: the stance towards the session, where a guardrail knows it; as a key a mapping.
+        text: the text, redacted where a guardrail redacts.
+        rate_limited: whether a rate limit refused it, so that no guardrail ran.
+        seconds: how long the check took.
+    """
+
+    blocked: bool
+    warnings: list[str]
+    reasons: list[str]
+    details: Mapping[str, Detail]
+    pipeline_type: Pipeline
+    conversation_id: str
+    turn_number: int | None
+    stance: Stance | None
+    text: str
+    rate_limited: bool = False
+    seconds: float = 0.0
+
+    derived = ("failures",)
+
+    @property
+    def failures(self) -> list[str]:
+        """``"name: reason"`` of every guardrail that failed to check the text, whichever way it went."""
+        failed = ((name, detail) for name, detail in self.details.items() if detail.status is Status.FAILED)
+        return [f"{name}: {detail.reason}" for name, detail in failed]

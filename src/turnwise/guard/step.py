@@ -1,18 +1,18 @@
-"""A guardrail in its place in a pipeline: when it runs, what becomes of what it finds, and of its failures."""
+"""A guardrail in its place in a pipeline: when it runs, and what becomes of what it finds and of its failures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On, OnError, milder
-from turnwise.guard.records import Detail, Path, Status
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On, OnError, milder
+from turnwise.guard.records import Detail, Path, PipelineResult, Status
 from turnwise.guard.threads import Workers
 
 DEFAULT = "default"
@@ -144,7 +144,8 @@ class Step:
                 finding = self.guardrail.check(check)
             else:
                 finding = self._workers.run(self._call(check), self.timeout)
-            return self._judged(finding, check, perf_counter() - start)
+            seconds = perf_counter() - start
+            return _clean(float(f"{seconds:.1e}")) if finding is CLEAN else self._judged(finding, check, seconds)
         except Exception as error:  # noqa: BLE001 - a guardrail may raise anything, and the check must go on
             return self.failed(error, perf_counter() - start)
 
@@ -183,9 +184,13 @@ class Step:
         if not isinstance(finding, Finding):
             raise GuardError(f"the guardrail returned {type(finding).__name__}, not a Finding")
         check.stance = finding.stance or check.stance
+        seconds = float(f"{seconds:.1e}")  # two digits, which is as far as a time can be trusted
         if not finding.found:
-            return _clean(_short(seconds), round(finding.confidence, 2), finding.data)
-        _check_redactions(finding, check.text)
+            confidence = round(finding.confidence, 2)
+            if finding.data is None:
+                return _clean(seconds, confidence)
+            return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds, data=finding.data)
+        check_redactions(finding, check.text)
         action = self.action
         if finding.action is not None:
             action = milder(action, finding.action)
@@ -199,7 +204,7 @@ class Step:
             confidence=finding.confidence,
             reason=finding.reason,
             redactions=finding.redactions if action is Action.REDACT else (),
-            seconds=_short(seconds),
+            seconds=seconds,
             data=finding.data,
         )
 
@@ -221,29 +226,23 @@ def failure(on_error: OnError, reason: str, seconds: float = 0.0) -> Detail:
         blocked=closed,
         action=Action.BLOCK if closed else Action.WARN if on_error is OnError.WARN else None,
         reason=f"failed: {' '.join(reason.split())[:_REASON]}",
-        seconds=_short(seconds),
+        seconds=float(f"{seconds:.1e}"),
         path=Path.CLOSED if closed else Path.OPEN,
     )
 
 
-def _clean(seconds: float, confidence: float, data: Mapping[str, Any] | None) -> Detail:
-    if data is None:
-        return _plain(seconds, confidence)
-    return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds, data=data)
-
-
 @lru_cache(maxsize=2_048)
-def _plain(seconds: float, confidence: float) -> Detail:
+def _clean(seconds: float, confidence: float = 0.0) -> Detail:
     """Return the detail of a check that found nothing: one for equal ones, since a long conversation has many."""
     return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds)
 
 
-def _short(seconds: float) -> float:
-    """Return a time with two digits, which is as far as it can be trusted."""
-    return float(f"{seconds:.1e}")
+def check_redactions(finding: Finding, text: str) -> None:
+    """Check that redactions stand in order, apart from each other and within the text.
 
-
-def _check_redactions(finding: Finding, text: str) -> None:
+    Raises:
+        GuardError: they don't.
+    """
     end = 0
     for redaction in finding.redactions:
         if not end <= redaction.start < redaction.end <= len(text):
@@ -277,3 +276,37 @@ def _member(name: str, setting: str, kind: type[Member], value: str) -> Member:
         return kind(value)
     except ValueError:
         raise GuardError(f"{name}: {setting} is {value!r}; use one of {', '.join(kind)}") from None
+
+
+CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]
+"""A check under way: yields the step to run next, is sent what that said, and returns the result."""
+
+
+def finish(run: CheckRun | PipelineResult) -> PipelineResult:
+    """Run a check to its end in this thread, and return the result; one that is there already as it is."""
+    if isinstance(run, PipelineResult):
+        return run
+    try:
+        step, check = next(run)
+        while True:
+            step, check = run.send(step.run(check))
+    except StopIteration as end:
+        result: PipelineResult = end.value
+        return result
+    finally:
+        run.close()
+
+
+async def afinish(run: CheckRun | PipelineResult) -> PipelineResult:
+    """Run a check to its end without blocking the event loop, and return the result; see `finish`."""
+    if isinstance(run, PipelineResult):
+        return run
+    try:
+        step, check = next(run)
+        while True:
+            step, check = run.send(await step.arun(check))
+    except StopIteration as end:
+        result: PipelineResult = end.value
+        return result
+    finally:
+        run.close()

@@ -43,6 +43,10 @@ class Lines:
         return GuardError(f"{', '.join(where)}: {problem}" if where else problem)
 
 
+NO_LINES = Lines("")
+"""Of values that did not come from a file."""
+
+
 @cache
 def _loader() -> type[yaml.SafeLoader]:
     """Return a loader that reads true and false as such, and ``on``, ``off``, ``yes`` and ``no`` as text.

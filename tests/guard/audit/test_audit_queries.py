@@ -124,9 +124,9 @@ def test_a_torn_last_line_is_named_and_the_others_are_read(fill: Fill) -> None:
     answer = read_audit(log)
     assert len(answer.events) == 6
     assert answer.unreadable == (
-        "line 8 is no event of an audit",
-        "line 9 is no JSON",
-        "line 10 is no JSON; it is the last line, and torn: a crash, or a write under way",
+        "line 8 is not an event of an audit: it is [1], not an object with keys",
+        "line 9 is not JSON",
+        "line 10 is not JSON; the last line: cut off by a crash, or still being written",
     )
 
 
@@ -144,7 +144,7 @@ def test_every_length_of_a_torn_file_can_be_read(fill: Fill, tmp_path: Path) -> 
 def test_what_is_no_audit_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("hello\nworld\n")
-    with pytest.raises(GuardError, match="no audit: line 1 is no JSON"):
+    with pytest.raises(GuardError, match="not an audit: line 1 is not JSON"):
         read_audit(other)
     with pytest.raises(GuardError, match="can't be read: No such file"):
         read_audit(tmp_path / "none.jsonl")

@@ -20,7 +20,7 @@ from turnwise.clock import utc_now
 from turnwise.conversation import Conversation
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailPipeline, PipelineResult
-from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter, audited, read_audit
+from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter, read_audit
 from turnwise.guard.audit.privacy import unchanged
 from turnwise.guard.audit.record import Recorder
 
@@ -36,7 +36,7 @@ class Gate:
         self.records: list[Mapping[str, Any]] = []
         self.closed = False
 
-    def write(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         self.entered.set()
         assert self.opened.wait(30)
         self.records += records
@@ -53,7 +53,7 @@ def event() -> Callable[..., AuditEvent]:
     def make(text: str) -> AuditEvent:
         chat = Conversation("ann", "bot")
         result: PipelineResult = pipeline.check_input(text, conversation=chat)
-        return audited(result, "s", chat, "p", utc_now())
+        return AuditEvent.of(result, "s", chat, "p", utc_now())
 
     return make
 
@@ -242,7 +242,7 @@ def test_a_torn_last_line_stays_alone(make_pipeline: Make, log: Path) -> None:
         pipeline.check_input("hello")
     answer = read_audit(log)
     assert [event["text"] for event in answer.events] == ["hello"]
-    assert answer.unreadable == ("line 1 is no JSON",)
+    assert answer.unreadable == ("line 1 is not JSON",)
 
 
 def test_an_event_that_cannot_be_recorded_holds_up_no_other(

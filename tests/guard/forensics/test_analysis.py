@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import pytest
 from guard_rails import Contains, Raises
 
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.config import Config
-from turnwise.guard.forensics import analyze_conversation_forensics, replay, replay_pipeline
-from turnwise.guard.forensics.words import findings
+from turnwise.guard.forensics import analyze_conversation_forensics, in_words, replay, replay_pipeline
 
 Talk = Callable[..., Conversation]
 
@@ -102,7 +99,7 @@ def test_failed_and_skipped_are_neither_clean_nor_found() -> None:
     assert (opened["failed_open"], closed["failed_closed"], closed["blocks"], closed["firings"]) == (1, 1, 1, 0)
     assert (skipped["skipped"], skipped["evaluated"], skipped["mean_seconds"]) == (1, 0, None)
     assert analysis["totals"]["failures"] == 2
-    assert any("2 checks failed, by" in line for line in findings(analysis))
+    assert any("2 checks failed, by" in line for line in in_words(analysis))
 
 
 def test_redactions_by_kind() -> None:
@@ -151,7 +148,7 @@ def test_a_conversation_that_no_guard_looked_at() -> None:
     assert analysis["totals"]["checks"] == 0
     assert analysis["times"]["first"] is None
     assert analysis["timeline"] == analysis["drift"] == analysis["stance"] == analysis["trajectory"] == []
-    assert findings(analysis) == ["No guard looked at this conversation: not checked is not clean."]
+    assert in_words(analysis) == ["No guard looked at this conversation: not checked is not clean."]
     assert analyze_conversation_forensics(Conversation(conversation_id="empty"))["totals"]["turns"] == 0
 
 
@@ -161,34 +158,7 @@ def test_some_turns_unchecked_are_said(talk: Talk) -> None:
     chat.add_exchange("and again", "yes")
     analysis = analyze_conversation_forensics(chat)
     assert analysis["unchecked_turns"] == [3, 4]
-    assert "No guard looked at turns 3–4: not checked is not clean." in findings(analysis)
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        "text",
-        ["list"],
-        {},
-        {"input": "text", "output": None},
-        {"input": {"details": "text", "timestamp": "yesterday", "blocked": "yes"}},
-        {"input": {"details": {"a": None, "b": {"redactions": 3, "seconds": "long"}}, "stance": 3}},
-        {"input": {"details": {"d": {"data": {"detector": "cusum", "score": "high"}}}}},
-        {
-            "input": {
-                "details": {"d": {"data": {"detector": "cusum", "score": 1, "scores": {"a": 1, "b": {"T": 9}}}}}
-            }
-        },
-        {"output": {"details": {}, "timestamp": "2025-01-01T12:00:00", "stance": {}}},
-    ],
-)
-def test_metadata_of_other_programs_breaks_nothing(odd: Any) -> None:
-    chat = Conversation.from_turns([("Hello", None)], metadata={"rate_limit_events": odd})
-    chat.turn(1).metadata["guardrail_results"] = odd
-    analysis = analyze_conversation_forensics(chat)
-    assert json.loads(json.dumps(analysis)) == analysis
-    assert findings(analysis)
-    assert analysis["blocked_turns"] == {"input": [], "output": []}
+    assert "No guard looked at turns 3–4: not checked is not clean." in in_words(analysis)
 
 
 def test_stance_over_time(talk: Talk) -> None:

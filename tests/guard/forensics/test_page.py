@@ -89,8 +89,8 @@ def test_no_text_or_name_adds_a_tag_or_an_attribute(talk: Talk, page: str) -> No
         drift = checked["details"].pop("drift")
         drift["data"]["scores"][attack] = {"T": 0.1, "I": 0.1, "F": 0.1}
         checked["details"][attack] = {**drift, "found": True, "action": "warn", "reason": attack}
-        checked["stance"]["mode"] = checked["stance"]["rationale"] = attack
-    limited = [{"reason": attack, "after_turn": attack} for attack in ATTACKS]
+        checked["stance"]["rationale"] = attack
+    limited = [{"reason": attack, "timestamp": "2025-06-07T13:00:00+00:00"} for attack in ATTACKS]
     chat.metadata["rate_limit_events"] = {"count": len(limited), "latest": limited}
     drawn = page_of(chat)
     harmless, found = read(page), read(drawn)

@@ -6,7 +6,7 @@ import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrails.code import Code
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 CODE = Code()
 

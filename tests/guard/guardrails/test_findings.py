@@ -13,7 +13,7 @@ from turnwise.guard.guardrails.code import Code
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.toxicity import Toxicity
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 GUARDRAILS: dict[str, Guardrail] = {
     "code": Code(),

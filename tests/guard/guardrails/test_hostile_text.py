@@ -17,8 +17,8 @@ from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.regex import Regex
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.topics import Topics
-from turnwise.guard.guardrails.try_out import finding_of
 from turnwise.guard.guardrails.urls import Urls
+from turnwise.guard.kit import finding_of
 
 GUARDRAILS: dict[str, tuple[Guardrail, str]] = {
     "pii": (Pii(regions=("US", "GB")), "jane@example.com"),

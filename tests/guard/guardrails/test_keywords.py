@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrails.keywords import Keywords
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 
 def cut(keywords: Keywords, text: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
 from turnwise.guard.guardrails.length import Length, estimated_tokens
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from turnwise.guard.guardrails.pii import Pii
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 PII = Pii(regions=("US", "GB"))
 

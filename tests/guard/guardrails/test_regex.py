@@ -6,7 +6,7 @@ import pytest
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrails.regex import Regex
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 REGEX = Regex(patterns={"case number": r"\bCASE-\d{6}\b", "badge": r"B\d{3}"})
 

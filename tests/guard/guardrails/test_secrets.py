@@ -11,7 +11,7 @@ import pytest
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 SECRETS = Secrets()
 _SOURCE = random.Random(7)

@@ -7,7 +7,7 @@ import pytest
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import Action
 from turnwise.guard.guardrails.topics import Topics
-from turnwise.guard.guardrails.try_out import finding_of
+from turnwise.guard.kit import finding_of
 
 DENY = {"gambling": ("casino", "sports bet*", "poker"), "medicine": ("diagnos*", "dose", "prescription")}
 ALLOW = {"banking": ("account", "loan", "card"), "service": ("help", "support", "branch")}

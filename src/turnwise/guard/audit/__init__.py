@@ -1,8 +1,7 @@
 """The audit: every check as an event, written off the hot path, without personal data unless it is asked for."""
 
-from turnwise.guard.audit.events import AuditEvent, AuditSink, audited
-from turnwise.guard.audit.export import export_csv
-from turnwise.guard.audit.reading import AuditAnswer, AuditQuestion, read_audit
+from turnwise.guard.audit.query import AuditAnswer, AuditQuestion, export_csv, read_audit
+from turnwise.guard.audit.record import AuditEvent, AuditSink
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus, AuditWriter
 
@@ -14,7 +13,6 @@ __all__ = [
     "AuditSink",
     "AuditStatus",
     "AuditWriter",
-    "audited",
     "export_csv",
     "read_audit",
 ]

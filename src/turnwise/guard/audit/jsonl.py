@@ -39,12 +39,12 @@ class JsonLinesSink:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise GuardError(f"the audit can't be written to {path}: {why}") from error
 
-    def write(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records.
 
         Raises:
             OSError: the system does not take them, or not all of them.
-            ValueError: a record that is no JSON.
+            ValueError: a record that JSON can't hold.
         """
         lines = "".join(json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in records)
         file = self._current()

@@ -7,7 +7,7 @@ from threading import Condition, RLock
 from time import monotonic
 from typing import Final
 
-from turnwise.guard.audit.events import AuditEvent
+from turnwise.guard.audit.record import AuditEvent
 
 BLOCK: Final = "block"
 DROP_OLDEST: Final = "drop_oldest"

@@ -1,4 +1,4 @@
-"""From a check to what is written of it: JSON values without personal data."""
+"""A check as the audit is told of it, and as it is written: JSON values without personal data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Protocol, Self
 
-from turnwise.guard.audit.events import AuditEvent
+from turnwise.conversation import Conversation
 from turnwise.guard.audit.privacy import Redact, private_name
-from turnwise.guard.records import Detail, Status
+from turnwise.guard.records import Detail, PipelineResult, Status
 
 VERSION: Final = 1
 """Of what is written; a later one may have other keys."""
@@ -22,6 +22,55 @@ CHECK, GAP = "check", "gap"
 
 _DEPTH = 12
 """Levels of nesting that are written; deeper values are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One check, as it is handed to the audit. The key of a rate limit is no part of it.
+
+    Args:
+        result: what the caller was given.
+        details: what each guardrail said, by name; a copy, since the caller may change what was given.
+        pipeline: name of the pipeline.
+        session_id: the session that the text belongs to.
+        participants: names and types of both sides of the conversation.
+        model: ``model_id`` of the conversation, where it is known.
+        timestamp: when the check ended, aware.
+    """
+
+    result: PipelineResult
+    details: tuple[tuple[str, Detail], ...]
+    pipeline: str
+    session_id: str
+    participants: dict[str, str]
+    model: str | None
+    timestamp: datetime
+
+    @classmethod
+    def of(
+        cls, result: PipelineResult, session_id: str, conversation: Conversation, pipeline: str, now: datetime
+    ) -> Self:
+        """Return the event of a check."""
+        model = conversation.model_info.get("model_id")
+        return cls(
+            result=result,
+            details=tuple(result.details.items()),
+            pipeline=pipeline,
+            session_id=session_id,
+            participants=conversation.participants,
+            model=model if isinstance(model, str) else None,
+            timestamp=now,
+        )
+
+
+class AuditSink(Protocol):
+    """Takes events. `write` must not wait for a disk or a network, and raises nothing."""
+
+    def write(self, event: AuditEvent) -> None:
+        """Take an event."""
+
+    def close(self) -> None:
+        """Write what is still held, and close. Closing twice is harmless; events after that are left out."""
 
 
 @dataclass(frozen=True, slots=True)

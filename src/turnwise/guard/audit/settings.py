@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
@@ -91,9 +92,24 @@ class AuditSettings:
 
     def _open_sink(self, clock: Clock) -> RecordSink:
         if self.sink == "store":
-            from turnwise.guard.audit.stored import StoredSink
-
-            return StoredSink(self.path, clock)
+            return _StoreSink(self.path, clock)
         from turnwise.guard.audit.jsonl import JsonLinesSink
 
         return JsonLinesSink(self.path, fsync=self.fsync)
+
+
+class _StoreSink:
+    """Appends records to the table ``audit_events`` of a store; each batch is durable when it is appended."""
+
+    def __init__(self, location: str, clock: Clock) -> None:
+        from turnwise.store import Store
+
+        self._store = Store(location, create=True, clock=clock)
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append records; see `turnwise.store.AuditLog.append`."""
+        self._store.audit.append(records)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._store.close()

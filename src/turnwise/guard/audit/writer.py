@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from turnwise.clock import Clock, utc_now
-from turnwise.guard.audit.events import AuditEvent
 from turnwise.guard.audit.queue import EventQueue
-from turnwise.guard.audit.record import gap_record
+from turnwise.guard.audit.record import AuditEvent, gap_record
 
 BATCH: Final = 256
 """Events that are written at once at most."""
@@ -27,7 +26,7 @@ _LOG = logging.getLogger("turnwise.guard.audit")
 class RecordSink(Protocol):
     """Takes records; may wait for a disk, and may fail."""
 
-    def write(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records; an exception means that it is not known to have all of them."""
 
     def close(self) -> None:
@@ -260,7 +259,7 @@ class _Work:
         try:
             if self._sink is None:
                 self._sink = self._open_sink()
-            self._sink.write(records)
+            self._sink.append(records)
         except Exception as error:  # noqa: BLE001 - a full disk must not end the thread, nor any check
             self._fail(error, len(events) - broken)
             return

@@ -1,7 +1,14 @@
 """What happened in a conversation under guard: who was blocked when, by what, and where it began to drift."""
 
-from turnwise.guard.forensics.analysis import analyze_conversation_forensics
+from turnwise.guard.forensics.analysis import analyze_conversation_forensics, in_words
 from turnwise.guard.forensics.page import forensics_page
 from turnwise.guard.forensics.replay import check_again, replay, replay_pipeline
 
-__all__ = ["analyze_conversation_forensics", "check_again", "forensics_page", "replay", "replay_pipeline"]
+__all__ = [
+    "analyze_conversation_forensics",
+    "check_again",
+    "forensics_page",
+    "in_words",
+    "replay",
+    "replay_pipeline",
+]

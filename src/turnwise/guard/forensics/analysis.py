@@ -1,18 +1,28 @@
-"""The forensic analysis of a conversation: everything that the guard kept, in one object."""
+"""The forensic analysis of a conversation: everything that the guard kept, in one object, and in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.json_values import json_copy, json_object
-from turnwise.guard.forensics.checks import SIDES, KeptCheck, checks_of, read_time, refusals_of
-from turnwise.guard.forensics.course import Point, courses, drift_of
-from turnwise.guard.forensics.summary import guardrail_summary
+from turnwise.guard.forensics.onset import DriftPoint, drift_points, drift_summary
+from turnwise.guard.metadata import SIDES, KeptCheck, did, kept_checks, kept_refusals
+from turnwise.guard.records import Detail, Path
 
-_FIRST = datetime.min.replace(tzinfo=UTC)
+_COUNTED = {
+    "evaluated": "evaluated",
+    "skipped": "skipped",
+    "failed": "failed",
+    "firings": "found",
+    "blocks": "blocked",
+    "warnings": "warned",
+    "logged": "logged",
+}
+"""Key of a summary, and what a detail did that counts for it."""
 
 
 def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]:
@@ -40,21 +50,24 @@ def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
         - ``stance``: the stance after each check that has one.
 
+    Raises:
+        GuardMetadataError: what the guard kept was changed, so that it can't be read; the message says where.
+
     >>> chat = Conversation.from_turns([("Hello", "Hi")], conversation_id="c1")
     >>> found = analyze_conversation_forensics(chat)
     >>> found["totals"]["turns"], found["totals"]["checks"], found["unchecked_turns"]
     (1, 0, [1])
     """
     turns = conversation.turns
-    checks = checks_of(turns)
-    refused, latest = refusals_of(conversation)
+    checks = kept_checks(turns)
+    refused, latest = kept_refusals(conversation)
     checked = {check.turn for check in checks}
     unchecked = [turn.number for turn in turns if turn.number not in checked]
     blocked = {side: _turns(check for check in checks if check.side == side and check.blocked) for side in SIDES}
     warned = {
-        side: _turns(check for check in checks if check.side == side and check.names("warned")) for side in SIDES
+        side: _turns(check for check in checks if check.side == side and check.that("warned")) for side in SIDES
     }
-    drifts = courses(checks)
+    drifts = drift_points(checks)
     found = {
         "conversation_id": conversation.conversation_id,
         "participants": conversation.participants,
@@ -68,21 +81,21 @@ def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]
             **{f"{side}_checks": sum(check.side == side for check in checks) for side in SIDES},
             "blocked_turns": len({*blocked["input"], *blocked["output"]}),
             "warned_turns": len({*warned["input"], *warned["output"]}),
-            "failures": sum(len(check.names("failed")) for check in checks),
+            "failures": sum(len(check.that("failed")) for check in checks),
             "rate_limited": refused,
         },
         "blocked_turns": blocked,
         "warned_turns": warned,
         "unchecked_turns": unchecked,
-        "guardrails": guardrail_summary(checks),
+        "guardrails": _guardrails(checks),
         "timeline": _timeline(checks, latest),
         "rate_limits": {"count": refused, "latest": latest},
         "trajectory": _trajectory(next(iter(drifts.values()), [])),
-        "drift": [drift_of(name, points) for name, points in drifts.items()],
+        "drift": [drift_summary(name, points) for name, points in drifts.items()],
         "stance": [
             {"turn": check.turn, "side": check.side, "time": _text(check.time), **check.stance}
             for check in checks
-            if check.stance is not None
+            if check.stance
         ],
     }
     analysis: dict[str, Any] = json_copy(found, "the analysis")
@@ -95,7 +108,7 @@ def _turns(checks: Iterable[KeptCheck]) -> list[int]:
 
 def _times(turns: Sequence[Turn], checks: Sequence[KeptCheck]) -> dict[str, Any]:
     said = [time for turn in turns for time in (turn.timestamp, turn.response_timestamp) if time is not None]
-    ended = [check.time for check in checks if check.time is not None]
+    ended = [check.time for check in checks]
     first, last = min(said, default=None), max(said, default=None)
     return {
         "first": _text(first),
@@ -107,22 +120,16 @@ def _times(turns: Sequence[Turn], checks: Sequence[KeptCheck]) -> dict[str, Any]
 
 
 def _timeline(checks: Sequence[KeptCheck], refusals: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    entries: list[tuple[datetime, dict[str, Any]]] = []
-    known = _FIRST
-    for check in checks:
-        # One without a time stays behind the check before it.
-        known = check.time or known
-        entries.append((known, _entry(check)))
+    entries = [_entry(check) for check in checks]
     for event in refusals:
-        time = read_time(event.get("timestamp"))
-        entry = {"kind": "rate_limit", "time": _text(time), **{k: v for k, v in event.items() if k != "timestamp"}}
-        entries.append((time or known, entry))
-    return [entry for _, entry in sorted(entries, key=lambda one: one[0])]
+        about = {key: value for key, value in event.items() if key != "timestamp"}
+        entries.append({"kind": "rate_limit", "time": event["timestamp"], **about})
+    return sorted(entries, key=lambda entry: datetime.fromisoformat(entry["time"]))
 
 
 def _entry(check: KeptCheck) -> dict[str, Any]:
     def told(what: str) -> list[str]:
-        return [f"{name}: {check.details[name].get('reason', '')}" for name in check.names(what)]
+        return [f"{name}: {check.details[name].reason}" for name in check.that(what)]
 
     return {
         "kind": "check",
@@ -133,17 +140,17 @@ def _entry(check: KeptCheck) -> dict[str, Any]:
         "reasons": told("blocked"),
         "warnings": told("warned"),
         "failures": told("failed"),
-        "redacted": check.names("redacted"),
-        "stance": None if check.stance is None else check.stance.get("mode"),
+        "redacted": check.that("redacted"),
+        "stance": check.stance.get("mode") if check.stance else None,
     }
 
 
-def _trajectory(points: Sequence[Point]) -> list[dict[str, Any]]:
+def _trajectory(points: Sequence[DriftPoint]) -> list[dict[str, Any]]:
     return [
         {
             "turn": point.turn,
             "side": point.side,
-            "scores": {name: score.to_dict() for name, score in point.scores.items()},
+            "scores": {name: score.to_dict() for name, score in point.kept.scores.items()},
         }
         for point in points
     ]
@@ -151,3 +158,112 @@ def _trajectory(points: Sequence[Point]) -> list[dict[str, Any]]:
 
 def _text(time: datetime | None) -> str | None:
     return None if time is None else time.astimezone(UTC).isoformat()
+
+
+def _guardrails(checks: Iterable[KeptCheck]) -> dict[str, dict[str, Any]]:
+    """Return by guardrail how often it ran and what came of it, both sides together and each apart."""
+    seen: dict[str, dict[str, list[tuple[int, Detail]]]] = {}
+    for check in checks:
+        for name, detail in check.details.items():
+            seen.setdefault(name, {side: [] for side in SIDES})[check.side].append((check.turn, detail))
+    return {
+        name: {
+            **_counts([detail for details in sides.values() for detail in details]),
+            **{side: _counts(details) for side, details in sides.items()},
+        }
+        for name, sides in seen.items()
+    }
+
+
+def _counts(details: list[tuple[int, Detail]]) -> dict[str, Any]:
+    counts: dict[str, Any] = {
+        key: sum(did(detail, what) for _, detail in details) for key, what in _COUNTED.items()
+    }
+    failed = [detail for _, detail in details if did(detail, "failed")]
+    kinds = Counter(redaction.kind for _, detail in details for redaction in detail.redactions)
+    ran = [detail.seconds for _, detail in details if not did(detail, "skipped")]
+    fired = sorted(turn for turn, detail in details if did(detail, "found"))
+    return {
+        **counts,
+        "failed_open": sum(detail.path is Path.OPEN for detail in failed),
+        "failed_closed": sum(detail.path is Path.CLOSED for detail in failed),
+        "redactions": dict(sorted(kinds.items())),
+        "first_firing": fired[0] if fired else None,
+        "last_firing": fired[-1] if fired else None,
+        "mean_seconds": sum(ran) / len(ran) if ran else None,
+        "longest_seconds": max(ran, default=None),
+    }
+
+
+def in_words(analysis: Mapping[str, Any]) -> list[str]:
+    """Return what an analysis found, a sentence each, the gravest first.
+
+    Args:
+        analysis: what `analyze_conversation_forensics` gave.
+
+    >>> in_words({"totals": {"checks": 0, "turns": 3}, "rate_limits": {"count": 0}})
+    ['No guard looked at this conversation: not checked is not clean.']
+    """
+    return list(_sentences(analysis))
+
+
+def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
+    totals = analysis["totals"]
+    if analysis["rate_limits"]["count"]:
+        yield f"A rate limit refused {_count(analysis['rate_limits']['count'], 'prompt')}."
+    if not totals["checks"]:
+        yield "No guard looked at this conversation: not checked is not clean."
+        return
+    for kind in ("blocked", "warned"):
+        sides = analysis[f"{kind}_turns"]
+        parts = [f"{side}s of {_listed(turns)}" for side, turns in sides.items() if turns]
+        if parts:
+            yield f"{'Blocked' if kind == 'blocked' else 'Warned of'}: {'; '.join(parts)}."
+    for drift in analysis["drift"]:
+        yield _drift(drift)
+    if totals["failures"]:
+        failed = [name for name, counts in analysis["guardrails"].items() if counts["failed"]]
+        yield f"{_count(totals['failures'], 'check')} failed, by {', '.join(failed)}: not checked is not clean."
+    if totals["unchecked"]:
+        yield f"No guard looked at {_listed(analysis['unchecked_turns'])}: not checked is not clean."
+    if analysis["stance"]:
+        last = analysis["stance"][-1]
+        yield f"Last stance, at turn {last['turn']}: {last.get('mode')} ({last.get('rationale')})."
+    if not totals["blocked_turns"] and not totals["warned_turns"]:
+        yield "Nothing was blocked or warned of."
+
+
+def _drift(drift: Mapping[str, Any]) -> str:
+    name, began = drift["guardrail"], drift["began"]
+    if began is None:
+        return f"By {name}: the score of {drift['detector']} never rose."
+    limit = "" if drift["threshold"] is None else f", threshold {drift['threshold']:.3g}"
+    if began["alarm"]:
+        return (
+            f"By {name}, drift began at turn {began['turn']} and led to the first alarm at turn {began['led_to']} "
+            f"({drift['detector']} {began['score']:.3g}{limit})."
+        )
+    return (
+        f"By {name}, no alarm: the score of {drift['detector']} was highest at turn {began['led_to']} "
+        f"({began['score']:.3g}{limit}); it rose from turn {began['turn']} on."
+    )
+
+
+def _listed(turns: Sequence[int]) -> str:
+    """Return numbers of turns with neighbours joined.
+
+    >>> _listed([1, 2, 3, 7])
+    'turns 1–3, 7'
+    """
+    spans: list[list[int]] = []
+    for turn in turns:
+        if spans and turn == spans[-1][1] + 1:
+            spans[-1][1] = turn
+        else:
+            spans.append([turn, turn])
+    parts = [str(first) if first == last else f"{first}–{last}" for first, last in spans]
+    return f"turn{'s' if len(turns) > 1 else ''} {', '.join(parts)}"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

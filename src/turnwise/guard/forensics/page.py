@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from turnwise.conversation import Conversation, Turn
-from turnwise.guard.forensics.words import findings
+from turnwise.guard.forensics.analysis import in_words
 
 NO_CHARTS: Final = 'Charts need altair and vl-convert: python -m pip install "turnwise[study]"'
 """Said where charts can't be drawn."""
@@ -47,7 +47,7 @@ def forensics_page(conversation: Conversation, analysis: Mapping[str, Any]) -> s
 
     title = f"Conversation {conversation.conversation_id}"
     parts = [f"<h1>{_text(title)}</h1>", _facts(analysis), "<h2>What was found</h2><ul>"]
-    parts += [f"<li>{_text(line)}</li>" for line in findings(analysis)]
+    parts += [f"<li>{_text(line)}</li>" for line in in_words(analysis)]
     parts.append("</ul>")
     if can_draw():
         for name, drawing in drawings(analysis).items():

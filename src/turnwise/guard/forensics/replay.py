@@ -8,12 +8,11 @@ from typing import Any
 
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation
-from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.config import Config
-from turnwise.guard.limits import RateLimits
+from turnwise.guard.limits import EVENTS, RateLimits
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.rate_limit_events import EVENTS
-from turnwise.guard.result import PipelineResult
+from turnwise.guard.records import PipelineResult
+from turnwise.guard.request import RESERVED
 
 
 def replay_pipeline(config: Config) -> GuardrailPipeline:
@@ -46,7 +45,7 @@ def check_again(
     session = session_id or conversation.conversation_id
     results = []
     for turn in conversation:
-        extra: Mapping[str, Any] = {key: value for key, value in turn.metadata.items() if key != GUARD_KEY}
+        extra: Mapping[str, Any] = {key: value for key, value in turn.metadata.items() if key not in RESERVED}
         now = turn.timestamp or utc_now()
         results.append(pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra))
         if turn.response is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, Literal
@@ -14,10 +13,11 @@ from turnwise.conversation.turn import GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, TurnwiseError
-from turnwise.guard.drift_state import DriftData, Followed, Following, packed, stored_scores
+from turnwise.guard.drift_state import DriftData, Followed, Following, packed
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
+from turnwise.guard.metadata import GuardMetadataError, kept_scores
 from turnwise.guard.observing import KEPT, Scorer
-from turnwise.guard.session_ids import short_id
+from turnwise.guard.request import short_id
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
@@ -315,14 +315,11 @@ class Drift(Guardrail):
 
 
 def _kept(turn: Turn) -> dict[str, Score] | None:
-    """Return the scores that an earlier check kept with a turn."""
-    results = turn.metadata.get(GUARD_KEY)
-    side = results.get("input") if isinstance(results, Mapping) else None
-    details = side.get("details") if isinstance(side, Mapping) else None
-    if not isinstance(details, Mapping):
+    """Return the scores that an earlier check kept with a turn; None where there are none that can be read."""
+    try:
+        return kept_scores(turn)
+    except GuardMetadataError:
         return None
-    found = (stored_scores(detail.get("data")) for detail in details.values() if isinstance(detail, Mapping))
-    return next((scores for scores in found if scores is not None), None)
 
 
 @cache

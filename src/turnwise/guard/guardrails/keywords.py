@@ -45,7 +45,7 @@ class Keywords(Guardrail):
         GuardError: neither keywords nor a file, a file that can't be read, or a keyword without a character to
             look for.
 
-    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> from turnwise.guard.kit import finding_of
     >>> finding_of(Keywords(keywords=("project x",)), "What is Project  X?").reason
     "'project x'"
     """

@@ -38,7 +38,7 @@ class Length(Guardrail):
     Raises:
         GuardError: no limit at all, one below 1, or a minimum above the maximum.
 
-    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> from turnwise.guard.kit import finding_of
     >>> finding_of(Length(max_characters=5), "Hello there").reason
     '11 characters, at most 5 are allowed'
     """

@@ -87,7 +87,7 @@ class Pii(Guardrail):
         GuardError: no types, an unknown region, an expression in `allow` that can't be read, a confidence out of
             [0, 1].
 
-    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> from turnwise.guard.kit import finding_of
     >>> finding_of(Pii(), "Mail jane@example.com about order 4111111111111111.").reason
     '1 e-mail address'
     """

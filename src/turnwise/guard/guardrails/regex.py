@@ -31,7 +31,7 @@ class Regex(Guardrail):
         GuardError: no patterns, or one that RE2 does not have, can't read, or that matches the empty text; the
             message says which, where and why.
 
-    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> from turnwise.guard.kit import finding_of
     >>> finding_of(Regex(patterns={"case number": r"CASE-\\d{6}"}), "About case-123456 ...").reason
     '1 case number'
     """

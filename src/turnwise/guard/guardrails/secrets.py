@@ -39,7 +39,7 @@ class Secrets(Guardrail):
     Raises:
         GuardError: no or unknown types, an entropy out of range, an expression in `allow` that can't be read.
 
-    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> from turnwise.guard.kit import finding_of
     >>> finding_of(Secrets(), "postgres://app:s3cr3tpw@db.example/app").reason
     '1 connection string with a password'
     """

@@ -37,7 +37,7 @@ class Topics(Guardrail):
     Raises:
         GuardError: no topics, a topic without a phrase, a number below 1, or fewer phrases than `hits`.
 
-    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> from turnwise.guard.kit import finding_of
     >>> topics = Topics(deny={"gambling": ("casino", "sports bet*")})
     >>> finding_of(topics, "Which casinos take sports betting?").reason
     'topic gambling (2 phrases)'

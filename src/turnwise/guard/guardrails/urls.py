@@ -57,7 +57,7 @@ class Urls(Guardrail):
     Raises:
         GuardError: nothing to look for, or an entry that is no domain.
 
-    >>> from turnwise.guard.guardrails.try_out import finding_of
+    >>> from turnwise.guard.kit import finding_of
     >>> finding_of(Urls(allow=("good.com",)), "Log in at https://good.com@evil.net or http://good.com.evil.net").reason
     'good.com.evil.net looks like good.com'
     """

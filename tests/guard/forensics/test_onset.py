@@ -9,8 +9,7 @@ import pytest
 
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.forensics import analyze_conversation_forensics
-from turnwise.guard.forensics.words import findings
+from turnwise.guard.forensics import analyze_conversation_forensics, in_words
 
 Talk = Callable[..., Conversation]
 
@@ -35,7 +34,7 @@ def test_the_sum_was_lowest_before_the_turn_where_drift_began(
     assert (drift["began"]["turn"], drift["began"]["led_to"], drift["began"]["alarm"]) == (turn, led_to, True)
     assert drift["alarms"][0] == led_to
     assert "Page" in drift["began"]["method"]
-    assert f"drift began at turn {turn}" in " ".join(findings(analysis))
+    assert f"drift began at turn {turn}" in " ".join(in_words(analysis))
 
 
 def test_without_an_alarm_the_highest_score_is_told_as_such(talk: Talk) -> None:
@@ -43,7 +42,7 @@ def test_without_an_alarm_the_highest_score_is_told_as_such(talk: Talk) -> None:
     [drift] = analysis["drift"]
     assert (drift["began"]["turn"], drift["began"]["led_to"], drift["began"]["alarm"]) == (3, 3, False)
     assert drift["alarms"] == []
-    said = " ".join(findings(analysis))
+    said = " ".join(in_words(analysis))
     assert "no alarm" in said
     assert "drift began" not in said
 
@@ -52,7 +51,7 @@ def test_without_an_alarm_the_highest_score_is_told_as_such(talk: Talk) -> None:
 def test_a_score_that_never_rose_has_no_beginning(talk: Talk, falsities: list[float]) -> None:
     analysis = analyze_conversation_forensics(talk(falsities))
     assert analysis["drift"][0]["began"] is None
-    assert any("never rose" in line for line in findings(analysis))
+    assert any("never rose" in line for line in in_words(analysis))
 
 
 def test_a_detector_that_is_no_sum_starts_from_its_lowest_score(talk: Talk) -> None:

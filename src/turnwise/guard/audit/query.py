@@ -1,7 +1,8 @@
-"""Questions to an audit, in a file of JSON lines or in a store."""
+"""What an audit holds, in a file of JSON lines or in a store: asked for, and as a table for spreadsheets."""
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,9 +15,35 @@ from turnwise.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.guard.audit.privacy import pseudonym
 from turnwise.guard.audit.record import CHECK, GAP, time_text
+from turnwise.guard.metadata import audit_problem
 from turnwise.paths import to_path
+from turnwise.spreadsheets import cell
 
 _SQLITE: Final = b"SQLite format 3\0"
+
+CSV_COLUMNS: Final = (
+    "time",
+    "pipeline",
+    "conversation_id",
+    "session_id",
+    "initiator",
+    "responder",
+    "model",
+    "turn",
+    "side",
+    "blocked",
+    "warned",
+    "rate_limited",
+    "reasons",
+    "warnings",
+    "failed",
+    "stance",
+    "trust",
+    "seconds",
+    "text",
+    "text_sha256",
+)
+"""Columns of the table, left to right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +174,7 @@ def _of_lines(lines: Iterable[bytes], path: Path, wanted: _Wanted) -> AuditAnswe
             if wanted.matches(record):
                 found.append(record)
     if unreadable and not (checked or gaps or found) and len(unreadable) == _count(path):
-        raise GuardError(f"{path} is no audit: {unreadable[0]}")
+        raise GuardError(f"{path} is not an audit: {unreadable[0]}")
     return AuditAnswer(tuple(found), tuple(gaps), tuple(unreadable), checked)
 
 
@@ -158,13 +185,14 @@ def _records(lines: Iterable[bytes], unreadable: list[str]) -> Iterator[dict[str
         try:
             record = read_json(line)
         except ValueError:
-            torn = "" if line.endswith(b"\n") else "; it is the last line, and torn: a crash, or a write under way"
-            unreadable.append(f"line {number} is no JSON{torn}")
+            cut = "" if line.endswith(b"\n") else "; the last line: cut off by a crash, or still being written"
+            unreadable.append(f"line {number} is not JSON{cut}")
             continue
-        if isinstance(record, dict) and isinstance(record.get("kind"), str) and "time" in record:
+        problem = audit_problem(record)
+        if problem is None:
             yield record
         else:
-            unreadable.append(f"line {number} is no event of an audit")
+            unreadable.append(f"line {number} is not an event of an audit: {problem}")
 
 
 def _count(path: Path) -> int:
@@ -205,3 +233,46 @@ def _fired(record: Mapping[str, Any], guardrail: str) -> bool:
     details = record.get("guardrails")
     detail = details.get(guardrail) if isinstance(details, Mapping) else None
     return isinstance(detail, Mapping) and (detail.get("found") is True or detail.get("status") == "failed")
+
+
+def export_csv(events: Iterable[Mapping[str, Any]], path: str | Path) -> int:
+    """Write checks to a CSV file, a row each, and return how many there were.
+
+    Args:
+        events: records, as `read_audit` gives them.
+        path: the file; one that is there is written over.
+
+    Raises:
+        GuardError: it can't be written.
+    """
+    count = 0
+    try:
+        with to_path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(CSV_COLUMNS)
+            for event in events:
+                writer.writerow([cell(value) for value in _row(event)])
+                count += 1
+    except OSError as error:
+        raise GuardError(f"can't write {path}: {error.strerror}") from error
+    return count
+
+
+def _row(event: Mapping[str, Any]) -> list[Any]:
+    """Return the cells of a check, in the order of `CSV_COLUMNS`."""
+    sides, stance, details = (_mapping(event.get(key)) for key in ("participants", "stance", "guardrails"))
+    failed = [name for name, detail in details.items() if _mapping(detail).get("status") == "failed"]
+    derived = {
+        "initiator": sides.get("initiator"),
+        "responder": sides.get("responder"),
+        "reasons": "; ".join(map(str, event.get("reasons") or ())),
+        "warnings": "; ".join(map(str, event.get("warnings") or ())),
+        "failed": "; ".join(failed),
+        "stance": stance.get("mode"),
+        "trust": stance.get("trust"),
+    }
+    return [derived[name] if name in derived else event.get(name) for name in CSV_COLUMNS]
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

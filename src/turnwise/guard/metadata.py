@@ -1,0 +1,391 @@
+"""What a guard keeps with a conversation, read back: checks of turns, refused prompts, scores of drift.
+
+A conversation may come from a file that anybody wrote. So everything is read into typed objects here and nowhere
+else, and what can't be read is a `GuardMetadataError` that says what is wrong, and where. Keys that are not known
+are passed over; a key that is missing has its default where there is one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, NoReturn, TypeVar
+
+from turnwise.conversation import Conversation, Turn
+from turnwise.conversation.turn import GUARD_KEY
+from turnwise.errors import GuardError, ScoreError
+from turnwise.guard.guardrail import Action, Redaction
+from turnwise.guard.limits import EVENTS
+from turnwise.guard.records import Detail, Path, Pipeline, SideRecord, Status, TurnRecord
+from turnwise.scoring import Score
+from turnwise.sessions import EngagementMode, Stance
+from turnwise.visible import shown
+
+SIDES: Final = tuple(map(str, Pipeline))
+"""Which text a check was about, in the order in which a turn has them."""
+
+_Member = TypeVar("_Member", bound=StrEnum)
+
+
+class GuardMetadataError(GuardError):
+    """What a guard kept can't be read: it was changed, or another program wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCheck:
+    """One check of one side of a turn, as the turn keeps it.
+
+    Args:
+        turn: number of the turn.
+        side: ``input`` or ``output``.
+        time: when it ended, in UTC.
+        blocked: whether the text was blocked.
+        details: what each guardrail said, by name.
+        stance: the stance after it as JSON values, where a guardrail knew it.
+    """
+
+    turn: int
+    side: str
+    time: datetime
+    blocked: bool
+    details: Mapping[str, Detail]
+    stance: Mapping[str, Any] | None
+
+    def that(self, what: str) -> list[str]:
+        """Return the names of the guardrails that did something.
+
+        Args:
+            what: ``blocked``, ``warned``, ``redacted`` or ``failed``.
+        """
+        return [name for name, detail in self.details.items() if did(detail, what)]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDrift:
+    """What a drift guardrail kept of one check.
+
+    Args:
+        detector: the detector, such as ``"cusum"``.
+        score: what it said, finite.
+        threshold: score at which a turn is blocked; None where that is not known.
+        warn: score at which a turn is warned of; None for never.
+        active: whether the turn was over the threshold.
+        scores: T, I and F by principle.
+    """
+
+    detector: str
+    score: float
+    threshold: float | None
+    warn: float | None
+    active: bool
+    scores: Mapping[str, Score]
+
+
+def did(detail: Detail, what: str) -> bool:
+    """Return whether a guardrail did something at a check.
+
+    Args:
+        detail: what it said.
+        what: ``found``, ``blocked``, ``warned``, ``redacted``, ``logged``, or a status: ``evaluated``,
+            ``skipped``, ``failed``.
+
+    >>> did(Detail(Status.EVALUATED, action=Action.REDACT), "warned")
+    True
+    """
+    if what in ("found", "blocked", "warned"):
+        return bool(getattr(detail, what))
+    if what == "redacted":
+        return bool(detail.redactions)
+    if what == "logged":
+        return detail.action is Action.LOG
+    return detail.status == what
+
+
+def kept_checks(turns: Iterable[Turn]) -> list[KeptCheck]:
+    """Return the checks that turns carry, turn by turn, input before output.
+
+    Raises:
+        GuardMetadataError: a check can't be read.
+    """
+    return [_kept(turn.number, side) for turn in turns for side in _sides(turn)]
+
+
+def kept_refusals(conversation: Conversation) -> tuple[int, list[dict[str, Any]]]:
+    """Return how many prompts a rate limit refused, and the latest of them, oldest first.
+
+    Returns:
+        The count, and of each prompt ``scope``, ``reason``, ``text_sha256``, ``after_turn`` and ``timestamp``.
+
+    Raises:
+        GuardMetadataError: they can't be read.
+    """
+    field = _Field(conversation.metadata.get(EVENTS), f"metadata.{EVENTS}")
+    if field.value is None:
+        return 0, []
+    latest = [
+        {
+            "scope": event.get("scope").text(""),
+            "reason": event.get("reason").text(""),
+            "text_sha256": event.get("text_sha256").text(""),
+            "after_turn": event.get("after_turn").whole(),
+            "timestamp": event.get("timestamp").time().isoformat(),
+        }
+        for event in field.get("latest").items()
+    ]
+    return max(field.get("count").whole(), len(latest)), latest
+
+
+def kept_drift(check: KeptCheck) -> dict[str, KeptDrift]:
+    """Return by guardrail what drift kept of a check.
+
+    A guardrail is one where its data name a detector and a score, whatever its own name is.
+
+    Raises:
+        GuardMetadataError: such data can't be read.
+    """
+    where = f"turn {check.turn}: {GUARD_KEY}.{check.side}.details"
+    found = {}
+    for name, detail in check.details.items():
+        data = detail.data
+        if data is not None and "score" in data and isinstance(data.get("detector"), str):
+            field = _Field(data, f"{where}.{shown_key(name)}.data")
+            found[name] = KeptDrift(
+                detector=data["detector"],
+                score=field.get("score").number(),
+                threshold=field.get("threshold").limit(),
+                warn=field.get("warn").limit(),
+                active=field.get("active").flag(),
+                scores=_scores(field.get("scores")),
+            )
+    return found
+
+
+def kept_scores(turn: Turn) -> dict[str, Score] | None:
+    """Return the scores that an earlier check kept with the prompt of a turn; None where there are none.
+
+    Raises:
+        GuardMetadataError: they can't be read.
+    """
+    record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
+    if record is None or record.input is None:
+        return None
+    for name, detail in record.input.details.items():
+        if detail.data is not None and isinstance(detail.data.get("scores"), Mapping):
+            where = f"turn {turn.number}: {GUARD_KEY}.input.details.{shown_key(name)}.data.scores"
+            return _scores(_Field(detail.data["scores"], where))
+    return None
+
+
+def read_turn(value: object, number: int) -> TurnRecord | None:
+    """Return the checks of a turn from its metadata; None where there are none.
+
+    Args:
+        value: what stands under ``guardrail_results``, live or after a way through JSON.
+        number: the turn, for messages.
+
+    Raises:
+        GuardMetadataError: they can't be read.
+    """
+    if value is None or isinstance(value, TurnRecord):
+        return value
+    field = _Field(value, f"turn {number}: {GUARD_KEY}")
+    sides = {side: _side(field.get(str(side)), side) for side in Pipeline}
+    if not any(sides.values()):
+        return None
+    first, second = sides[Pipeline.INPUT], sides[Pipeline.OUTPUT]
+    last = field.get("pipeline_type").member(Pipeline, Pipeline.OUTPUT if second else Pipeline.INPUT)
+    if sides[last] is None:
+        field.get("pipeline_type").wrong("the side that was checked last")
+    return TurnRecord(first, second, last)
+
+
+def audit_problem(record: object) -> str | None:
+    """Return what is wrong with a record of an audit; None where it can be read.
+
+    >>> audit_problem({"kind": "check", "time": "2025-01-01T00:00:00+00:00", "reasons": 5})
+    'reasons is 5, not a list'
+    """
+    try:
+        field = _Field(record, "")
+        if record is None:
+            field.wrong("an object with keys")
+        field.get("kind").text()
+        field.get("time").text()
+        for key in ("conversation_id", "session_id", "pipeline", "side", "text", "model", "error", "policy"):
+            field.get(key).text("")
+        for key in ("reasons", "warnings"):
+            for reason in field.get(key).items():
+                reason.text()
+        for key in ("turn", "dropped", "unwritten"):
+            field.get(key).whole()
+        for key in ("blocked", "warned", "rate_limited"):
+            field.get(key).flag()
+        for key in ("participants", "stance"):
+            field.get(key).mapping()
+        for _, detail in field.get("guardrails").pairs():
+            detail.get("status").text("")
+    except GuardMetadataError as error:
+        return str(error)
+    return None
+
+
+def shown_key(name: str) -> str:
+    """Return a key for a message: a plain name as it is, another one quoted and cut."""
+    return name if name.isascii() and name.replace("_", "").isalnum() and len(name) < 64 else shown(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A value and where it stands, with one method for each type that it may have. None stands for missing."""
+
+    value: Any
+    where: str
+
+    def wrong(self, expected: str) -> NoReturn:
+        if self.value is None:
+            raise GuardMetadataError(f"{self.where or 'it'} is missing; it has to be {expected}")
+        raise GuardMetadataError(f"{self.where or 'it'} is {shown(self.value)}, not {expected}")
+
+    def mapping(self) -> Mapping[str, Any]:
+        if self.value is None:
+            return {}
+        if not isinstance(self.value, Mapping):
+            self.wrong("an object with keys")
+        return self.value
+
+    def get(self, key: str) -> _Field:
+        return _Field(self.mapping().get(key), f"{self.where}.{key}" if self.where else key)
+
+    def pairs(self) -> Iterator[tuple[str, _Field]]:
+        for key, value in self.mapping().items():
+            yield str(key), _Field(value, f"{self.where}.{shown_key(str(key))}")
+
+    def items(self) -> Iterator[_Field]:
+        if not isinstance(self.value, list | tuple | None):
+            self.wrong("a list")
+        for place, item in enumerate(self.value or ()):
+            yield _Field(item, f"{self.where}[{place}]")
+
+    def text(self, default: str | None = None) -> str:
+        if self.value is None and default is not None:
+            return default
+        if not isinstance(self.value, str):
+            self.wrong("text")
+        return self.value
+
+    def flag(self) -> bool:
+        if self.value is not None and not isinstance(self.value, bool):
+            self.wrong("true or false")
+        return bool(self.value)
+
+    def whole(self) -> int:
+        if self.value is None:
+            return 0
+        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
+            self.wrong("a whole number from 0")
+        return self.value
+
+    def number(self, least: float = -math.inf, most: float = math.inf) -> float:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            self.wrong("a number")
+        if not (abs(self.value) <= 1e300 and least <= self.value <= most):
+            self.wrong("a number in range")
+        return float(self.value)
+
+    def limit(self) -> float | None:
+        """Return a threshold: a number, or None for one that is never reached."""
+        endless = isinstance(self.value, float) and math.isinf(self.value)
+        return None if self.value is None or endless else self.number()
+
+    def time(self) -> datetime:
+        """Return a time in UTC; one without a zone is taken for UTC."""
+        if self.value is None:
+            self.wrong("a time such as 2025-01-31T12:00:00+00:00")
+        try:
+            time = self.value if isinstance(self.value, datetime) else datetime.fromisoformat(self.value)
+            return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+        except (TypeError, ValueError, OverflowError):
+            self.wrong("a time such as 2025-01-31T12:00:00+00:00")
+
+    def member(self, kind: type[_Member], default: _Member) -> _Member:
+        if self.value is None:
+            return default
+        try:
+            return kind(self.value)
+        except ValueError:
+            self.wrong(f"one of {', '.join(kind)}")
+
+
+def _sides(turn: Turn) -> list[SideRecord]:
+    record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
+    return [] if record is None else [side for side in (record.input, record.output) if side is not None]
+
+
+def _kept(number: int, side: SideRecord) -> KeptCheck:
+    stance = side.stance.to_dict() if isinstance(side.stance, Stance) else side.stance
+    time = side.timestamp.astimezone(UTC)
+    return KeptCheck(number, str(side.pipeline_type), time, side.blocked, side.details, stance)
+
+
+def _side(field: _Field, side: Pipeline) -> SideRecord | None:
+    if field.value is None:
+        return None
+    if field.get("blocked").value is None:
+        field.get("blocked").wrong("true or false")
+    details = {name: _detail(detail) for name, detail in field.get("details").pairs()}
+    return SideRecord(
+        pipeline_type=side,
+        timestamp=field.get("timestamp").time(),
+        blocked=field.get("blocked").flag(),
+        names=tuple(details),
+        verdicts=tuple(details.values()),
+        stance=_stance(field.get("stance")),
+    )
+
+
+def _detail(field: _Field) -> Detail:
+    status = field.get("status")
+    if status.value is None:
+        status.wrong(f"one of {', '.join(Status)}")
+    action, path, data = field.get("action"), field.get("path"), field.get("data")
+    return Detail(
+        status=status.member(Status, Status.SKIPPED),
+        blocked=field.get("blocked").flag(),
+        found=field.get("found").flag(),
+        action=None if action.value is None else action.member(Action, Action.LOG),
+        confidence=0.0 if field.get("confidence").value is None else field.get("confidence").number(0.0, 1.0),
+        reason=field.get("reason").text(""),
+        redactions=tuple(map(_redaction, field.get("redactions").items())),
+        seconds=0.0 if field.get("seconds").value is None else field.get("seconds").number(0.0),
+        path=None if path.value is None else path.member(Path, Path.OPEN),
+        data=None if data.value is None else data.mapping(),
+    )
+
+
+def _redaction(field: _Field) -> Redaction:
+    start, end = field.get("start").whole(), field.get("end").whole()
+    return Redaction(start, end, field.get("kind").text(""), field.get("placeholder").text(""))
+
+
+def _stance(field: _Field) -> Mapping[str, Any] | None:
+    """Return a stance as JSON values, those that are read later made sure of."""
+    if field.value is None or isinstance(field.value, Stance):
+        return field.value.to_dict() if isinstance(field.value, Stance) else None
+    field.get("mode").member(EngagementMode, EngagementMode.NORMAL)
+    field.get("rationale").text("")
+    if field.get("trust").value is not None:
+        field.get("trust").number(0.0, 1.0)
+    return field.mapping()
+
+
+def _scores(field: _Field) -> dict[str, Score]:
+    found = {}
+    for name, score in field.pairs():
+        try:
+            found[name] = score.value if isinstance(score.value, Score) else Score.from_dict(score.mapping())
+        except (ScoreError, TypeError, ValueError, OverflowError) as error:
+            raise GuardMetadataError(f"{score.where} can't be read: {error}") from error
+    return found
