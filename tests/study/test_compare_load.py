@@ -11,9 +11,9 @@ from turnwise.errors import UnknownNameError
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Score
 from turnwise.store import Run, Store
 from turnwise.study.compare import load_material
-from turnwise.study.compare.agreement import repeats_agreement
 from turnwise.study.compare.arms import compared_runs
-from turnwise.study.compare.load import strata_of
+from turnwise.study.compare.checks import repeats_agreement
+from turnwise.study.compare.data import strata_of
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 CALLS = {"latency_s": 0.5, "cost_usd": 0.01}

@@ -14,7 +14,7 @@ from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
 from turnwise.study.compare import BASELINES, Known, Material, RunData, Settings, Study, compare_material
-from turnwise.study.compare.load import strata_of
+from turnwise.study.compare.data import strata_of
 
 Make = Callable[..., Material]
 

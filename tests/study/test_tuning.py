@@ -15,10 +15,9 @@ from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
 from turnwise.study.compare import Known, Material, RunData, Settings, compare_material
-from turnwise.study.compare.folds import make_folds
-from turnwise.study.compare.load import strata_of
-from turnwise.study.compare.origin import digest_of, read_origin
-from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
+from turnwise.study.compare.data import strata_of
+from turnwise.study.compare.settings import make_folds
+from turnwise.study.compare.tuning import as_file, digest_of, origin, read_origin, tune_inside_training
 
 SEED = 2
 

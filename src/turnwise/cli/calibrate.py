@@ -11,7 +11,7 @@ from turnwise.cli import options
 
 if TYPE_CHECKING:
     from turnwise.store import Run
-    from turnwise.study.compare.deploy import Guaranteed
+    from turnwise.study.fitting.calibrate import Guaranteed
 
 
 def calibrate(
@@ -34,7 +34,7 @@ def calibrate(
     from turnwise.detectors import to_mapping
     from turnwise.store import Store
     from turnwise.study import load_examples
-    from turnwise.study.compare.deploy import guaranteed
+    from turnwise.study.fitting.calibrate import guaranteed
 
     require_study()
     check_file(out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.study.compare.reorder import Rescore
+    from turnwise.study.compare.checks import Rescore
 
 
 EXTRA = 'python -m pip install "turnwise[study]"'

@@ -59,7 +59,7 @@ def _search(store: Store, run: Run, detector: str, target_fpr: float, budget: in
     from turnwise.detectors import to_mapping
     from turnwise.study.compare import load_material
     from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
-    from turnwise.study.search import check_search
+    from turnwise.study.fitting.search import check_search
 
     require_study("optuna")
     check_search(detector, budget)

@@ -18,15 +18,14 @@ import pytest
 from tests.support.memory import too_little_to_draw
 
 from turnwise.errors import UsageError
+from turnwise.plots.canonical import canonical
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
 from turnwise.study.compare import Known, Material, RunData, Settings, Study, compare_material
-from turnwise.study.compare.load import strata_of
+from turnwise.study.compare.data import strata_of
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, verdict, write_report
-from turnwise.study.report.canonical_pdf import canonical
-from turnwise.study.report.curves import calibration_points, mean_course, roc_points
-from turnwise.study.report.figure_parts import Figure
+from turnwise.study.report.figure_parts import Figure, calibration_points, mean_course, roc_points
 from turnwise.study.report.figures import all_figures
 from turnwise.study.report.table import Table
 

@@ -1,4 +1,4 @@
-"""The arms of a study: every asked detector on every run, and the baselines, asked for or not."""
+"""The arms of a study: every asked detector on every run, the baselines, and the arm that a report follows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from turnwise.detectors import load_detector, same_but_threshold
 from turnwise.errors import UsageError
 from turnwise.observers.context import Context, ContextMode
-from turnwise.study.compare.origin import read_origin
 from turnwise.study.compare.settings import Settings
-from turnwise.study.fit import FITTED
+from turnwise.study.compare.tuning import read_origin
+from turnwise.study.fitting.fit import FITTED
 
 if TYPE_CHECKING:
     from turnwise.store import Run
+
 
 REFERENCE = "any_turn"
 """The detector that a detector over time has to beat."""

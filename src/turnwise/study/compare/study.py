@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study import metrics
-from turnwise.study.bootstrap import Resamples, resamples
-from turnwise.study.compare.against import Test, run_final_tests, run_tests
 from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
-from turnwise.study.compare.caveats import find_warnings
-from turnwise.study.compare.cells import Cell, make_cells
-from turnwise.study.compare.checks import Checks, run_checks
-from turnwise.study.compare.choice import candidates, choose, in_training
-from turnwise.study.compare.folds import Fold, make_folds
-from turnwise.study.compare.judging import Judgement, at_equal_rate, judge_arm
-from turnwise.study.compare.load import Material, RunData, load_material
-from turnwise.study.compare.reorder import Rescore
-from turnwise.study.compare.settings import Settings
-from turnwise.study.metrics import DetectorResult
-from turnwise.study.missing import PairedBounds, paired_bounds
-from turnwise.study.verdicts import evaluated
+from turnwise.study.compare.checks import Checks, Rescore, run_checks
+from turnwise.study.compare.comparisons import Cell, Test, make_cells, run_final_tests, run_tests
+from turnwise.study.compare.data import Material, RunData, load_material
+from turnwise.study.compare.judging import Judgement, at_equal_rate, candidates, choose, in_training, judge_arm
+from turnwise.study.compare.settings import Fold, Settings, make_folds
+from turnwise.study.compare.warnings import find_warnings
+from turnwise.study.stats import metrics
+from turnwise.study.stats.bootstrap import Resamples, resamples
+from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.paired import PairedBounds, paired_bounds
+from turnwise.study.stats.verdicts import evaluated
 
 if TYPE_CHECKING:
     from turnwise.store import Store

@@ -7,8 +7,17 @@ from typing import Any
 
 from turnwise.plots.style import Look, scales
 from turnwise.study.compare import Study
-from turnwise.study.report.curves import calibration_points, roc_points
-from turnwise.study.report.figure_parts import Figure, arm_looks, figure, looks_of, plain, shown_arms, tips
+from turnwise.study.report.figure_parts import (
+    Figure,
+    arm_looks,
+    calibration_points,
+    figure,
+    looks_of,
+    plain,
+    roc_points,
+    shown_arms,
+    tips,
+)
 from turnwise.study.report.score_figures import courses, gains, shuffles, single_courses
 
 LEFT_PART = 0.05

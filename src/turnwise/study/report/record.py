@@ -7,16 +7,16 @@ from dataclasses import asdict
 from typing import Any
 
 from turnwise.rates import Rate
-from turnwise.study.auc import Auc
-from turnwise.study.bootstrap import Interval
+from turnwise.revision import versions
 from turnwise.study.compare import Judgement, Study, Test
 from turnwise.study.compare.checks import Checks
-from turnwise.study.diagnostics import LengthMatched, Transfer
-from turnwise.study.metrics import DetectorResult
-from turnwise.study.operating import RecallAt
-from turnwise.study.paired import McNemar
-from turnwise.study.verdicts import Confusion
-from turnwise.study.versions import versions
+from turnwise.study.stats.auc import Auc
+from turnwise.study.stats.bootstrap import Interval
+from turnwise.study.stats.diagnostics import LengthMatched, Transfer
+from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.paired import McNemar
+from turnwise.study.stats.thresholds import RecallAt
+from turnwise.study.stats.verdicts import Confusion
 
 LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")
 """Packages whose versions a result depends on."""

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from turnwise.plots.style import LABELS, scales
 from turnwise.study.compare import Study
-from turnwise.study.report.curves import mean_course
-from turnwise.study.report.figure_parts import LOOKS, Figure, figure, line_legend, plain, tips
-from turnwise.study.verdicts import Judged
+from turnwise.study.report.figure_parts import LOOKS, Figure, figure, line_legend, mean_course, plain, tips
+from turnwise.study.stats.verdicts import Judged
 
 COURSES_SHOWN = 9
 """Single conversations that are drawn."""

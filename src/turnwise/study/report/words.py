@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from turnwise.study.compare import Study, Test
-from turnwise.study.compare.against import LEVEL
-from turnwise.study.compare.caveats import percent
-from turnwise.study.report.numbers import interval_cell, p_cell
+from turnwise.study.compare.comparisons import LEVEL
+from turnwise.study.compare.warnings import percent
+from turnwise.study.report.table import interval_cell, p_cell
 
 
 def verdict(study: Study) -> tuple[str, ...]:
