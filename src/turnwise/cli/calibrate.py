@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.store import Run
@@ -19,6 +20,7 @@ def calibrate(
         str, typer.Option(help="Detector, such as cusum or cusum:drift=0.05, a YAML file, or one that is fitted.")
     ] = "cusum",
     run: options.Run = None,
+    patterns: PatternsFile = None,
     alpha: Annotated[float, typer.Option(help="Share of benign conversations that may be flagged.")] = 0.01,
     confidence: Annotated[float, typer.Option(help="Probability with which that is kept.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the split, for a detector that is fitted.")] = 0,
@@ -41,7 +43,7 @@ def calibrate(
     with Store(store) as opened:
         known = opened.run(read_run(opened, run))
         loaded = load_examples(opened, known.name)
-    found = guaranteed(detector, loaded.examples, alpha, confidence, seed)
+    found = guaranteed(detector, loaded.examples, alpha, confidence, seed, patterns=patterns)
     if out is not None:
         write_text(out, _as_yaml(found, known, seed))
     if json:

@@ -8,6 +8,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.conversation_file import read_conversation
+from turnwise.cli.patterns import PatternsFile
 
 
 def check(
@@ -23,6 +24,7 @@ def check(
     ] = "history",
     principle: options.Principles = None,
     detector: options.Detectors = None,
+    patterns: PatternsFile = None,
     sides: options.Sides = "prompt",
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
@@ -41,6 +43,7 @@ def check(
         context=context,
         principles=read_principles(principle),
         sides=read_sides(sides),
+        patterns=patterns,
     )
     if json:
         print_json(report.to_dict())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.evaluation import Detection
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 def detect(
     run: options.Run = None,
     detector: options.Detectors = None,
+    patterns: PatternsFile = None,
     sequence: options.Sequences = None,
     label: options.Label = None,
     store: options.Store = options.DEFAULT_STORE,
@@ -33,7 +35,8 @@ def detect(
     with Store(store) as opened:
         name = read_run(opened, run)
         specs = list(dict.fromkeys(detector or DEFAULT_DETECTORS))
-        chosen = list(detect_in_run(opened, name, specs, ids=sequence or None, label=read_label(label)))
+        wanted = read_label(label)
+        chosen = list(detect_in_run(opened, name, specs, ids=sequence or None, label=wanted, patterns=patterns))
     if json:
         print_json(list(map(as_json, chosen)))
     else:

@@ -33,7 +33,7 @@ from turnwise.patterns.evaluator import Evaluator, Match, PatternValue, Stream, 
 from turnwise.patterns.expression import Expression
 from turnwise.patterns.files import load_patterns, shipped_patterns
 from turnwise.patterns.functions import Function, Kind
-from turnwise.patterns.named import Library, NamedPattern, default_library, named
+from turnwise.patterns.named import Library, NamedPattern, default_library, named, self_contained
 from turnwise.patterns.parser import parse, parse_expression
 from turnwise.patterns.printer import to_text
 
@@ -70,6 +70,7 @@ __all__ = [
     "parse_expression",
     "peak",
     "rise",
+    "self_contained",
     "series",
     "share",
     "shipped_patterns",

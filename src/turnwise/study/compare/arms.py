@@ -115,7 +115,7 @@ def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence
     arms += [Arm(f"{REFERENCE}@{run}", REFERENCE, run, contexts[run], True) for run in [*transcripts, *further]]
     taken = {arm.name for arm in arms}
     for spec in dict.fromkeys(settings.detectors):
-        if _is_baseline(spec):
+        if _is_baseline(spec, settings.patterns):
             continue
         for run in _runs_of(spec, turnwise):
             name = _free_name(f"{short_name(spec)}@{run}", taken)
@@ -158,11 +158,11 @@ def _runs_of(spec: str, runs: Sequence[str]) -> Sequence[str]:
     return [origin.run] if origin and origin.run in runs else runs
 
 
-def _is_baseline(spec: str) -> bool:
+def _is_baseline(spec: str, patterns: str | None) -> bool:
     """Return whether a specification is a baseline that is there anyway: its threshold is set in any case."""
     if spec in FITTED:
         return False
-    detector = load_detector(spec)
+    detector = load_detector(spec, patterns=patterns)
     return detector.name in BASELINES and same_but_threshold(detector, detector.name)
 
 

@@ -168,7 +168,7 @@ def _rejudged(
 def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings) -> Calibrated:
     if settings.thresholds == "given":
         points = data.run.operating_points
-        detector = load_detector(arm.detector)
+        detector = load_detector(arm.detector, patterns=settings.patterns)
         if arm.detector in points:
             detector = detector.with_threshold(points[arm.detector])
         return Calibrated(detector, detector.threshold, (), Rate(0, 0))
@@ -209,7 +209,7 @@ def make_detector(arm: Arm, train: Sequence[Example], settings: Settings) -> Det
         return fit_detector(arm.detector, train, settings.seed)
     if arm.chosen_flag:
         return _best_flag(train, settings)
-    return load_detector(arm.detector)
+    return load_detector(arm.detector, patterns=settings.patterns)
 
 
 def _best_flag(train: Sequence[Example], settings: Settings) -> Detector:

@@ -43,6 +43,7 @@ class Settings:
         seed: of the splits and of the bootstrap, a whole number from 0 to 2³² - 1.
         replicates: resamples of the bootstrap, from 1 to 100,000.
         small_cell: conversations of a label under which a cell shows no percentage.
+        patterns: YAML file of your own named patterns, which detectors may use.
 
     Raises:
         UsageError: a value out of range, or no run.
@@ -59,6 +60,7 @@ class Settings:
     seed: int = 0
     replicates: int = 2000
     small_cell: int = 10
+    patterns: str | None = None
 
     def __post_init__(self) -> None:
         if not self.runs:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnwise.detectors import Detector, load_detector, run_detector
+from turnwise.detectors.loading import PatternSource
 from turnwise.errors import UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.examples import Example, split_by_group
@@ -36,7 +37,14 @@ class Tuned:
     flagged_attacks: Rate
 
 
-def tune(spec: str, examples: Sequence[Example], target_fpr: float = 0.01, seed: int = 0) -> Tuned:
+def tune(
+    spec: str,
+    examples: Sequence[Example],
+    target_fpr: float = 0.01,
+    seed: int = 0,
+    *,
+    patterns: PatternSource | None = None,
+) -> Tuned:
     """Fit a detector on three fifths of the groups and set its threshold on the benign conversations of the rest.
 
     Args:
@@ -44,6 +52,7 @@ def tune(spec: str, examples: Sequence[Example], target_fpr: float = 0.01, seed:
         examples: conversations of both labels.
         target_fpr: share of benign conversations that may be flagged, in (0, 1).
         seed: of the split.
+        patterns: your own named patterns, or the YAML file that defines them.
 
     Raises:
         UnknownNameError: no such detector or parameter.
@@ -52,7 +61,7 @@ def tune(spec: str, examples: Sequence[Example], target_fpr: float = 0.01, seed:
     """
     parts = split_by_group(examples, SHARES, seed)
     fitted = spec in FITTED
-    detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec)
+    detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec, patterns=patterns)
     peaks = [(example.attack, run_detector(detector, example.turns).score) for example in parts["calibrate"]]
     limit = threshold_for([score for attack, score in peaks if not attack], target_fpr)
     tuned = detector.with_threshold(limit)
@@ -91,7 +100,13 @@ class Guaranteed:
 
 
 def guaranteed(
-    spec: str, examples: Sequence[Example], alpha: float = 0.01, confidence: float = 0.95, seed: int = 0
+    spec: str,
+    examples: Sequence[Example],
+    alpha: float = 0.01,
+    confidence: float = 0.95,
+    seed: int = 0,
+    *,
+    patterns: PatternSource | None = None,
 ) -> Guaranteed:
     """Set the threshold of a detector on benign conversations, with a guarantee.
 
@@ -103,6 +118,7 @@ def guaranteed(
         alpha: false-positive rate to keep, in (0, 1).
         confidence: probability with which to keep it, in (0, 1).
         seed: of the split.
+        patterns: your own named patterns, or the YAML file that defines them.
 
     Raises:
         UnknownNameError: no such detector or parameter.
@@ -111,7 +127,7 @@ def guaranteed(
     """
     fitted = spec in FITTED
     parts = split_by_group(examples, {"train": 0.5, "calibrate": 0.5}, seed) if fitted else {"calibrate": examples}
-    detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec)
+    detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec, patterns=patterns)
     scores = [(example, run_detector(detector, example.turns).score) for example in parts["calibrate"]]
     benign = [score for example, score in scores if not example.attack]
     try:

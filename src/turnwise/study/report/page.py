@@ -25,9 +25,10 @@ h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.4rem; }
 figcaption, .note { font-size: .88rem; color: #444; max-width: 46rem; }
 table { border-collapse: collapse; font: 13px/1.35 sans-serif; border-top: 2px solid; border-bottom: 2px solid; }
 caption { text-align: left; font: bold 15px/2 Georgia, serif; } thead tr { border-bottom: 1px solid; }
-th, td { padding: .18rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; }
-th.text, td.text { text-align: left; } th { white-space: normal; }
+th, td { padding: .18rem .6rem; text-align: right; vertical-align: top; }
+th.text, td.text { text-align: left; overflow-wrap: anywhere; min-width: 6rem; }
 code { font-size: .85rem; } dl { font-size: .88rem; } dt { font-weight: bold; }
+@media print { table { font-size: 7pt; } th, td { padding: .1rem .3rem; } }
 @media print { body { max-width: none; } figure, table { break-inside: avoid; } }
 """
 

@@ -47,7 +47,7 @@ def record(study: Study) -> dict[str, Any]:
     """Return everything: configuration, data and their hashes, seeds, versions, splits, numbers, diagnostics."""
     reference = study.arms[study.reference].name
     return {
-        "configuration": asdict(study.settings),
+        "configuration": {name: value for name, value in asdict(study.settings).items() if value is not None},
         "versions": versions(LIBRARIES),
         "data": {
             "conversations": len(study.material.known),
