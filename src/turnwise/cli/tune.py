@@ -59,15 +59,15 @@ def _search(store: Store, run: Run, detector: str, target_fpr: float, budget: in
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import require_study
     from turnwise.detectors import to_mapping
-    from turnwise.study.compare import load_material
+    from turnwise.study.compare import load_study_data
     from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
     from turnwise.study.fitting.search import check_search
 
     require_study("optuna")
     check_search(detector, budget)
-    material = load_material(store, [run.name])
-    note(f"{budget} trials on the training part of {len(material.known)} conversations")
-    found = tune_inside_training(material, detector, target_fpr, budget, seed)
+    study_data = load_study_data(store, [run.name])
+    note(f"{budget} trials on the training part of {len(study_data.known)} conversations")
+    found = tune_inside_training(study_data, detector, target_fpr, budget, seed)
     if json:
         print_json({"detector": to_mapping(found.searched.detector), **origin(found)})
     else:

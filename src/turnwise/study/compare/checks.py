@@ -13,7 +13,7 @@ from turnwise.errors import TurnwiseError, UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.study.compare.arms import Arm
-from turnwise.study.compare.data import Material, RunData
+from turnwise.study.compare.data import RunData, StudyData
 from turnwise.study.compare.judging import Calibrated, Judgement, judge_arm
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.examples import Example, split_by_group
@@ -78,7 +78,7 @@ def run_checks(
     judgements: Sequence[Judgement],
     reference: int,
     chosen: int | None,
-    material: Material,
+    study_data: StudyData,
     folds: Sequence[Fold],
     settings: Settings,
     *,
@@ -91,7 +91,7 @@ def run_checks(
         judgements: what each arm said.
         reference: place of the arm to beat.
         chosen: place of the arm that the report follows; the reference where there is none.
-        material: conversations and runs.
+        study_data: conversations and runs.
         folds: who was tested where; scores are permuted in the first fold.
         settings: of the study.
         store: where the texts are, and the replies that repeats rest on.
@@ -99,7 +99,7 @@ def run_checks(
     """
     import numpy as np
 
-    data = {one.run.name: one for one in material.runs}
+    data = {one.run.name: one for one in study_data.runs}
     followed = judgements[reference if chosen is None else chosen]
     rng = np.random.default_rng(settings.seed)
     shown = [one for one in judgements if not one.arm.baseline or one is followed or one is judgements[reference]]
@@ -128,10 +128,10 @@ def run_checks(
             if one is followed or one is judgements[reference]
         },
         transfer=_with_numbers(threshold_transfer(followed.judged, settings.target_fpr)),
-        left_out=_left_out(followed.arm, own, material, settings),
+        left_out=_left_out(followed.arm, own, study_data, settings),
         noise=label_noise(followed.judged, rng, repeats=NOISE_DRAWS),
-        panel=panel_agreement(material.runs, settings.seed),
-        repeats=() if store is None else repeats_agreement(material.runs, store),
+        panel=panel_agreement(study_data.runs, settings.seed),
+        repeats=() if store is None else repeats_agreement(study_data.runs, store),
     )
 
 
@@ -148,10 +148,10 @@ def _with_numbers(found: Sequence[Transfer]) -> tuple[Transfer, ...]:
     )
 
 
-def _left_out(arm: Arm, data: RunData, material: Material, settings: Settings) -> tuple[Transfer, ...]:
+def _left_out(arm: Arm, data: RunData, study_data: StudyData, settings: Settings) -> tuple[Transfer, ...]:
     if settings.thresholds == "given":
         return ()
-    sources = {one.sequence_id: one.strata["source"] for one in material.known}
+    sources = {one.sequence_id: one.strata["source"] for one in study_data.known}
     if len(set(sources.values())) < 2:
         return ()
 

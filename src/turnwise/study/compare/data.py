@@ -29,7 +29,7 @@ UNKNOWN = "not stated"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LabelledConversation:
     """One labelled conversation of the study.
 
     Args:
@@ -70,7 +70,7 @@ class RunData:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class StudyData:
     """All that a study reads.
 
     Args:
@@ -81,14 +81,14 @@ class Material:
         digest: SHA-256 of the conversations: texts, labels and metadata.
     """
 
-    known: tuple[Known, ...]
+    known: tuple[LabelledConversation, ...]
     runs: tuple[RunData, ...]
     untried: int
     unlabelled: int
     digest: str
 
 
-def load_material(store: Store, runs: Iterable[str]) -> Material:
+def load_study_data(store: Store, runs: Iterable[str]) -> StudyData:
     """Return the labelled conversations of some runs.
 
     Args:
@@ -105,7 +105,7 @@ def load_material(store: Store, runs: Iterable[str]) -> Material:
     read = {name: _trajectories(store, name) for name in names}
     failed = {name: frozenset(key.sequence_id for key in store.failed(name)) for name in names}
     tried: set[str] = set().union(*failed.values(), *(found.keys() for found in read.values()))
-    known: list[Known] = []
+    known: list[LabelledConversation] = []
     untried = unlabelled = 0
     digest = hashlib.sha256()
     for sequence in store.sequences():
@@ -119,9 +119,9 @@ def load_material(store: Store, runs: Iterable[str]) -> Material:
             turns = sequence.conversation.get_turn_count()
             strata = strata_of(sequence.source, sequence.metadata, turns)
             group = group_of(sequence.metadata, name)
-            known.append(Known(name, group, sequence.label is Label.ATTACK, turns, strata))
+            known.append(LabelledConversation(name, group, sequence.label is Label.ATTACK, turns, strata))
     data = tuple(_run_data(store, name, known, read[name], failed[name]) for name in names)
-    return Material(tuple(known), data, untried, unlabelled, digest.hexdigest())
+    return StudyData(tuple(known), data, untried, unlabelled, digest.hexdigest())
 
 
 def strata_of(source: str, metadata: Mapping[str, Any], turns: int) -> dict[str, str]:
@@ -148,7 +148,11 @@ def _trajectories(store: Store, run: str) -> dict[str, Trajectory]:
 
 
 def _run_data(
-    store: Store, name: str, known: Sequence[Known], read: Mapping[str, Trajectory], failed: frozenset[str]
+    store: Store,
+    name: str,
+    known: Sequence[LabelledConversation],
+    read: Mapping[str, Trajectory],
+    failed: frozenset[str],
 ) -> RunData:
     from turnwise.scoring import TurnScores
 

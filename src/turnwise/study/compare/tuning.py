@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnwise.detectors import to_mapping
 from turnwise.revision import versions
-from turnwise.study.compare.data import Material
+from turnwise.study.compare.data import StudyData
 from turnwise.study.compare.settings import Settings, make_folds
 from turnwise.study.fitting.search import CrossFitted, Searched, search
 
@@ -49,12 +49,12 @@ class Tuning:
 
 
 def tune_inside_training(
-    material: Material, spec: str, target_fpr: float = 0.01, budget: int = 200, seed: int = 0
+    study_data: StudyData, spec: str, target_fpr: float = 0.01, budget: int = 200, seed: int = 0
 ) -> Tuning:
     """Search a detector's parameters on what a study of the same seed trains on, and on nothing else.
 
     Args:
-        material: one run, as `load_material` reads it.
+        study_data: one run, as `load_study_data` reads it.
         spec: specification of the detector.
         target_fpr: share of benign conversations that may be flagged, in (0, 1).
         budget: trials, at least 1.
@@ -65,7 +65,7 @@ def tune_inside_training(
         UsageError: too few conversations; the message says how many are needed.
         DetectorError: the specification does not fit.
     """
-    [data] = material.runs
+    [data] = study_data.runs
     settings = Settings(runs=(data.run.name,), target_fpr=target_fpr, seed=seed)
     [fold] = make_folds(data.examples, settings)
     train = [example for example in data.examples if example.sequence_id in fold.train]

@@ -9,7 +9,7 @@ from turnwise.rates import Rate
 from turnwise.study.compare.arms import short_name
 from turnwise.study.compare.checks import Checks
 from turnwise.study.compare.comparisons import Test
-from turnwise.study.compare.data import Known, Material
+from turnwise.study.compare.data import LabelledConversation, StudyData
 from turnwise.study.compare.judging import Judgement
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.tuning import digest_of, read_origin
@@ -32,7 +32,7 @@ LENGTH_WORDS = re.compile(r"\b(turn|chars|turns_since)\b")
 
 def find_warnings(
     settings: Settings,
-    material: Material,
+    study_data: StudyData,
     judgements: Sequence[Judgement],
     results: Sequence[DetectorResult],
     tests: Sequence[Test],
@@ -45,7 +45,7 @@ def find_warnings(
 
     Args:
         settings: of the study.
-        material: what it read.
+        study_data: what it read.
         judgements: what each arm said.
         results: what was measured of each.
         tests: all tests.
@@ -57,9 +57,9 @@ def find_warnings(
     found = [
         *_missing(results),
         *_given(settings, judgements),
-        *_confounded(material.known),
+        *_confounded(study_data.known),
         *_blind(results, judgements),
-        *_own_rule(judgements, material.known),
+        *_own_rule(judgements, study_data.known),
         *_files(judgements, folds),
         *_unbeaten(tests, judgements, chosen),
         *_rates(settings, results, judgements),
@@ -83,7 +83,7 @@ def _given(settings: Settings, judgements: Sequence[Judgement]) -> Iterator[str]
         )
 
 
-def _confounded(known: Sequence[Known]) -> Iterator[str]:
+def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:
     attacks = {one.strata["source"] for one in known if one.attack}
     benign = {one.strata["source"] for one in known if not one.attack}
     shared = attacks & benign
@@ -108,7 +108,7 @@ def _blind(results: Sequence[DetectorResult], judgements: Sequence[Judgement]) -
             )
 
 
-def _own_rule(judgements: Sequence[Judgement], known: Sequence[Known]) -> Iterator[str]:
+def _own_rule(judgements: Sequence[Judgement], known: Sequence[LabelledConversation]) -> Iterator[str]:
     values = {(name, one.strata[name]) for one in known for name in ("source", "category", "tactic")}
     for detector in sorted({one.arm.detector for one in judgements if not one.arm.baseline}):
         rule = _plain(detector.partition(":")[0])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from turnwise.study.discovery.conditions import Counts
+    from turnwise.study.discovery.conditions import IntArray
 
 
 MOST_CONDITIONS = 3
@@ -51,12 +51,12 @@ class Goal:
     most_benign: int
     least_attacks: int
 
-    def reached(self, attacks: Counts, benign: Counts) -> NDArray[np.bool_]:
+    def reached(self, attacks: IntArray, benign: IntArray) -> NDArray[np.bool_]:
         """Return which counts are good enough for a pattern."""
         good: NDArray[np.bool_] = (benign <= self.most_benign) & (attacks >= self.least_attacks)
         return good
 
-    def scores(self, attacks: Counts, benign: Counts, weight: float) -> NDArray[np.float64]:
+    def scores(self, attacks: IntArray, benign: IntArray, weight: float) -> NDArray[np.float64]:
         """Return the share of attacks less the weighted share of benign conversations."""
         scores: NDArray[np.float64] = attacks / self.attacks - weight * benign / self.benign
         return scores
@@ -138,7 +138,7 @@ class Search:
         return list(chosen)
 
 
-def _highest(values: NDArray[np.float64] | Counts) -> NDArray[np.intp]:
+def _highest(values: NDArray[np.float64] | IntArray) -> NDArray[np.intp]:
     """Return the places of the highest few values."""
     import numpy as np
 
@@ -149,7 +149,7 @@ def _with(parent: Members, place: int) -> Members:
     return tuple(sorted((*parent, int(place))))
 
 
-def choose(pool: Pool, found: Sequence[Members], goal: Goal, *, margin: int, most: int) -> list[Members]:
+def choose_patterns(pool: Pool, found: Sequence[Members], goal: Goal, *, margin: int, most: int) -> list[Members]:
     """Return the patterns worth testing, best first.
 
     Each reaches the goal on the whole half, needs all its conditions for that, and matches attacks that those

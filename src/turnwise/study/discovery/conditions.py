@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from turnwise.patterns import Expression
 from turnwise.patterns.tree import And
-from turnwise.study.discovery.quantities import Quantity, Table
+from turnwise.study.discovery.quantities import Quantity, TurnValues
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Bits = NDArray[np.uint8]
-    Counts = NDArray[np.int64]
+    IntArray = NDArray[np.int64]
 
 
 Members = tuple[int, ...]
@@ -54,7 +54,7 @@ class Pool:
     bits: Bits
     layout: Layout
 
-    def counts(self, places: NDArray[np.intp] | None = None, within: Members = ()) -> tuple[Counts, Counts]:
+    def counts(self, places: NDArray[np.intp] | None = None, within: Members = ()) -> tuple[IntArray, IntArray]:
         """Return how many searched attacks and benign conversations match each condition joined with others.
 
         Args:
@@ -82,7 +82,7 @@ class Pool:
         return joined
 
 
-def conditions_of(looked_at: Sequence[Quantity], table: Table, layout: Layout, max_fpr: float) -> Pool:
+def conditions_of(looked_at: Sequence[Quantity], table: TurnValues, layout: Layout, max_fpr: float) -> Pool:
     """Return the comparisons of quantities that differ on these data.
 
     Of several that hold at the same turns the simplest stays. One that holds nowhere or everywhere is left out.
@@ -121,7 +121,7 @@ def _simplicity(condition: Condition) -> tuple[bool, int, int]:
 
 
 def _comparisons(
-    place: int, quantity: Quantity, values: NDArray[np.float64], table: Table, layout: Layout, max_fpr: float
+    place: int, quantity: Quantity, values: NDArray[np.float64], table: TurnValues, layout: Layout, max_fpr: float
 ) -> Iterator[tuple[Condition, NDArray[np.bool_]]]:
     x, alone = quantity.expression, quantity.alone
     up, down = f"{quantity.family} up", f"{quantity.family} down"
@@ -142,7 +142,7 @@ def _comparisons(
             yield Condition(x < 0.0 - limit, place, down, alone), values < -limit
 
 
-def _peaks(values: NDArray[np.float64], table: Table) -> NDArray[np.float64]:
+def _peaks(values: NDArray[np.float64], table: TurnValues) -> NDArray[np.float64]:
     """Return the highest value of every conversation; NaN where all are."""
     import numpy as np
 
@@ -316,7 +316,7 @@ class Layout:
             held[:, self._long] |= np.bitwise_or.reduceat(bits[:, self.conversations :], self._starts, axis=1) != 0
         return held
 
-    def counts(self, bits: Bits, within: Bits) -> tuple[Counts, Counts]:
+    def counts(self, bits: Bits, within: Bits) -> tuple[IntArray, IntArray]:
         """Return how many searched attacks and benign conversations match each condition joined with another.
 
         Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from turnwise.errors import UsageError
 from turnwise.patterns import Expression
 from turnwise.patterns.tree import Series
-from turnwise.study.discovery.beam_search import Goal, Search, Tell, choose
+from turnwise.study.discovery.beam_search import Goal, Search, Tell, choose_patterns
 from turnwise.study.discovery.conditions import Layout, Pool, conditions_of, usual_values
 from turnwise.study.discovery.quantities import (
     Quantity,
@@ -220,7 +220,7 @@ class _Work:
         tell(f"{len(looked_at)} quantities at {raw.columns.shape[1]} turns")
         search = Search(pool, self._searched_goal)
         margin = math.floor(MARGIN * self._goal.attacks)
-        chosen = choose(pool, search.run(tell), self._goal, margin=margin, most=MOST_PATTERNS)
+        chosen = choose_patterns(pool, search.run(tell), self._goal, margin=margin, most=MOST_PATTERNS)
         return list(map(pool.expression, chosen)), len(pool.conditions), search.looked_at
 
     def best_single(self, looked_at: Sequence[Quantity]) -> Expression | None:

@@ -170,7 +170,7 @@ def first_turn_quantities(read: Sequence[Series]) -> tuple[Quantity, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TurnValues:
     """Values by evaluated turn.
 
     Args:
@@ -185,7 +185,7 @@ class Table:
     lengths: NDArray[np.intp]
 
 
-def values_of(expressions: Sequence[Expression], examples: Sequence[Example]) -> Table:
+def values_of(expressions: Sequence[Expression], examples: Sequence[Example]) -> TurnValues:
     """Return the values of expressions at every evaluated turn.
 
     Parts that several expressions share are reckoned once.
@@ -208,7 +208,7 @@ def values_of(expressions: Sequence[Expression], examples: Sequence[Example]) ->
             values = program.run(cells, scores)
             columns[:, row] = np.array([values[place] for place in places], dtype=np.float64)
             row += 1
-    return Table(columns, np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+    return TurnValues(columns, np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
 
 
 def evaluated_turns(example: Example) -> list[TurnScores]:

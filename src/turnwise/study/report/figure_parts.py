@@ -209,7 +209,7 @@ def calibration_points(judgement: Judgement) -> list[dict[str, float]]:
     return points
 
 
-def mean_course(examples: Sequence[Example]) -> list[dict[str, Any]]:
+def mean_scores(examples: Sequence[Example]) -> list[dict[str, Any]]:
     """Return mean T, I and F turn by turn, by label and principle, with 95 % intervals of the mean.
 
     Args:

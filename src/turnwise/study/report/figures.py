@@ -18,7 +18,7 @@ from turnwise.study.report.figure_parts import (
     shown_arms,
     tips,
 )
-from turnwise.study.report.score_figures import courses, gains, shuffles, single_courses
+from turnwise.study.report.score_figures import courses, gains, shuffles, single_trajectories
 
 LEFT_PART = 0.05
 """False-positive rate up to which the second ROC panel goes."""
@@ -31,7 +31,7 @@ def all_figures(study: Study) -> tuple[Figure, ...]:
         roc,
         survival,
         courses,
-        single_courses,
+        single_trajectories,
         gains,
         shuffles,
         calibration,

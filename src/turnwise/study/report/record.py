@@ -50,12 +50,12 @@ def record(study: Study) -> dict[str, Any]:
         "configuration": {name: value for name, value in asdict(study.settings).items() if value is not None},
         "versions": versions(LIBRARIES),
         "data": {
-            "conversations": len(study.material.known),
-            "attacks": sum(one.attack for one in study.material.known),
-            "groups": len({one.group for one in study.material.known}),
-            "untried": study.material.untried,
-            "unlabelled": study.material.unlabelled,
-            "sha256": study.material.digest,
+            "conversations": len(study.study_data.known),
+            "attacks": sum(one.attack for one in study.study_data.known),
+            "groups": len({one.group for one in study.study_data.known}),
+            "untried": study.study_data.untried,
+            "unlabelled": study.study_data.unlabelled,
+            "sha256": study.study_data.digest,
             "runs": [
                 {
                     "name": one.run.name,
@@ -65,7 +65,7 @@ def record(study: Study) -> dict[str, Any]:
                     "failed": len(one.failed),
                     "scores_sha256": one.digest,
                 }
-                for one in study.material.runs
+                for one in study.study_data.runs
             ],
         },
         "splits": [

@@ -207,7 +207,7 @@ def _missing(study: Study) -> Table:
 
 
 def _splits(study: Study) -> Table:
-    known = {one.sequence_id: one for one in study.material.known}
+    known = {one.sequence_id: one for one in study.study_data.known}
     rows = []
     for number, fold in enumerate(study.folds, start=1):
         for part in ("train", "calibrate", "test"):
