@@ -43,10 +43,9 @@ from turnwise.datasets.judged import SECOND, judgement_files, read_judgements
 from turnwise.datasets.twins import Pair, load_twins
 from turnwise.observers import build_observer
 from turnwise.rates import Rate
-from turnwise.study.agreement import krippendorff_alpha
-from turnwise.study.calibrate import threshold_for
-from turnwise.study.holm import holm
-from turnwise.study.paired import mcnemar
+from turnwise.study.stats.agreement import krippendorff_alpha
+from turnwise.study.stats.paired import holm, mcnemar
+from turnwise.study.stats.thresholds import threshold_for
 
 sys.path.insert(0, str(CORPUS))
 from tells import FEATURES, WordsOfTheDifference, shares_by_length, user_texts

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Conversation, Label, Sequence, Side, from_any
 from turnwise.detectors import Verdict, run_detector
-from turnwise.detectors.kit.registry import DetectorSpec, name_detector
+from turnwise.detectors.kit.registry import DetectorSpec, PatternSource, name_detector
 from turnwise.evaluation import DEFAULT_DETECTORS
 from turnwise.evaluation.plan import make_task
 from turnwise.observers import (
@@ -185,6 +185,7 @@ def check(
     context: str | Context = "history",
     principles: Ordered[Principle] | None = None,
     sides: Iterable[str | Side] = (Side.PROMPT,),
+    patterns: PatternSource | None = None,
 ) -> Report:
     """Score a conversation and return what detectors make of it. Nothing is stored.
 
@@ -196,6 +197,7 @@ def check(
         context: what the observer may see at a turn: ``turn``, ``window:k``, ``history`` or ``transcript``.
         principles: what turns are judged against; those that ship by default.
         sides: which halves of a turn are scored: ``prompt``, ``response`` or both.
+        patterns: your own named patterns, or the YAML file that defines them.
 
     Raises:
         UnknownNameError: no such observer, detector or parameter.
@@ -207,7 +209,7 @@ def check(
     built = build_observer(observer) if isinstance(observer, str) else observer
     seen = Context.parse(context) if isinstance(context, str) else context
     points = built.info.operating_points.get(str(seen), {})
-    named = [name_detector(one, points) for one in detectors]
+    named = [name_detector(one, points, patterns) for one in detectors]
     talk = conversation if isinstance(conversation, Conversation) else from_any(list(conversation))
     sequence = Sequence(talk.conversation_id, Label.UNLABELLED, _LIVE, talk)
     judged = builtin_principles() if principles is None else principles

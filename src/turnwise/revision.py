@@ -1,9 +1,12 @@
-"""Which code this is: the version and, in a checkout, the revision and whether it was changed."""
+"""Which code and which libraries a result rests on."""
 
 from __future__ import annotations
 
 import functools
+import platform
 import subprocess
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from turnwise._version import __version__
@@ -33,3 +36,21 @@ def _git(folder: Path, *arguments: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
+
+
+def versions(libraries: Iterable[str]) -> dict[str, str]:
+    """Return the versions of turnwise, its code, Python and some packages; those not installed are left out.
+
+    Args:
+        libraries: names of packages.
+
+    >>> list(versions(["numpy", "not-installed-anywhere"]))
+    ['turnwise', 'code', 'python', 'numpy']
+    """
+    found = {"turnwise": __version__, "code": code_version(), "python": platform.python_version()}
+    for name in libraries:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

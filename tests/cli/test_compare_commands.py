@@ -180,3 +180,56 @@ def test_power_that_can_not_be_is_told(arguments, words, cli):
     done = cli("power", *arguments)
     assert done.code == 2
     assert words in done.err
+
+
+OWN = """rising:
+  expression: reciprocity.F > limit and turn > 2
+  description: It rises.
+  parameters: {limit: 0.6}
+"""
+NAMED = "pattern:rising(limit=0.7)"
+COMBINED = 'k_of:k=1,members=[pattern:expression="rising"; never]'
+
+
+@pytest.fixture
+def own_patterns(tmp_path):
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("spec", [NAMED, COMBINED])
+@pytest.mark.parametrize("command", ["detect", "tune", "calibrate", "check"])
+def test_a_pattern_of_a_file_works_wherever_a_detector_is_named(cli, store, own_patterns, spec, command, tmp_path):
+    if command == "check":
+        (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Hello"}]', encoding="utf-8")
+        arguments = ["check", tmp_path / "chat.json", "--observer", "scripted:0.1", "--detector", spec]
+    else:
+        arguments = [command, "--store", store, "--run", "history", "--detector", spec]
+        arguments += {"tune": ["--target-fpr", "0.1"], "calibrate": ["--alpha", "0.1"]}.get(command, [])
+    unknown = cli(*arguments)
+    assert unknown.code != 0
+    assert "rising" in unknown.err
+    assert cli(*arguments, "--patterns", own_patterns).code == 0
+
+
+def test_the_variable_names_the_file_of_patterns_too_and_compare_takes_it(cli, store, own_patterns, monkeypatch):
+    monkeypatch.setenv("TURNWISE_PATTERNS", str(own_patterns))
+    done = compare(cli, store, "--run", "history", "--detector", NAMED, "--json")
+    assert done.code == 0, done.err
+    assert f"{NAMED}@history" in [row["name"] for row in done.json["detectors"]]
+
+
+def test_a_tuned_file_needs_the_file_of_patterns_no_more(cli, store, own_patterns, tmp_path):
+    arguments = ["--store", store, "--run", "history", "--detector"]
+    tuned = tmp_path / "tuned.yaml"
+    done = cli("tune", *arguments, NAMED, "--patterns", own_patterns, "--target-fpr", "0.1", "--out", tuned)
+    assert done.code == 0, done.err
+    assert yaml.safe_load(tuned.read_text(encoding="utf-8"))["expression"] == "reciprocity.F > 0.7 and turn > 2"
+    assert cli("detect", *arguments, tuned).code == 0
+
+
+def test_a_rule_of_the_guard_takes_a_file_of_patterns(own_patterns):
+    from turnwise.guard.guardrails.drift import Drift
+
+    assert Drift(detector="pattern:rising", patterns=str(own_patterns), block_at=0.0).detector == "pattern:rising"

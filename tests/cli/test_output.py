@@ -124,3 +124,67 @@ def test_only_one_module_prints() -> None:
         calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
         names = {ast.unparse(func) for func in calls}
         assert path.name == "output.py" or not names & {"print", "typer.echo", "typer.secho", "Console"}, path.name
+
+
+WIDE = {
+    "compare": (
+        ("arm", "context", "threshold", "recall, %", "false positives, %", "AUC", "median turn"),
+        (
+            "count_flags@local-history *",
+            "history",
+            "0.1234",
+            "82.5 [67.2, 92.7]",
+            "1.0 [0.0, 5.4]",
+            "0.983 [0.9, 1.0]",
+            "4",
+        ),
+    ),
+    "tests of compare": (
+        ("a", "b", "a alone", "b alone", "gain of b, points", "p", "p, groups", "p, Holm", "b against a"),
+        (
+            "any_turn@local-turn",
+            "cusum@local-history",
+            "12",
+            "345",
+            "+12.5 [+3.1, +20.9]",
+            "3.2e-20",
+            "0.043",
+            "0.129",
+            "beats it",
+        ),
+    ),
+    "discover": (
+        ("name", "pattern", "of attacks", "at turn 1", "of benign", "p"),
+        (
+            "found_1",
+            "cusum(reciprocity.F, drift=0.25) > 1.5 and streak(I > 0.5) >= 2",
+            "120/150 = 80.0 % [72.7, 86.1]",
+            "3",
+            "1/150 = 0.7 % [0.0, 3.7]",
+            "1.2e-34",
+        ),
+    ),
+    "tune": (("", ""), ("recall there, as given", "120/150 = 80.0 % [72.7, 86.1]")),
+    "power": (
+        ("both arms judge the same attacks", "attacks needed"),
+        ("they catch different ones as far as can be", "1234"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("width", [40, 80])
+def test_tables_fit_the_terminal_and_no_number_is_divided(name, width, monkeypatch, capsys):
+    from turnwise.cli.output import Table, print_table
+
+    columns, row = WIDE[name]
+    monkeypatch.setattr("turnwise.cli.output._WIDTH_OF_A_FILE", width)
+    table = Table(*columns, numeric=columns[3:])
+    table.add_row(*row)
+    print_table(table)
+    out = capsys.readouterr().out
+    assert max(map(len, out.split("\n"))) <= width
+    shown = out.split()
+    for word in " ".join(row).split():
+        if word[0].isdigit() or word[0] in "[+":
+            assert word in shown

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, roc_auc_score
 
 from turnwise.errors import UsageError
-from turnwise.study.bootstrap import Weights, difference, interval, interval_of, resamples
-from turnwise.study.calibrate import threshold_for
-from turnwise.study.survival import kaplan_meier
-from turnwise.study.verdicts import Judged, confusion
-from turnwise.study.weighted import (
+from turnwise.study.stats.bootstrap import Weights, difference, interval, interval_of, resamples
+from turnwise.study.stats.survival import kaplan_meier
+from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study.stats.verdicts import Judged, confusion
+from turnwise.study.stats.weighted import (
     alarms_of,
     auc_of,
     delay_of,

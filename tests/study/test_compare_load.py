@@ -10,10 +10,10 @@ from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Provenance, Score
 from turnwise.store import Run, Store
-from turnwise.study.compare import load_material
-from turnwise.study.compare.agreement import repeats_agreement
+from turnwise.study.compare import load_study_data
 from turnwise.study.compare.arms import compared_runs
-from turnwise.study.compare.load import strata_of
+from turnwise.study.compare.checks import repeats_agreement
+from turnwise.study.compare.data import strata_of
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 CALLS = {"latency_s": 0.5, "cost_usd": 0.01}
@@ -56,7 +56,7 @@ def store(tmp_path):
 
 
 def test_every_run_has_the_same_conversations_missing_ones_included(store):
-    found = load_material(store, ["t", "h"])
+    found = load_study_data(store, ["t", "h"])
     assert [one.sequence_id for one in found.known] == ["a", "b", "c"]
     assert (found.untried, found.unlabelled) == (1, 1)
     assert [one.group for one in found.known] == ["open it", "b", "c"]
@@ -72,10 +72,10 @@ def test_every_run_has_the_same_conversations_missing_ones_included(store):
 
 
 def test_hashes_change_with_what_they_are_of(store):
-    before = load_material(store, ["t", "h"])
-    assert load_material(store, ["t", "h"]) == before
+    before = load_study_data(store, ["t", "h"])
+    assert load_study_data(store, ["t", "h"]) == before
     store.append([outcome("h", "b", 1, 0.5)])
-    after = load_material(store, ["t", "h"])
+    after = load_study_data(store, ["t", "h"])
     assert after.digest == before.digest
     assert after.runs[0].digest == before.runs[0].digest
     assert after.runs[1].digest != before.runs[1].digest
@@ -85,7 +85,7 @@ def test_runs_with_a_window_or_transcript_of_the_same_observer_come_in(store):
     assert compared_runs(store.runs(), ["t", "h"]) == (["t", "h"], ["w", "x"])
     assert compared_runs(store.runs(), ["t", "w"]) == (["t", "w"], ["x"])
     with pytest.raises(UnknownNameError, match="unknown run 'z'"):
-        load_material(store, ["z"])
+        load_study_data(store, ["z"])
 
 
 def test_what_is_not_stated_is_said_to_be_so():
@@ -108,7 +108,7 @@ def test_an_observer_that_was_asked_several_times_agrees_with_itself_or_not(stor
             source = Provenance("made", "1", "1", "turn", {"repeats": 2}, "0")
             asked.append(Evaluation(key, Score(0.5, 0.3, F), source, WHEN, calls=calls))
     store.append(asked)
-    found = repeats_agreement(load_material(store, ["t", "repeated"]).runs, store)
+    found = repeats_agreement(load_study_data(store, ["t", "repeated"]).runs, store)
     assert {one.run for one in found} == {"repeated"}
     by_component = {one.component: one.icc for one in found}
     assert by_component["F"].value == pytest.approx(1.0)

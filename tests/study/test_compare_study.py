@@ -13,10 +13,18 @@ from turnwise.errors import DetectorError, UnknownNameError, UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import BASELINES, Known, Material, RunData, Settings, Study, compare_material
-from turnwise.study.compare.load import strata_of
+from turnwise.study.compare import (
+    BASELINES,
+    LabelledConversation,
+    RunData,
+    Settings,
+    Study,
+    StudyData,
+    compare_data,
+)
+from turnwise.study.compare.data import strata_of
 
-Make = Callable[..., Material]
+Make = Callable[..., StudyData]
 
 
 def make_run(name: str, context: str, observer: str = "made") -> Run:
@@ -31,7 +39,7 @@ def turns(F: list[float]) -> tuple[TurnScores, ...]:
 
 
 @pytest.fixture(scope="module")
-def material() -> Make:
+def study_data() -> Make:
     """Return a function that makes conversations; attacks smoulder: many turns a little raised, none that stands
     out."""
 
@@ -43,7 +51,7 @@ def material() -> Make:
         *,
         missing: int = 0,
         longest: int = 7,
-    ) -> Material:
+    ) -> StudyData:
         generator = random.Random(seed)
         known, both = [], {"t": [], "h": []}
         for number in range(attacks + benign):
@@ -52,7 +60,7 @@ def material() -> Make:
             length = generator.randint(min(4, longest), longest)
             source = f"{'attacks' if attack else 'chats'} {number % 2}"
             strata = strata_of(source, {"category": f"kind {number % 3}"}, length)
-            known.append(Known(name, f"g{number // 2}", attack, length, strata))
+            known.append(LabelledConversation(name, f"g{number // 2}", attack, length, strata))
             for run, rows in both.items():
                 raised = effect if attack else 0.0
                 F = [min(1.0, 0.5 * generator.random() + raised) for _ in range(length)]
@@ -65,20 +73,20 @@ def material() -> Make:
             RunData(make_run("t", "turn"), tuple(both["t"])),
             RunData(make_run("h", "history"), tuple(both["h"])),
         )
-        return Material(tuple(known), runs, 0, 0, "0" * 64)
+        return StudyData(tuple(known), runs, 0, 0, "0" * 64)
 
     return make
 
 
-def study(material: Material, *detectors: str, **settings: object) -> Study:
+def study(study_data: StudyData, *detectors: str, **settings: object) -> Study:
     given = {"runs": ("t", "h"), "target_fpr": 0.05, "replicates": 60, **settings}
-    return compare_material(material, Settings(detectors=detectors, **given))  # type: ignore[arg-type]
+    return compare_data(study_data, Settings(detectors=detectors, **given))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
-def usual(material) -> Study:
+def usual(study_data) -> Study:
     """Return a study that several tests look at."""
-    return study(material(), "cusum:drift=0.3")
+    return study(study_data(), "cusum:drift=0.3")
 
 
 def test_the_baselines_are_there_unasked(usual):
@@ -92,16 +100,16 @@ def test_the_baselines_are_there_unasked(usual):
     assert usual.arms[usual.reference].name == "any_turn@t"
 
 
-def test_a_baseline_that_is_asked_for_is_not_there_twice(material):
-    found = study(material(), "any_turn", "any_turn:threshold=0.3", "cusum")
+def test_a_baseline_that_is_asked_for_is_not_there_twice(study_data):
+    found = study(study_data(), "any_turn", "any_turn:threshold=0.3", "cusum")
     assert [arm.name for arm in found.arms].count("any_turn@t") == 1
     assert len(found.arms) == 11
 
 
 @pytest.mark.parametrize("folds", [0, 4])
-def test_no_group_crosses_and_every_threshold_comes_from_others(folds, material, usual):
-    found = study(material(), "cusum", folds=folds) if folds else usual
-    group = {one.sequence_id: one.group for one in found.material.known}
+def test_no_group_crosses_and_every_threshold_comes_from_others(folds, study_data, usual):
+    found = study(study_data(), "cusum", folds=folds) if folds else usual
+    group = {one.sequence_id: one.group for one in found.study_data.known}
     for fold in found.folds:
         parts = [{group[name] for name in part} for part in (fold.train, fold.calibrate, fold.test)]
         assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
@@ -112,13 +120,13 @@ def test_no_group_crosses_and_every_threshold_comes_from_others(folds, material,
         assert tested == sorted(group)
     for judgement in found.judgements:
         for fold, known in zip(found.folds, judgement.folds, strict=True):
-            benign = sum(not one.attack for one in found.material.known if one.sequence_id in fold.calibrate)
+            benign = sum(not one.attack for one in found.study_data.known if one.sequence_id in fold.calibrate)
             assert len(known.benign) == benign
             assert (known.flagged + 1) / (benign + 1) <= 0.05
 
 
-def test_a_planted_effect_is_found(material):
-    found = study(material(effect=0.3), "cusum:drift=0.3", "learned")
+def test_a_planted_effect_is_found(study_data):
+    found = study(study_data(effect=0.3), "cusum:drift=0.3", "learned")
     name = found.arms[found.chosen].name
     test = found.test_of(name)
     assert test.won
@@ -131,11 +139,11 @@ def test_a_planted_effect_is_found(material):
     assert "length_only@t" not in found.unbeaten(name)
 
 
-def test_shuffled_labels_find_nothing(material):
+def test_shuffled_labels_find_nothing(study_data):
     below = 0
     for seed in range(10):
         found = study(
-            material(effect=0.0, attacks=45, benign=75, seed=seed, longest=3),
+            study_data(effect=0.0, attacks=45, benign=75, seed=seed, longest=3),
             "cusum:drift=0.3",
             "slope",
             runs=("h",),
@@ -145,8 +153,8 @@ def test_shuffled_labels_find_nothing(material):
     assert below <= 1
 
 
-def test_what_does_not_beat_a_baseline_is_said_not_to(material):
-    found = study(material(effect=0.0), "cusum:drift=0.3")
+def test_what_does_not_beat_a_baseline_is_said_not_to(study_data):
+    found = study(study_data(effect=0.0), "cusum:drift=0.3")
     name = found.arms[found.chosen].name
     assert "any_turn@t" in found.unbeaten(name)
     assert any(
@@ -154,9 +162,9 @@ def test_what_does_not_beat_a_baseline_is_said_not_to(material):
     )
 
 
-def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(material):
+def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(study_data):
     """Whatever the calibrate and test conversations say: there, the other detector would be the better one."""
-    given = material(effect=0.3)
+    given = study_data(effect=0.3)
     found = study(given, "cusum:drift=0.3", "slope", runs=("h",))
     assert found.arms[found.chosen].name == "cusum:drift=0.3@h"
     train = found.folds[0].train
@@ -170,7 +178,7 @@ def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(ma
         else Example(one.sequence_id, one.group, one.attack, steep if one.attack else flat)
         for one in given.runs[1].examples
     )
-    moved = Material(given.known, (RunData(make_run("h", "history"), examples),), 0, 0, "")
+    moved = StudyData(given.known, (RunData(make_run("h", "history"), examples),), 0, 0, "")
     other = study(moved, "cusum:drift=0.3", "slope", runs=("h",))
     assert other.arms[other.chosen].name == "cusum:drift=0.3@h"
     assert other.ranks == found.ranks
@@ -178,16 +186,16 @@ def test_the_arm_that_is_followed_is_chosen_inside_the_training_conversations(ma
     assert caught["slope@h"] > caught["cusum:drift=0.3@h"]
 
 
-def test_verdicts_at_the_last_turn_are_tested_apart(material):
+def test_verdicts_at_the_last_turn_are_tested_apart(study_data):
     """Attacks that calm down: caught while they went on, forgotten at the end."""
-    given = material(effect=0.0)
+    given = study_data(effect=0.0)
     calm = tuple(
         Example(one.sequence_id, one.group, one.attack, turns([0.1, 0.8, 0.8, 0.8, 0.8, *[0.0] * 9]))
         if one.attack
         else one
         for one in given.runs[1].examples
     )
-    changed = Material(given.known, (given.runs[0], RunData(make_run("h", "history"), calm)), 0, 0, "")
+    changed = StudyData(given.known, (given.runs[0], RunData(make_run("h", "history"), calm)), 0, 0, "")
     found = study(changed, "cusum:drift=0.4", target_fpr=0.1)
     assert found.test_of("cusum:drift=0.4@h").won
     at_the_end = {test.b: test for test in found.final_tests}
@@ -205,8 +213,8 @@ def test_verdicts_at_the_last_turn_are_tested_apart(material):
     assert sorted(t.p_holm for t in found.final_tests) >= sorted(max(t.p, t.p_group) for t in found.final_tests)
 
 
-def test_missing_conversations_are_counted_and_open_the_warnings(material):
-    found = study(material(missing=60), "cusum")
+def test_missing_conversations_are_counted_and_open_the_warnings(study_data):
+    found = study(study_data(missing=60), "cusum")
     assert "were not evaluated" in found.warnings[0]
     result = found.results[found.reference]
     assert result.missing.attacks.count == sum(not one.evaluated for one in result.judged) > 0
@@ -225,23 +233,23 @@ def test_missing_conversations_are_counted_and_open_the_warnings(material):
     )
 
 
-def test_too_few_conversations_are_told_with_the_number_needed(material):
+def test_too_few_conversations_are_told_with_the_number_needed(study_data):
     with pytest.raises(UsageError, match="at least 99 are needed"):
-        study(material(), "cusum", target_fpr=0.01)
+        study(study_data(), "cusum", target_fpr=0.01)
     with pytest.raises(UsageError, match="at least 299 are needed"):
-        study(material(), "cusum", target_fpr=0.01, guarantee="confidence")
+        study(study_data(), "cusum", target_fpr=0.01, guarantee="confidence")
 
 
-def test_a_guarantee_with_confidence_is_stricter(material):
+def test_a_guarantee_with_confidence_is_stricter(study_data):
     loose, strict = (
-        study(material(), "cusum", target_fpr=0.1, guarantee=name) for name in ("expectation", "confidence")
+        study(study_data(), "cusum", target_fpr=0.1, guarantee=name) for name in ("expectation", "confidence")
     )
     assert all(b.threshold >= a.threshold for a, b in zip(loose.judgements, strict.judgements, strict=True))
     assert strict.judgements[0].threshold > loose.judgements[0].threshold
 
 
-def test_given_thresholds_test_every_conversation(material):
-    found = study(material(), "cusum", thresholds="given")
+def test_given_thresholds_test_every_conversation(study_data):
+    found = study(study_data(), "cusum", thresholds="given")
     assert len(found.judgements[0].judged) == 270
     thresholds = {one.arm.name: one.threshold for one in found.judgements}
     assert thresholds["cusum@h"] == 0.9  # the operating point of the run
@@ -249,34 +257,34 @@ def test_given_thresholds_test_every_conversation(material):
     assert any("thresholds were given" in warning for warning in found.warnings)
 
 
-def test_without_detectors_the_question_is_what_context_gives(material):
-    found = study(material())
+def test_without_detectors_the_question_is_what_context_gives(study_data):
+    found = study(study_data())
     assert found.arms[found.chosen].name == "any_turn@h"
     assert [(test.a, test.b) for test in found.tests] == [("any_turn@t", "any_turn@h")]
 
 
-def test_one_run_and_no_detector_leaves_nothing_to_choose(material):
-    found = study(material(), runs=("h",))
+def test_one_run_and_no_detector_leaves_nothing_to_choose(study_data):
+    found = study(study_data(), runs=("h",))
     assert found.chosen is None
     assert found.tests == ()
     assert all(cell.gain is None for cell in found.cells)
 
 
-def test_runs_that_saw_a_window_or_the_whole_come_in_as_baselines(material):
-    given = material()
+def test_runs_that_saw_a_window_or_the_whole_come_in_as_baselines(study_data):
+    given = study_data()
     whole = tuple(dataclasses.replace(one, turns=one.turns[-1:]) for one in given.runs[1].examples)
     runs = (*given.runs, RunData(make_run("last 2", "window:2"), given.runs[1].examples))
     runs = (*runs, RunData(make_run("all", "transcript"), whole))
     asked = Settings(("t", "h"), ("cusum:drift=0.3",), target_fpr=0.05, replicates=10)
-    found = compare_material(Material(given.known, runs, 0, 0, ""), asked, further=("last 2", "all"))
+    found = compare_data(StudyData(given.known, runs, 0, 0, ""), asked, further=("last 2", "all"))
     assert {arm.name for arm in found.arms if arm.baseline} >= {"any_turn@last 2", "any_turn@all"}
     against = {test.a for test in found.tests if test.b == "cusum:drift=0.3@h"}
     assert against >= {"any_turn@t", "any_turn@h", "any_turn@last 2", "any_turn@all", "length_only@t"}
 
 
-def test_a_coarse_baseline_is_not_beaten_by_being_stricter(material):
+def test_a_coarse_baseline_is_not_beaten_by_being_stricter(study_data):
     """``length_only`` can't stand at exactly the asked rate, so the other arm is tightened to its rate."""
-    found = study(material(effect=0.0, seed=4), "cusum:drift=0.3", target_fpr=0.15)
+    found = study(study_data(effect=0.0, seed=4), "cusum:drift=0.3", target_fpr=0.15)
     tightened = [test for test in found.tests if test.tightened]
     assert tightened
     assert not any(test.won for test in tightened)
@@ -307,10 +315,10 @@ def test_the_checks_are_there(usual):
     assert checks.panel == ()
 
 
-def test_two_observers_in_one_context_are_a_panel(material):
-    given = material()
+def test_two_observers_in_one_context_are_a_panel(study_data):
+    given = study_data()
     runs = (*given.runs, RunData(make_run("other", "history", "another"), given.runs[1].examples))
-    panel = study(Material(given.known, runs, 0, 0, ""), "cusum", runs=("t", "h", "other")).checks.panel
+    panel = study(StudyData(given.known, runs, 0, 0, ""), "cusum", runs=("t", "h", "other")).checks.panel
     assert [(one.first, one.second, one.component) for one in panel] == [("h", "other", name) for name in "TIF"]
     assert panel[2].alpha.value == pytest.approx(1.0)
 
@@ -324,40 +332,42 @@ def test_what_sources_tell_apart_is_warned_of(usual):
     assert any(w.startswith("length_only@t reads the length") for w in found.warnings)
 
 
-def test_a_group_that_a_detector_defines_is_warned_of(material):
-    given = material()
+def test_a_group_that_a_detector_defines_is_warned_of(study_data):
+    given = study_data()
     known = tuple(
-        Known(one.sequence_id, one.group, one.attack, one.turns, {**one.strata, "tactic": "Boundary testing"})
+        LabelledConversation(
+            one.sequence_id, one.group, one.attack, one.turns, {**one.strata, "tactic": "Boundary testing"}
+        )
         for one in given.known
     )
-    found = study(Material(known, given.runs, 0, 0, ""), "boundary_testing", runs=("h",))
+    found = study(StudyData(known, given.runs, 0, 0, ""), "boundary_testing", runs=("h",))
     assert any("bears the name of the detector boundary_testing" in warning for warning in found.warnings)
     pattern = study(given, "pattern:count(turn > 2) > 3", runs=("h",))
     assert any("reads the length" in warning and warning.startswith("pattern") for warning in pattern.warnings)
 
 
-def test_a_file_may_have_been_tuned_on_the_same_conversations(material, tmp_path):
+def test_a_file_may_have_been_tuned_on_the_same_conversations(study_data, tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("detector: cusum\ndrift: 0.3\n")
-    found = study(material(), str(file))
+    found = study(study_data(), str(file))
     assert found.arms[-1].name == "mine.yaml@h"
     assert any("mine.yaml comes from a file" in warning for warning in found.warnings)
 
 
-def test_the_first_turn_that_gives_attacks_away_is_warned_of(material):
-    given = material()
+def test_the_first_turn_that_gives_attacks_away_is_warned_of(study_data):
+    given = study_data()
     examples = tuple(
         Example(one.sequence_id, one.group, one.attack, turns([0.95 if one.attack else 0.1, 0.1, 0.1, 0.1]))
         for one in given.runs[0].examples
     )
     found = study(
-        Material(given.known, (RunData(make_run("t", "turn"), examples),), 0, 0, ""), "cusum", runs=("t",)
+        StudyData(given.known, (RunData(make_run("t", "turn"), examples),), 0, 0, ""), "cusum", runs=("t",)
     )
     assert any("first_turn@t catches 100.0 %" in warning for warning in found.warnings)
 
 
-def test_the_same_seed_gives_the_same_study_and_another_another(material, usual):
-    one, same, other = usual, *(study(material(), "cusum:drift=0.3", seed=seed) for seed in (0, 1))
+def test_the_same_seed_gives_the_same_study_and_another_another(study_data, usual):
+    one, same, other = usual, *(study(study_data(), "cusum:drift=0.3", seed=seed) for seed in (0, 1))
     assert (one.folds, one.results, one.tests, one.cells) == (same.folds, same.results, same.tests, same.cells)
     assert one.checks == same.checks
     assert one.folds != other.folds
@@ -377,16 +387,16 @@ def test_the_same_seed_gives_the_same_study_and_another_another(material, usual)
         ({"detectors": ("cusum:limit=x",)}, DetectorError, "limit"),
     ],
 )
-def test_bad_settings_are_told(settings, error, words, material):
+def test_bad_settings_are_told(settings, error, words, study_data):
     with pytest.raises(error, match=words):
-        compare_material(material(), Settings(**{"runs": ("t", "h"), "target_fpr": 0.05, **settings}))
+        compare_data(study_data(), Settings(**{"runs": ("t", "h"), "target_fpr": 0.05, **settings}))
 
 
-def test_both_labels_and_a_run_by_turn_are_needed(material):
-    given = material()
+def test_both_labels_and_a_run_by_turn_are_needed(study_data):
+    given = study_data()
     attacks = tuple(one for one in given.known if one.attack)
     with pytest.raises(UsageError, match="both labels, not 90 attacks and 0 benign"):
-        study(Material(attacks, given.runs, 0, 0, ""), "cusum")
+        study(StudyData(attacks, given.runs, 0, 0, ""), "cusum")
     whole = RunData(make_run("w", "transcript"), given.runs[0].examples)
     with pytest.raises(UsageError, match="scored turn by turn"):
-        study(Material(given.known, (whole,), 0, 0, ""), runs=("w",))
+        study(StudyData(given.known, (whole,), 0, 0, ""), runs=("w",))

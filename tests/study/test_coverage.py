@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.study_statistics import INTERVALS, World, exact_coverage, simulate
 from statsmodels.stats.proportion import proportion_confint
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.study.bootstrap import Weights
-from turnwise.study.coverage import INTERVALS, World, exact_coverage, simulate
-from turnwise.study.verdicts import confusion
-from turnwise.study.weighted import auc_of
+from turnwise.study.stats.bootstrap import Weights
+from turnwise.study.stats.verdicts import confusion
+from turnwise.study.stats.weighted import auc_of
 
 
 def test_the_world_has_the_numbers_it_says():

@@ -7,8 +7,8 @@ import pytest
 from statsmodels.stats.multitest import multipletests
 
 from turnwise.errors import UsageError
-from turnwise.study.metrics import compare, measure
-from turnwise.study.verdicts import Judged
+from turnwise.study.stats.metrics import compare, measure
+from turnwise.study.stats.verdicts import Judged
 
 
 def arm(recall, *, seed=0, attacks=90, benign=130, missing=0, shift=1.0):

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
-from turnwise.study.missing import missing_bounds, paired_bounds
-from turnwise.study.verdicts import Judged, confusion
+from turnwise.study.stats.paired import missing_bounds, paired_bounds
+from turnwise.study.stats.verdicts import Judged, confusion
 
 
 def judged(states, attack=True):

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import chi2
 
 from turnwise.errors import UsageError
-from turnwise.study.bootstrap import resamples
-from turnwise.study.operating import false_alarms, recall_at
-from turnwise.study.verdicts import Judged
+from turnwise.study.stats.bootstrap import resamples
+from turnwise.study.stats.thresholds import false_alarms, recall_at
+from turnwise.study.stats.verdicts import Judged
 
 
 def study(benign=400, attacks=60, alarms=0):

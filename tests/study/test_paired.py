@@ -10,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from turnwise.errors import UsageError
 from turnwise.rates import clopper_pearson
-from turnwise.study.paired import mcnemar, sign_flip
+from turnwise.study.stats.paired import mcnemar, sign_flip
 
 verdicts = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 

@@ -10,9 +10,8 @@ from turnwise.detectors import build_detector, check_detector, run_detector
 from turnwise.detectors.kit.registry import DETECTORS, parameters_of
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study import Example
-from turnwise.study.calibrate import threshold_for
-from turnwise.study.search import search
-from turnwise.study.space import SPACES, OneOf, space_of
+from turnwise.study.fitting.search import SPACES, OneOf, search, space_of
+from turnwise.study.stats.thresholds import threshold_for
 
 
 def test_it_finds_what_suits_the_data(make_examples):

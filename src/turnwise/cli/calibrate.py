@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.store import Run
-    from turnwise.study.compare.deploy import Guaranteed
+    from turnwise.study.fitting.calibrate import Guaranteed
 
 
 def calibrate(
@@ -19,6 +20,7 @@ def calibrate(
         str, typer.Option(help="Detector, such as cusum or cusum:drift=0.05, a YAML file, or one that is fitted.")
     ] = "cusum",
     run: options.Run = None,
+    patterns: PatternsFile = None,
     alpha: Annotated[float, typer.Option(help="Share of benign conversations that may be flagged.")] = 0.01,
     confidence: Annotated[float, typer.Option(help="Probability with which that is kept.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the split, for a detector that is fitted.")] = 0,
@@ -34,14 +36,14 @@ def calibrate(
     from turnwise.detectors import to_mapping
     from turnwise.store import Store
     from turnwise.study import load_examples
-    from turnwise.study.compare.deploy import guaranteed
+    from turnwise.study.fitting.calibrate import guaranteed
 
     require_study()
     check_file(out)
     with Store(store) as opened:
         known = opened.run(read_run(opened, run))
         loaded = load_examples(opened, known.name)
-    found = guaranteed(detector, loaded.examples, alpha, confidence, seed)
+    found = guaranteed(detector, loaded.examples, alpha, confidence, seed, patterns=patterns)
     if out is not None:
         write_text(out, _as_yaml(found, known, seed))
     if json:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from turnwise.cli import observer_options, options
+from turnwise.cli.patterns import PatternsFile
 
 
 def check(
@@ -22,6 +23,7 @@ def check(
     ] = "history",
     principle: options.Principles = None,
     detector: options.Detectors = None,
+    patterns: PatternsFile = None,
     sides: options.Sides = "prompt",
     fail_on_findings: options.FailOnFindings = False,
     observer_setting: observer_options.ObserverSettings = None,
@@ -46,6 +48,7 @@ def check(
         context=context,
         principles=read_principles(principle),
         sides=read_sides(sides),
+        patterns=patterns,
     )
     if json:
         print_json(report.to_dict())

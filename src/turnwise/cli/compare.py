@@ -9,6 +9,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import say
+from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.study.compare import Study
@@ -20,6 +21,7 @@ def compare(
         typer.Option(help="Run to compare; may be given several times. [default: all that are scored by turn]"),
     ] = None,
     detector: options.Detectors = None,
+    patterns: PatternsFile = None,
     target_fpr: Annotated[
         float, typer.Option(help="Share of benign conversations that may be flagged, the same for all.")
     ] = 0.01,
@@ -63,6 +65,7 @@ def compare(
             folds=folds,
             seed=seed,
             replicates=replicates,
+            patterns=patterns,
         )
         study = run_study(opened, settings, rescore=rescorer(), tell=note)
     if report is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.evaluation import Detection
@@ -33,6 +34,7 @@ COLUMNS = {
 def detect(
     run: options.Run = None,
     detector: options.Detectors = None,
+    patterns: PatternsFile = None,
     sequence: options.Sequences = None,
     label: options.Label = None,
     source: options.Source = None,
@@ -57,7 +59,8 @@ def detect(
         name = read_run(opened, run)
         specs = list(dict.fromkeys(detector or DEFAULT_DETECTORS))
         ids = read_source(opened, source, sequence)
-        found = list(detect_in_run(opened, name, specs, ids=ids, label=read_label(label)))
+        wanted = read_label(label)
+        found = list(detect_in_run(opened, name, specs, ids=ids, label=wanted, patterns=patterns))
     if export is not None:
         count = write_rows(export, COLUMNS, (as_json(one, name) for one in found))
         note(f"{count} verdicts written to {export}")

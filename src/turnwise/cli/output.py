@@ -127,20 +127,74 @@ class Table:
 
 
 def print_table(table: Table) -> None:
-    """Print a table to standard output; data in it is never taken for markup."""
+    """Print a table to standard output; data in it is never taken for markup.
+
+    It is as wide as the terminal at most. Cells wrap, but never inside a number; columns that find no room beside
+    the others follow below, each time beside the first column again.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    title = None if table.title is None else visible(table.title)
-    drawn = Drawn(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in table.columns:
-        justify: Literal["left", "right"] = "right" if column in table.numeric else "left"
-        drawn.add_column(_cell(column.split("\n")), justify=justify, overflow="fold")
-    for row in table.rows:
-        drawn.add_row(*map(_cell, row))
     wide = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
-    Console(width=wide, markup=False, highlight=False, emoji=False).print(drawn)
+    console = Console(width=wide, markup=False, highlight=False, emoji=False)
+    room = console.width - 2  # the box has a blank at both ends
+    columns = [_cell(column.split("\n")) for column in table.columns]
+    rows = [tuple(map(_cell, row)) for row in table.rows]
+    measured = [_widths([columns[place], *(row[place] for row in rows)], room) for place in range(len(columns))]
+    title = None if table.title is None else visible(table.title)
+    for block in _blocks([least for least, _ in measured], room):
+        drawn = Drawn(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+        for place, width in zip(block, _shared([measured[place] for place in block], room), strict=True):
+            justify: Literal["left", "right"] = "right" if table.columns[place] in table.numeric else "left"
+            drawn.add_column(columns[place], justify=justify, overflow="fold", width=width)
+        for row in rows:
+            drawn.add_row(*(row[place] for place in block))
+        console.print(drawn)
+        title = None
+
+
+_GAP = 3
+"""Characters between two columns."""
+
+_WORD = 14
+"""Characters of a word from which it may be divided, where room is scarce."""
+
+_OF_NUMBERS = frozenset("0123456789.,:;%+-−±[](){}e$/=")
+
+
+def _widths(cells: Sequence[str], most: int) -> tuple[int, int]:
+    """Return the width that a column needs to divide no number, and the width at which nothing wraps."""
+    from rich.cells import cell_len
+
+    least = 1
+    for word in (word for cell in cells for word in cell.split()):
+        whole = _OF_NUMBERS.issuperset(word) and any(character.isdigit() for character in word)
+        least = max(least, cell_len(word) if whole else min(cell_len(word), _WORD))
+    widest = max(cell_len(line) for cell in cells for line in cell.split("\n"))
+    return min(least, most), max(min(least, most), widest)
+
+
+def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield the places of the columns that stand side by side; the first column is in each block."""
+    block = [0]
+    for place in range(1, len(least)):
+        if len(block) > 1 and sum(least[k] + _GAP for k in block) + least[place] > width:
+            yield block
+            block = [0]
+        block.append(place)
+    yield block
+
+
+def _shared(measured: Sequence[tuple[int, int]], width: int) -> list[int]:
+    """Return the width of each column of a block: what it wants, or a share of the room that there is."""
+    shares = [least for least, _ in measured]
+    for _ in range(width - sum(shares) - _GAP * (len(shares) - 1)):
+        place = max(range(len(shares)), key=lambda k: measured[k][1] - shares[k])
+        if shares[place] >= measured[place][1]:
+            break
+        shares[place] += 1
+    return shares
 
 
 def _cell(cell: str | list[str]) -> str:

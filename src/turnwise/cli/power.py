@@ -23,8 +23,8 @@ def power(
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.cli.study import require_study
     from turnwise.study import needed_benign
-    from turnwise.study.calibrate import check_rate
-    from turnwise.study.power import study_size
+    from turnwise.study.stats.power import study_size
+    from turnwise.study.stats.thresholds import check_rate
 
     require_study()
     check_rate("target fpr", target_fpr)

@@ -10,7 +10,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.observers import Observer
-    from turnwise.study.compare.reorder import Rescore
+    from turnwise.study.compare.checks import Rescore
 
 
 EXTRA = 'python -m pip install "turnwise[study]"'

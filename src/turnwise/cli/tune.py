@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.store import Run, Store
@@ -20,6 +21,7 @@ def tune(
         str, typer.Option(help="A detector that is fitted (learned, sprt, shiryaev_roberts, hmm), or any other.")
     ] = "learned",
     run: options.Run = None,
+    patterns: PatternsFile = None,
     budget: Annotated[
         int | None,
         typer.Option(
@@ -44,7 +46,7 @@ def tune(
     with Store(store) as opened:
         known = opened.run(read_run(opened, run))
         if budget is None:
-            written = _fit(opened, known, detector, target_fpr, seed, json)
+            written = _fit(opened, known, detector, patterns, target_fpr, seed, json)
         else:
             written = _search(opened, known, detector, target_fpr, budget, seed, json)
     if out is not None:
@@ -57,15 +59,15 @@ def _search(store: Store, run: Run, detector: str, target_fpr: float, budget: in
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import require_study
     from turnwise.detectors import to_mapping
-    from turnwise.study.compare import load_material
+    from turnwise.study.compare import load_study_data
     from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
-    from turnwise.study.search import check_search
+    from turnwise.study.fitting.search import check_search
 
     require_study("optuna")
     check_search(detector, budget)
-    material = load_material(store, [run.name])
-    note(f"{budget} trials on the training part of {len(material.known)} conversations")
-    found = tune_inside_training(material, detector, target_fpr, budget, seed)
+    study_data = load_study_data(store, [run.name])
+    note(f"{budget} trials on the training part of {len(study_data.known)} conversations")
+    found = tune_inside_training(study_data, detector, target_fpr, budget, seed)
     if json:
         print_json({"detector": to_mapping(found.searched.detector), **origin(found)})
     else:
@@ -94,7 +96,9 @@ def _print_search(found: Tuning) -> None:
     )
 
 
-def _fit(store: Store, run: Run, detector: str, target_fpr: float, seed: int, json: bool) -> str:
+def _fit(
+    store: Store, run: Run, detector: str, patterns: str | None, target_fpr: float, seed: int, json: bool
+) -> str:
     """Fit, set the threshold, tell what was found, and return the file."""
     from turnwise.cli.output import print_json
     from turnwise.detectors import to_mapping
@@ -102,7 +106,7 @@ def _fit(store: Store, run: Run, detector: str, target_fpr: float, seed: int, js
     from turnwise.study import tune as tune_detector
 
     loaded = load_examples(store, run.name)
-    tuned = tune_detector(detector, loaded.examples, target_fpr, seed)
+    tuned = tune_detector(detector, loaded.examples, target_fpr, seed, patterns=patterns)
     if json:
         print_json(
             {

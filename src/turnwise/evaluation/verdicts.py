@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from turnwise.conversation import Label
 from turnwise.detectors import DetectorSpec, Verdict, name_detector, run_detector
+from turnwise.detectors.kit.registry import PatternSource
 from turnwise.store import SequenceHead, Store
 
 DEFAULT_DETECTORS = ("any_turn", "cusum")
@@ -39,6 +40,7 @@ def detect(
     *,
     ids: Collection[str] | None = None,
     label: Label | None = None,
+    patterns: PatternSource | None = None,
 ) -> Iterator[Detection]:
     """Yield the verdict of every detector on every sequence that a run has tried to evaluate.
 
@@ -48,13 +50,14 @@ def detect(
         detectors: what names them; see `turnwise.detectors.name_detector` for their thresholds.
         ids: only these sequences.
         label: only sequences with this ground truth.
+        patterns: your own named patterns, or the YAML file that defines them.
 
     Raises:
         UnknownNameError: no such run, sequence, detector or parameter.
         DetectorError: a specification or value that does not fit.
     """
     points = store.run(run).operating_points
-    named = [name_detector(one, points) for one in detectors]
+    named = [name_detector(one, points, patterns) for one in detectors]
     failed = {failure.key.sequence_id for failure in store.failures(run, ids=ids)}
     for head, trajectory in store.trajectories(run, ids=ids, label=label):
         if not trajectory and head.sequence_id not in failed:

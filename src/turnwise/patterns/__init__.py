@@ -13,6 +13,7 @@ from turnwise.patterns.named import (
     default_library,
     load_patterns,
     named,
+    self_contained,
     shipped_patterns,
 )
 from turnwise.patterns.numeric import (
@@ -67,6 +68,7 @@ __all__ = [
     "parse_expression",
     "peak",
     "rise",
+    "self_contained",
     "series",
     "share",
     "shipped_patterns",

@@ -17,7 +17,7 @@ Only this module of the package reads files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -229,6 +229,29 @@ def expand(pattern: NamedPattern, arguments: Mapping[str, Expression], context: 
         bound[parameter] = value
     body = _read_part(pattern, "expression", pattern.expression, replace(inner, bound=bound))
     return context.expanded.setdefault((pattern.name, given), Named(pattern.name, given, body))
+
+
+def self_contained(expression: Expression, known: Library) -> Expression:
+    """Return an expression in which named patterns that a collection lacks are replaced by what they stand for.
+
+    Its text can be read without the file that defines them.
+
+    Args:
+        expression: what was read with further patterns.
+        known: the patterns that whoever reads the text has.
+    """
+    if isinstance(expression, Named):
+        body = self_contained(expression.body, known)
+        return expression if expression.name in known and body == expression.body else body
+    values = {one.name: getattr(expression, one.name) for one in fields(expression) if one.init}  # type: ignore[arg-type]
+    changed = {name: _replaced(value, known) for name, value in values.items()}
+    return expression if changed == values else replace(expression, **changed)  # type: ignore[type-var]
+
+
+def _replaced(value: object, known: Library) -> object:
+    if isinstance(value, Expression):
+        return self_contained(value, known)
+    return tuple(_replaced(item, known) for item in value) if isinstance(value, tuple) else value
 
 
 def _read_part(pattern: NamedPattern, what: str, text: str, context: Context) -> Expression:

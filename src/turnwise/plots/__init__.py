@@ -1,7 +1,6 @@
 """Charts of trajectories: one description, written as HTML that works offline, SVG, PNG or PDF."""
 
-from turnwise.plots.matches import MatchedLine, matches_chart
-from turnwise.plots.save import check_target, save
-from turnwise.plots.trajectory import trajectory_chart
+from turnwise.plots.charts import MatchedLine, matches_chart, trajectory_chart
+from turnwise.plots.render import Drawings, check_target, draw, save
 
-__all__ = ["MatchedLine", "check_target", "matches_chart", "save", "trajectory_chart"]
+__all__ = ["Drawings", "MatchedLine", "check_target", "draw", "matches_chart", "save", "trajectory_chart"]

@@ -1,17 +1,20 @@
-"""Drawing charts, each in a process that may die of it: what draws them ends the whole process where it fails."""
+"""Drawing charts and writing them to files; each is drawn in a process that may die of it."""
 
 from __future__ import annotations
 
+import html
 import json
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from turnwise.errors import ChartError
+from turnwise.errors import ChartError, UsageError
+from turnwise.plots.canonical import canonical, numbered_anew
 from turnwise.visible import visible, visible_lines
 
 Spec = Mapping[str, Any]
@@ -63,6 +66,55 @@ def render(jobs: Sequence[Mapping[str, Any]], *, seconds: float = SECONDS) -> li
     while len(made) < len(jobs):
         made += _tried(jobs[len(made) :], seconds)
     return made
+
+
+class Drawings(NamedTuple):
+    """Charts that were drawn; each file depends on its chart alone, byte for byte.
+
+    Args:
+        svg: by name of the chart, or why it could not be drawn.
+        pdf: the same of those that were drawn; empty where it was not asked for.
+        library: the JavaScript that draws them in a browser; empty where it was not asked for, or not made.
+        failures: what could not be made, a line each.
+    """
+
+    svg: Mapping[str, str | ChartError]
+    pdf: Mapping[str, bytes]
+    library: str
+    failures: tuple[str, ...]
+
+
+def draw(charts: Mapping[str, Spec], *, for_print: bool = False) -> Drawings:
+    """Return charts as SVG; what fails leaves the others as they are.
+
+    Args:
+        charts: the charts by name.
+        for_print: draw them as PDF as well, and put together the JavaScript that shows them in a browser.
+    """
+    if not charts:
+        return Drawings({}, {}, "", ())
+    jobs = [chart(spec, "svg") for spec in charts.values()]
+    script: bytes | ChartError = b""
+    if for_print:
+        *made, script = render([*jobs, library(vl_version(next(iter(charts.values()))))])
+    else:
+        made = render(jobs)
+    svg: dict[str, str | ChartError] = {
+        name: drawing if isinstance(drawing, ChartError) else numbered_anew(drawing.decode())
+        for name, drawing in zip(charts, made, strict=True)
+    }
+    failures = [f"figure {name}: {drawing}" for name, drawing in svg.items() if isinstance(drawing, ChartError)]
+    whole = {name: drawing for name, drawing in svg.items() if for_print and isinstance(drawing, str)}
+    pdf = dict(zip(whole, render([pdf_of(drawing) for drawing in whole.values()]), strict=True))
+    failures += [f"figure {name} as PDF: {one}" for name, one in pdf.items() if isinstance(one, ChartError)]
+    if isinstance(script, ChartError):
+        failures.append(f"the figures do not answer to the pointer: {script}")
+    return Drawings(
+        svg=svg,
+        pdf={name: canonical(one) for name, one in pdf.items() if isinstance(one, bytes)},
+        library="" if isinstance(script, ChartError) else script.decode(),
+        failures=tuple(failures),
+    )
 
 
 def drawn(job: Mapping[str, Any]) -> bytes:
@@ -139,3 +191,83 @@ def vl_version(spec: Spec) -> str:
     '6.4'
     """
     return ".".join(str(spec["$schema"]).rpartition("/v")[2].split(".")[:2])
+
+
+FORMATS = (".html", ".svg", ".png", ".pdf")
+"""Kinds of file that a chart can be written as."""
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>body {{ margin: 1.5rem; font-family: sans-serif; }} #vg-tooltip-element {{ max-width: 32rem; }}</style>
+</head>
+<body>
+<div id="chart"></div>
+<script>{library}</script>
+<script>vegaEmbed("#chart", {spec}, {{"renderer": "svg", "actions": {{"export": true}}}});</script>
+</body>
+</html>
+"""
+
+
+def check_target(path: str | Path) -> Path:
+    """Return the path of a chart that can be written, before any work is done for it.
+
+    Raises:
+        UsageError: its kind is unknown, its folder does not exist, or what draws charts is not installed.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise UsageError(f"{path} is no chart that can be written: its name must end in {', '.join(FORMATS)}")
+    if not target.parent.is_dir():
+        raise UsageError(f"can't write {path}: there is no folder {target.parent}")
+    if any(find_spec(package) is None for package in ("altair", "vl_convert")):
+        raise UsageError('charts need altair and vl-convert: python -m pip install "turnwise[study]"')
+    return target
+
+
+def save(spec: Spec, path: str | Path) -> None:
+    """Write a chart to a file, as its name says: HTML that needs nothing else, SVG, PNG or PDF.
+
+    Args:
+        spec: the chart.
+        path: ends in .html, .svg, .png or .pdf.
+
+    Raises:
+        UsageError: as `check_target`, or the file can't be written.
+        ChartError: it can't be drawn.
+    """
+    target = check_target(path)
+    kind = target.suffix.lower().removeprefix(".")
+    if kind == "html":
+        content = page(spec, drawn(library(vl_version(spec))).decode()).encode()
+    else:
+        content = drawn(chart(spec, kind))
+    try:
+        target.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror}") from error
+
+
+def page(spec: Spec, library: str) -> str:
+    """Return a web page that shows a chart and needs no other file.
+
+    Texts of conversations are in the chart, and anybody may have written those: no ``<`` of theirs reaches the
+    page, so that none can end the script or begin another.
+
+    Args:
+        spec: the chart.
+        library: the JavaScript that draws it.
+
+    >>> made = page({"title": {"text": "</script><b>"}}, "")
+    >>> "</script><b>" in made, made.count("<script>")
+    (False, 2)
+    """
+    shown = cleaned(spec)
+    title = shown.get("title", "")
+    text = title.get("text", "") if isinstance(title, Mapping) else title
+    data = json.dumps(shown, allow_nan=False).replace("<", "\\u003c")
+    return _PAGE.format(title=html.escape(str(text)), library=library, spec=data)

@@ -1,12 +1,10 @@
 """Studies: splits by group, thresholds with a guarantee, fitted detectors. Needs the ``study`` extra."""
 
-from turnwise.study.calibrate import needed_benign, threshold_for, threshold_with_confidence
-from turnwise.study.example import Example
-from turnwise.study.fit import FITTED, fit_detector
-from turnwise.study.holm import holm
-from turnwise.study.load import Loaded, load_examples
-from turnwise.study.splits import split_by_group
-from turnwise.study.tune import Tuned, tune
+from turnwise.study.examples import Example, Loaded, load_examples, split_by_group
+from turnwise.study.fitting.calibrate import Tuned, tune
+from turnwise.study.fitting.fit import FITTED, fit_detector
+from turnwise.study.stats.paired import holm
+from turnwise.study.stats.thresholds import needed_benign, threshold_for, threshold_with_confidence
 
 __all__ = [
     "FITTED",

@@ -11,11 +11,8 @@ from turnwise.patterns import Evaluator, parse, series
 from turnwise.patterns.tree import Series
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import Example
-from turnwise.study.discovery.conditions import conditions_of
-from turnwise.study.discovery.layout import Layout
-from turnwise.study.discovery.limits import decimals_of, limits_above, usual_values
-from turnwise.study.discovery.quantities import Quantity, quantities, series_in
-from turnwise.study.discovery.table import evaluated_turns, values_of
+from turnwise.study.discovery.conditions import Layout, conditions_of, decimals_of, limits_above, usual_values
+from turnwise.study.discovery.quantities import Quantity, evaluated_turns, quantities, series_in, values_of
 
 PRINCIPLES = ("reciprocity", "third_party_harm")
 

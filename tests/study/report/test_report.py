@@ -18,15 +18,14 @@ import pytest
 from tests.support.memory import too_little_to_draw
 
 from turnwise.errors import UsageError
+from turnwise.plots.canonical import canonical
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
-from turnwise.study.compare import Known, Material, RunData, Settings, Study, compare_material
-from turnwise.study.compare.load import strata_of
+from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
+from turnwise.study.compare.data import strata_of
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, verdict, write_report
-from turnwise.study.report.canonical_pdf import canonical
-from turnwise.study.report.curves import calibration_points, mean_course, roc_points
-from turnwise.study.report.figure_parts import Figure
+from turnwise.study.report.figure_parts import Figure, calibration_points, mean_scores, roc_points
 from turnwise.study.report.figures import all_figures
 from turnwise.study.report.table import Table
 
@@ -42,7 +41,7 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, **settings: objec
         name = f"{EVIL}{number}" if number % 7 == 0 else f"c{number}"
         length = generator.randint(3, 6)
         strata = strata_of(EVIL if number % 2 else "plain", {"category": f"kind|{number % 4}"}, length)
-        known.append(Known(name, f"g{number // 2}", attack, length, strata))
+        known.append(LabelledConversation(name, f"g{number // 2}", attack, length, strata))
         for run, rows in examples.items():
             shift = attack_shift if attack and run == "h" else 0.0
             F = [min(1.0, 0.6 * generator.random() + shift) for _ in range(length)]
@@ -61,7 +60,7 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, **settings: objec
         for run, context in (("t", "turn"), ("h", "history"))
     )
     given = {"runs": ("t", "h"), "detectors": ("cusum:drift=0.4", "f_ema"), "target_fpr": 0.05, "replicates": 40}
-    return compare_material(Material(tuple(known), runs, 2, 1, "ab" * 32), Settings(**{**given, **settings}))
+    return compare_data(StudyData(tuple(known), runs, 2, 1, "ab" * 32), Settings(**{**given, **settings}))
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +139,7 @@ def test_the_record_has_configuration_hashes_seeds_versions_and_splits(study):
     assert found["data"]["sha256"] == "ab" * 32
     assert (found["data"]["untried"], found["data"]["unlabelled"]) == (2, 1)
     assert sorted(name for part in found["splits"][0].values() for name in part) == sorted(
-        one.sequence_id for one in study.material.known
+        one.sequence_id for one in study.study_data.known
     )
     assert found["chosen"] == study.arms[study.chosen].name
     assert found["in_training"][found["chosen"]]["count"] == max(r["count"] for r in found["in_training"].values())
@@ -323,7 +322,7 @@ def test_curves_agree_with_the_counts(study):
     at = next(point for point in points if point["asked"] == 0.05)
     fpr = study.results[study.reference].ever.false_positive_rate
     assert at["realised"] == pytest.approx(fpr.count / fpr.of)
-    rows = mean_course(study.material.runs[1].examples)
+    rows = mean_scores(study.study_data.runs[1].examples)
     assert all(row["low"] <= row["mean"] <= row["high"] and row["conversations"] >= 10 for row in rows)
 
 

@@ -16,6 +16,7 @@ from turnwise.detectors.kit.protocol import Detector, ThresholdSource
 from turnwise.detectors.kit.specs import read_parameters, write_value
 from turnwise.errors import DetectorError, TurnwiseError, UnknownNameError
 from turnwise.paths import to_path
+from turnwise.patterns import Library, default_library, load_patterns, parse_expression, self_contained
 from turnwise.plugins import Registry, check_made, is_factory, parameters_of
 
 DetectorFactory = Callable[..., Detector]
@@ -231,6 +232,12 @@ DetectorSpec = str | Path | Mapping[str, Any] | Detector
 """What names a detector: ``"cusum:drift=0.05"``, a YAML file as ``turnwise tune`` writes it, the mapping that such
 a file holds, or a detector itself."""
 
+PatternSource = Library | str | Path
+"""Named patterns of one's own: a collection, or the YAML file that defines them."""
+
+PATTERN = "pattern"
+"""The detector whose expression may use named patterns."""
+
 
 @dataclass(frozen=True, slots=True)
 class NamedDetector:
@@ -249,12 +256,16 @@ class NamedDetector:
     plain: Detector
 
 
-def load_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None) -> Detector:
+def load_detector(
+    spec: DetectorSpec, points: Mapping[str, float] | None = None, patterns: PatternSource | None = None
+) -> Detector:
     """Return the detector that something names; see `name_detector`."""
-    return name_detector(spec, points).detector
+    return name_detector(spec, points, patterns).detector
 
 
-def name_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None) -> NamedDetector:
+def name_detector(
+    spec: DetectorSpec, points: Mapping[str, float] | None = None, patterns: PatternSource | None = None
+) -> NamedDetector:
     """Return the detector that something names, with the threshold that is given or else calibrated.
 
     A detector whose threshold is not given takes the observer's operating point where there is one for a detector
@@ -263,8 +274,11 @@ def name_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None)
     Args:
         spec: what names it.
         points: calibrated threshold by specification, as an observer publishes them for a context.
+        patterns: your own named patterns, or the YAML file that defines them, for ``pattern:`` here and in members
+            of combinations. The detector holds what they stand for and needs the file no more.
 
     Raises:
+        PatternError: the file of patterns can't be read, or an expression in it.
         UnknownNameError: no such detector or parameter.
         DetectorError: a specification, file or value that does not fit; of a file the message names it.
 
@@ -272,28 +286,39 @@ def name_detector(spec: DetectorSpec, points: Mapping[str, float] | None = None)
     >>> named.detector, str(named.source)
     (Cusum(drift=0.25, limit=0.5), 'operating point')
     """
+    library = load_patterns(patterns) if isinstance(patterns, str | Path) else patterns
     if isinstance(spec, Path) or (isinstance(spec, str) and spec.endswith((".yaml", ".yml"))):
-        return _of_file(str(spec), points or {})
+        return _of_file(str(spec), points or {}, library)
     if isinstance(spec, str | Mapping):
         text = spec if isinstance(spec, str) else None
-        return _named(text, *read_spec(spec), points or {})
+        return _named(text, *read_spec(spec), points or {}, library)
     return NamedDetector(format_spec(spec), spec, ThresholdSource.GIVEN, spec)
 
 
-def _of_file(path: str, points: Mapping[str, float]) -> NamedDetector:
+def _of_file(path: str, points: Mapping[str, float], library: Library | None) -> NamedDetector:
     try:
         content = read_yaml(to_path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DetectorError(f"{path}: the detector can't be read: {error}") from error
     try:
-        return _named(path, *read_spec(content), points)
+        return _named(path, *read_spec(content), points, library)
     except TurnwiseError as error:
         raise DetectorError(f"{path}: {error}") from error
 
 
-def _named(spec: str | None, name: str, values: Mapping[str, Any], points: Mapping[str, float]) -> NamedDetector:
+def _named(
+    spec: str | None,
+    name: str,
+    values: Mapping[str, Any],
+    points: Mapping[str, float],
+    library: Library | None,
+) -> NamedDetector:
+    text = values.get("expression")
+    if library is not None and name == PATTERN and isinstance(text, str):
+        held = self_contained(parse_expression(text, patterns=library), default_library())
+        values = {**values, "expression": str(held)}
     members = {
-        key: [name_detector(item, points) if isinstance(item, str | Mapping) else item for item in value]
+        key: [name_detector(item, points, library) if isinstance(item, str | Mapping) else item for item in value]
         for key, value in values.items()
         if isinstance(value, list | tuple)
     }

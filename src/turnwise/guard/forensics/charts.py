@@ -9,8 +9,7 @@ from typing import Any, Final
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ChartError
 from turnwise.linear_regex import LinearRegex
-from turnwise.plots import trajectory_chart
-from turnwise.plots.render import chart, render
+from turnwise.plots import draw, trajectory_chart
 from turnwise.plots.style import CONFIG
 from turnwise.scoring import Score
 from turnwise.scoring.trajectory import scores_by_turn
@@ -44,10 +43,9 @@ def drawings(analysis: Mapping[str, Any]) -> dict[str, str | ChartError]:
         found[f"Score of {drift['guardrail']}"] = _detector(drift)
     if analysis["stance"]:
         found["Stance"] = _stance(analysis["stance"])
-    made = render([chart(spec, "svg") for spec in found.values()]) if found else []
     return {
-        name: one if isinstance(one, ChartError) else _NAMESPACE.sub(lambda _: "", one.decode())
-        for name, one in zip(found, made, strict=True)
+        name: one if isinstance(one, ChartError) else _NAMESPACE.sub(lambda _: "", one)
+        for name, one in draw(found).svg.items()
     }
 
 

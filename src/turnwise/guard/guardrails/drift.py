@@ -68,6 +68,7 @@ class Drift(Guardrail):
         principles: what turns are judged against; all that ship by default.
         detector: a detector's specification, such as ``cusum:drift=0.5``, a pattern as
             ``pattern:slope(reciprocity.F) > 0.1``, or a YAML file as ``turnwise tune`` writes it.
+        patterns: YAML file of your own named patterns, which the detector may use; null for none.
         block_at: score of the detector at which a turn is blocked. ``calibrated`` is the observer's operating
             point, where it publishes one, and else the threshold that the specification has.
         warn_share: share of the blocking score from which a turn is warned of, in (0, 1]; null for no warning.
@@ -89,6 +90,7 @@ class Drift(Guardrail):
     context: str = "history"
     principles: tuple[str, ...] | None = None
     detector: str = "any_turn"
+    patterns: str | None = None
     block_at: float | Literal["calibrated"] = "calibrated"
     warn_share: float | None = None
     session: str | None = "default"
@@ -100,7 +102,7 @@ class Drift(Guardrail):
     def __post_init__(self) -> None:
         scorer = Scorer(self.observer, self.context, self.principles)
         calibrated = isinstance(self.block_at, str)
-        named = name_detector(self.detector, scorer.operating_points if calibrated else None)
+        named = name_detector(self.detector, scorer.operating_points if calibrated else None, self.patterns)
         detector = named.detector
         if not isinstance(self.block_at, str):
             detector = detector.with_threshold(self.block_at)

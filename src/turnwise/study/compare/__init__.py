@@ -1,13 +1,11 @@
 """A comparison of detectors on the same conversations: arms, thresholds, verdicts, tests, diagnostics."""
 
-from turnwise.study.compare.against import Test
 from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
-from turnwise.study.compare.cells import Cell, Gain
-from turnwise.study.compare.folds import Fold
+from turnwise.study.compare.comparisons import Cell, Gain, Test
+from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data
 from turnwise.study.compare.judging import Calibrated, Judgement
-from turnwise.study.compare.load import Known, Material, RunData, load_material
-from turnwise.study.compare.settings import Settings
-from turnwise.study.compare.study import Study, compare, compare_material
+from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.compare.study import Study, compare, compare_data
 
 __all__ = [
     "BASELINES",
@@ -18,13 +16,13 @@ __all__ = [
     "Fold",
     "Gain",
     "Judgement",
-    "Known",
-    "Material",
+    "LabelledConversation",
     "RunData",
     "Settings",
     "Study",
+    "StudyData",
     "Test",
     "compare",
-    "compare_material",
-    "load_material",
+    "compare_data",
+    "load_study_data",
 ]

@@ -1,4 +1,4 @@
-"""The arms of a study: every asked detector on every run, and the baselines, asked for or not."""
+"""The arms of a study: every asked detector on every run, the baselines, and the arm that a report follows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from turnwise.detectors import load_detector, same_but_threshold
 from turnwise.errors import UsageError
 from turnwise.observers.protocol import Context, ContextMode
-from turnwise.study.compare.origin import read_origin
 from turnwise.study.compare.settings import Settings
-from turnwise.study.fit import FITTED
+from turnwise.study.compare.tuning import read_origin
+from turnwise.study.fitting.fit import FITTED
 
 if TYPE_CHECKING:
     from turnwise.store import Run
+
 
 REFERENCE = "any_turn"
 """The detector that a detector over time has to beat."""
@@ -114,7 +115,7 @@ def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence
     arms += [Arm(f"{REFERENCE}@{run}", REFERENCE, run, contexts[run], True) for run in [*transcripts, *further]]
     taken = {arm.name for arm in arms}
     for spec in dict.fromkeys(settings.detectors):
-        if _is_baseline(spec):
+        if _is_baseline(spec, settings.patterns):
             continue
         for run in _runs_of(spec, turnwise):
             name = _free_name(f"{short_name(spec)}@{run}", taken)
@@ -157,11 +158,11 @@ def _runs_of(spec: str, runs: Sequence[str]) -> Sequence[str]:
     return [origin.run] if origin and origin.run in runs else runs
 
 
-def _is_baseline(spec: str) -> bool:
+def _is_baseline(spec: str, patterns: str | None) -> bool:
     """Return whether a specification is a baseline that is there anyway: its threshold is set in any case."""
     if spec in FITTED:
         return False
-    detector = load_detector(spec)
+    detector = load_detector(spec, patterns=patterns)
     return detector.name in BASELINES and same_but_threshold(detector, detector.name)
 
 

@@ -1,22 +1,25 @@
-"""Diagnostics of the arm that a report follows."""
+"""Diagnostics of the arm that a report follows: order, agreement of judges, other sources, wrong labels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from turnwise.detectors import Detector
+from turnwise.conversation import Conversation
+from turnwise.detectors import Detector, run_detector
 from turnwise.errors import TurnwiseError, UsageError
-from turnwise.study.bootstrap import Interval
-from turnwise.study.compare.agreement import PanelAgreement, Repeated, panel_agreement, repeats_agreement
+from turnwise.rates import Rate
+from turnwise.scoring import TurnScores
 from turnwise.study.compare.arms import Arm
-from turnwise.study.compare.folds import Fold
-from turnwise.study.compare.judging import Judgement, judge_arm
-from turnwise.study.compare.load import Material, RunData
-from turnwise.study.compare.reorder import Reordered, Rescore, reorder
-from turnwise.study.compare.settings import Settings
-from turnwise.study.diagnostics import (
+from turnwise.study.compare.data import RunData, StudyData
+from turnwise.study.compare.judging import Calibrated, Judgement, judge_arm
+from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.examples import Example, split_by_group
+from turnwise.study.stats.agreement import Icc, icc_within, krippendorff_alpha
+from turnwise.study.stats.bootstrap import Interval
+from turnwise.study.stats.diagnostics import (
     LabelNoise,
     LengthMatched,
     OrderShuffle,
@@ -27,11 +30,12 @@ from turnwise.study.diagnostics import (
     order_shuffle,
     threshold_transfer,
 )
-from turnwise.study.example import Example
-from turnwise.study.splits import split_by_group
 
 if TYPE_CHECKING:
-    from turnwise.store import Store
+    import numpy as np
+
+    from turnwise.store import Run, Store
+
 
 SHUFFLES = 5
 """Permutations of each conversation."""
@@ -74,7 +78,7 @@ def run_checks(
     judgements: Sequence[Judgement],
     reference: int,
     chosen: int | None,
-    material: Material,
+    study_data: StudyData,
     folds: Sequence[Fold],
     settings: Settings,
     *,
@@ -87,7 +91,7 @@ def run_checks(
         judgements: what each arm said.
         reference: place of the arm to beat.
         chosen: place of the arm that the report follows; the reference where there is none.
-        material: conversations and runs.
+        study_data: conversations and runs.
         folds: who was tested where; scores are permuted in the first fold.
         settings: of the study.
         store: where the texts are, and the replies that repeats rest on.
@@ -95,7 +99,7 @@ def run_checks(
     """
     import numpy as np
 
-    data = {one.run.name: one for one in material.runs}
+    data = {one.run.name: one for one in study_data.runs}
     followed = judgements[reference if chosen is None else chosen]
     rng = np.random.default_rng(settings.seed)
     shown = [one for one in judgements if not one.arm.baseline or one is followed or one is judgements[reference]]
@@ -124,10 +128,10 @@ def run_checks(
             if one is followed or one is judgements[reference]
         },
         transfer=_with_numbers(threshold_transfer(followed.judged, settings.target_fpr)),
-        left_out=_left_out(followed.arm, own, material, settings),
+        left_out=_left_out(followed.arm, own, study_data, settings),
         noise=label_noise(followed.judged, rng, repeats=NOISE_DRAWS),
-        panel=panel_agreement(material.runs, settings.seed),
-        repeats=() if store is None else repeats_agreement(material.runs, store),
+        panel=panel_agreement(study_data.runs, settings.seed),
+        repeats=() if store is None else repeats_agreement(study_data.runs, store),
     )
 
 
@@ -144,10 +148,10 @@ def _with_numbers(found: Sequence[Transfer]) -> tuple[Transfer, ...]:
     )
 
 
-def _left_out(arm: Arm, data: RunData, material: Material, settings: Settings) -> tuple[Transfer, ...]:
+def _left_out(arm: Arm, data: RunData, study_data: StudyData, settings: Settings) -> tuple[Transfer, ...]:
     if settings.thresholds == "given":
         return ()
-    sources = {one.sequence_id: one.strata["source"] for one in material.known}
+    sources = {one.sequence_id: one.strata["source"] for one in study_data.known}
     if len(set(sources.values())) < 2:
         return ()
 
@@ -164,3 +168,195 @@ def _left_out(arm: Arm, data: RunData, material: Material, settings: Settings) -
 
     evaluated = [one for one in data.examples if any(turn.scores or turn.response_scores for turn in one.turns)]
     return leave_one_source_out(evaluated, sources, make)
+
+
+COMPONENTS = ("T", "I", "F")
+
+
+@dataclass(frozen=True, slots=True)
+class PanelAgreement:
+    """How far two observers agree that saw the same: Krippendorff's alpha.
+
+    Args:
+        first: name of a run.
+        second: name of another, of another observer in the same context.
+        component: T, I or F.
+        alpha: with the interval of a bootstrap over groups.
+        units: turns and principles that both scored.
+    """
+
+    first: str
+    second: str
+    component: str
+    alpha: Interval
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """How well an observer repeats itself: the intraclass correlation.
+
+    Args:
+        run: name of its run.
+        component: T, I or F.
+        icc: over turns and principles with equally many calls.
+    """
+
+    run: str
+    component: str
+    icc: Icc
+
+
+def panel_agreement(runs: Sequence[RunData], seed: int) -> tuple[PanelAgreement, ...]:
+    """Return the agreement of every two runs of different observers in the same context.
+
+    Args:
+        runs: the runs, on the same conversations in the same order.
+        seed: of the bootstrap.
+    """
+    import numpy as np
+
+    found = []
+    for one, other in itertools.combinations(runs, 2):
+        same = (one.run.observer, one.run.observer_version) == (other.run.observer, other.run.observer_version)
+        if same or one.run.context != other.run.context:
+            continue
+        for component in COMPONENTS:
+            rows = [
+                (first.group, pair)
+                for first, second in zip(one.examples, other.examples, strict=True)
+                for pair in _pairs(first, second, component)
+            ]
+            try:
+                alpha = krippendorff_alpha(
+                    [pair for _, pair in rows], np.random.default_rng(seed), [group for group, _ in rows]
+                )
+            except UsageError:  # too little in common to say anything
+                continue
+            found.append(PanelAgreement(one.run.name, other.run.name, component, alpha, len(rows)))
+    return tuple(found)
+
+
+def _pairs(first: Example, second: Example, component: str) -> list[tuple[float, float]]:
+    return [
+        (getattr(score, component), getattr(turn.scores[principle], component))
+        for own, turn in zip(first.turns, second.turns, strict=True)
+        for principle, score in own.scores.items()
+        if principle in turn.scores
+    ]
+
+
+def repeats_agreement(runs: Sequence[RunData], store: Store) -> tuple[Repeated, ...]:
+    """Return how well the observers that were asked several times repeat themselves.
+
+    Args:
+        runs: the runs.
+        store: where their calls are.
+    """
+    found = []
+    for one in runs:
+        if one.run.parameters.get("repeats", 1) in (None, 1):
+            continue
+        ids = [example.sequence_id for example in one.examples]
+        scores = [
+            [call.score for call in evaluation.calls if call.score is not None]
+            for _, trajectory in store.trajectories(one.run.name, ids=ids, replies=True)
+            for evaluation in trajectory.evaluations
+        ]
+        most = max((len(row) for row in scores), default=0)
+        whole = [row for row in scores if len(row) == most]
+        for component in COMPONENTS:
+            try:
+                icc = icc_within([[getattr(score, component) for score in row] for row in whole])
+            except UsageError:  # fewer than two units or repeats
+                continue
+            found.append(Repeated(one.run.name, component, icc))
+    return tuple(found)
+
+
+Rescore = Callable[["Run", Conversation], tuple[TurnScores, ...] | None]
+"""Scores a conversation by the observer of a run; None where that observer can't be had."""
+
+SAMPLE = 100
+"""Conversations of each label that are permuted and scored again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reordered:
+    """What becomes of the verdicts where the turns are permuted and scored again.
+
+    Args:
+        attacks: verdicts on attacks that change.
+        benign: verdicts on benign conversations that change.
+        caught_before: attacks caught in their own order.
+        caught_after: attacks caught in another order.
+    """
+
+    attacks: Rate
+    benign: Rate
+    caught_before: Rate
+    caught_after: Rate
+
+
+def reorder(
+    found: Calibrated,
+    run: Run,
+    examples: Sequence[Example],
+    store: Store,
+    rescore: Rescore,
+    rng: np.random.Generator,
+) -> Reordered | None:
+    """Permute the turns of a sample of conversations, score them again, and count the verdicts that change.
+
+    One permutation of each, never the order in which they came.
+
+    Args:
+        found: the detector.
+        run: whose observer scores.
+        examples: the tested conversations.
+        store: where the texts are.
+        rescore: scores a conversation.
+        rng: the source of chance.
+
+    Returns:
+        The counts, or None where the observer can't be had or no conversation has two turns.
+    """
+    chosen: list[Example] = []
+    for attack in (True, False):
+        able = [one for one in examples if one.attack is attack and len(one.turns) > 1]
+        places = sorted(int(place) for place in rng.permutation(len(able))[:SAMPLE])
+        chosen += [able[place] for place in places]
+    if not chosen:
+        return None
+    texts = {item.sequence_id: item for item in store.sequences(ids=[one.sequence_id for one in chosen])}
+    rows: list[tuple[bool, bool, bool]] = []
+    for one in chosen:
+        moved = _permuted(texts[one.sequence_id].conversation, rng)
+        scores = rescore(run, moved)
+        if scores is None:
+            return None
+        before = run_detector(found.detector, one.turns).fired
+        rows.append((one.attack, before, run_detector(found.detector, scores).fired))
+
+    def rate(label: bool, which: Callable[[bool, bool], bool]) -> Rate:
+        values = [which(before, after) for attack, before, after in rows if attack is label]
+        return Rate(sum(values), len(values))
+
+    return Reordered(
+        rate(True, lambda before, after: before is not after),
+        rate(False, lambda before, after: before is not after),
+        rate(True, lambda before, _: before),
+        rate(True, lambda _, after: after),
+    )
+
+
+def _permuted(conversation: Conversation, rng: np.random.Generator) -> Conversation:
+    turns = list(conversation)
+    order = rng.permutation(len(turns))
+    while list(order) == sorted(order):
+        order = rng.permutation(len(turns))
+    moved = [
+        {"turn": number, "prompt": turns[int(place)].prompt, "response": turns[int(place)].response}
+        for number, place in enumerate(order, start=1)
+    ]
+    return Conversation.from_dict({"turns": moved, "metadata": conversation.to_dict()["metadata"]})

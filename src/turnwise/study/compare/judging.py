@@ -1,4 +1,4 @@
-"""What an arm says of the test conversations, at a threshold that other conversations set."""
+"""What an arm says of the test conversations at a threshold that others set, and which arm a report follows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from turnwise.detectors import Detector, build_detector, load_detector, run_detector
-from turnwise.errors import UsageError
+from turnwise.errors import TurnwiseError, UsageError
+from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
-from turnwise.study.calibrate import strictest_threshold, threshold_for, threshold_with_confidence
 from turnwise.study.compare.arms import Arm
-from turnwise.study.compare.folds import Fold
-from turnwise.study.compare.load import RunData
-from turnwise.study.compare.settings import Settings
-from turnwise.study.example import Example
-from turnwise.study.fit import fit_detector
-from turnwise.study.verdicts import Judged, judge_all
+from turnwise.study.compare.data import RunData
+from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.examples import Example
+from turnwise.study.fitting.fit import fit_detector
+from turnwise.study.fitting.search import cross_fitted
+from turnwise.study.stats.thresholds import strictest_threshold, threshold_for, threshold_with_confidence
+from turnwise.study.stats.verdicts import Judged, judge_all
 
 FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Shares of benign turns below the F from which ``count_flags`` flags one; the best on train is taken."""
@@ -167,7 +168,7 @@ def _rejudged(
 def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings) -> Calibrated:
     if settings.thresholds == "given":
         points = data.run.operating_points
-        detector = load_detector(arm.detector)
+        detector = load_detector(arm.detector, patterns=settings.patterns)
         if arm.detector in points:
             detector = detector.with_threshold(points[arm.detector])
         return Calibrated(detector, detector.threshold, (), Rate(0, 0))
@@ -208,7 +209,7 @@ def make_detector(arm: Arm, train: Sequence[Example], settings: Settings) -> Det
         return fit_detector(arm.detector, train, settings.seed)
     if arm.chosen_flag:
         return _best_flag(train, settings)
-    return load_detector(arm.detector)
+    return load_detector(arm.detector, patterns=settings.patterns)
 
 
 def _best_flag(train: Sequence[Example], settings: Settings) -> Detector:
@@ -266,3 +267,71 @@ def _judged(
 
 def _evaluated(example: Example) -> bool:
     return any(turn.scores or turn.response_scores for turn in example.turns)
+
+
+def candidates(arms: Sequence[Arm], reference: Arm) -> list[int]:
+    """Return the places of the arms that a report may follow.
+
+    Detectors that were asked for; where some run saw the history, on such a run alone: what is asked is whether
+    looking over time helps. Where nothing but baselines was asked for, the question is what context alone gives.
+
+    Args:
+        arms: all arms.
+        reference: the one to beat.
+    """
+    asked = [place for place, arm in enumerate(arms) if not arm.baseline]
+    over_time = [place for place in asked if arms[place].context == ContextMode.HISTORY]
+    if asked:
+        return over_time or asked
+    return [
+        place
+        for place, arm in enumerate(arms)
+        if arm.detector == reference.detector and arm.name != reference.name
+    ]
+
+
+def in_training(arm: Arm, data: RunData, folds: Sequence[Fold], settings: Settings) -> Rate:
+    """Return how many attacks an arm catches inside the train parts at the asked rate, cross-fitted by group.
+
+    Args:
+        arm: the arm.
+        data: its run.
+        folds: who trains where.
+        settings: of the study.
+
+    Returns:
+        Of all attacks to train on; none of none where nothing is trained.
+    """
+    caught = of = 0
+    for fold in folds:
+        train = [
+            example
+            for example in data.examples
+            if example.sequence_id in fold.train
+            and any(turn.scores or turn.response_scores for turn in example.turns)
+        ]
+        of += sum(example.attack for example in train)
+        try:
+            found = cross_fitted(
+                lambda rest: make_detector(arm, rest, settings),
+                train,
+                settings.target_fpr,
+                settings.seed,
+                strict=False,
+            )
+        except TurnwiseError:  # what can't be fitted on four fifths of the training conversations ranks last
+            continue
+        caught += found.recall.count
+    return Rate(caught, of)
+
+
+def choose(ranks: Mapping[int, Rate]) -> int | None:
+    """Return the place of the arm that catches most; of equal ones the first, and None where there is none.
+
+    Args:
+        ranks: what `in_training` says, by place.
+
+    >>> choose({4: Rate(2, 9), 7: Rate(5, 9), 8: Rate(5, 9)}), choose({})
+    (7, None)
+    """
+    return max(ranks, key=lambda place: (ranks[place].count, -place), default=None)

@@ -1,12 +1,14 @@
-"""What a study is asked to do."""
+"""What a study is asked to do, and which conversations train, calibrate and test."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.study.calibrate import check_rate
+from turnwise.study.examples import Example, split_by_group
+from turnwise.study.stats.thresholds import check_rate
 
 THRESHOLDS = ("calibrated", "given")
 GUARANTEES = ("expectation", "confidence")
@@ -41,6 +43,7 @@ class Settings:
         seed: of the splits and of the bootstrap, a whole number from 0 to 2³² - 1.
         replicates: resamples of the bootstrap, from 1 to 100,000.
         small_cell: conversations of a label under which a cell shows no percentage.
+        patterns: YAML file of your own named patterns, which detectors may use.
 
     Raises:
         UsageError: a value out of range, or no run.
@@ -57,6 +60,7 @@ class Settings:
     seed: int = 0
     replicates: int = 2000
     small_cell: int = 10
+    patterns: str | None = None
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -77,3 +81,57 @@ class Settings:
             raise UsageError(f"small cell must be at least 1, not {self.small_cell}")
         if not 0 <= self.seed <= MOST_SEED:
             raise UsageError(f"seed must be from 0 to {MOST_SEED}, not {self.seed}")
+
+
+PARTS = ("train", "calibrate", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Ids of the conversations of one fold; no group stands in two of its parts.
+
+    Args:
+        train: what detectors are fitted on.
+        calibrate: what sets thresholds.
+        test: what is reported.
+    """
+
+    train: frozenset[str]
+    calibrate: frozenset[str]
+    test: frozenset[str]
+
+
+def make_folds(examples: Sequence[Example], settings: Settings) -> tuple[Fold, ...]:
+    """Return the folds of a study: one, or as many as the settings ask for.
+
+    With folds, what is not tested is halved into train and calibrate, so that a conversation never sets the
+    threshold that judges it (cross-fitting: A. Schick, "On asymptotically efficient estimation in semiparametric
+    models", Annals of Statistics 14, 1986).
+
+    Args:
+        examples: the conversations.
+        settings: folds, shares and seed.
+
+    >>> examples = [Example(f"{n}", f"g{n // 2}", n < 10, ()) for n in range(40)]
+    >>> [len(fold.test) for fold in make_folds(examples, Settings(("r",), folds=4))]
+    [10, 10, 10, 10]
+    """
+    if settings.thresholds == "given":
+        return (Fold(frozenset(), frozenset(), _ids(examples)),)
+    if settings.folds:
+        share = 1 / settings.folds
+        parts = split_by_group(examples, {str(n): share for n in range(settings.folds)}, settings.seed)
+        return tuple(_around(examples, part, settings.seed) for part in parts.values())
+    split = split_by_group(examples, dict(zip(PARTS, settings.shares, strict=True)), settings.seed)
+    return (Fold(*(_ids(split[name]) for name in PARTS)),)
+
+
+def _around(examples: Sequence[Example], tested: Sequence[Example], seed: int) -> Fold:
+    test = _ids(tested)
+    rest = [example for example in examples if example.sequence_id not in test]
+    halves = split_by_group(rest, {"train": 0.5, "calibrate": 0.5}, seed + 1)
+    return Fold(_ids(halves["train"]), _ids(halves["calibrate"]), test)
+
+
+def _ids(examples: Sequence[Example]) -> frozenset[str]:
+    return frozenset(example.sequence_id for example in examples)

@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study import metrics
-from turnwise.study.bootstrap import Resamples, resamples
-from turnwise.study.compare.against import Test, run_final_tests, run_tests
 from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
-from turnwise.study.compare.caveats import find_warnings
-from turnwise.study.compare.cells import Cell, make_cells
-from turnwise.study.compare.checks import Checks, run_checks
-from turnwise.study.compare.choice import candidates, choose, in_training
-from turnwise.study.compare.folds import Fold, make_folds
-from turnwise.study.compare.judging import Judgement, at_equal_rate, judge_arm
-from turnwise.study.compare.load import Material, RunData, load_material
-from turnwise.study.compare.reorder import Rescore
-from turnwise.study.compare.settings import Settings
-from turnwise.study.metrics import DetectorResult
-from turnwise.study.missing import PairedBounds, paired_bounds
-from turnwise.study.verdicts import evaluated
+from turnwise.study.compare.checks import Checks, Rescore, run_checks
+from turnwise.study.compare.comparisons import Cell, Test, make_cells, run_final_tests, run_tests
+from turnwise.study.compare.data import RunData, StudyData, load_study_data
+from turnwise.study.compare.judging import Judgement, at_equal_rate, candidates, choose, in_training, judge_arm
+from turnwise.study.compare.settings import Fold, Settings, make_folds
+from turnwise.study.compare.warnings import find_warnings
+from turnwise.study.stats import metrics
+from turnwise.study.stats.bootstrap import Resamples, resamples
+from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.paired import PairedBounds, paired_bounds
+from turnwise.study.stats.verdicts import evaluated
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -38,7 +34,7 @@ class Study:
 
     Args:
         settings: what was asked.
-        material: what was read.
+        study_data: what was read.
         folds: who trained, calibrated and tested.
         judgements: what each arm said.
         results: what was measured of each, in the same order.
@@ -55,7 +51,7 @@ class Study:
     """
 
     settings: Settings
-    material: Material
+    study_data: StudyData
     folds: tuple[Fold, ...]
     judgements: tuple[Judgement, ...]
     results: tuple[DetectorResult, ...]
@@ -103,12 +99,12 @@ def compare(
     asked, further = compared_runs(store.runs(), [store.run(name).name for name in settings.runs])
     say = tell or _silent
     say(f"reading {len(asked) + len(further)} runs")
-    material = load_material(store, [*asked, *further])
-    return compare_material(material, settings, further=further, store=store, rescore=rescore, tell=say)
+    study_data = load_study_data(store, [*asked, *further])
+    return compare_data(study_data, settings, further=further, store=store, rescore=rescore, tell=say)
 
 
-def compare_material(
-    material: Material,
+def compare_data(
+    study_data: StudyData,
     settings: Settings,
     *,
     further: Sequence[str] = (),
@@ -119,7 +115,7 @@ def compare_material(
     """Compare detectors on what was loaded; see `compare`.
 
     Args:
-        material: conversations and runs.
+        study_data: conversations and runs.
         settings: what to compare and how.
         further: runs that come in as baselines.
         store: where the texts are that `rescore` needs.
@@ -127,12 +123,12 @@ def compare_material(
         tell: as for `compare`.
     """
     say = tell or _silent
-    data = {one.run.name: one for one in material.runs}
+    data = {one.run.name: one for one in study_data.runs}
     arms = plan_arms(settings, {name: one.run.context for name, one in data.items()}, further)
     reference_arm = reference_of(arms)
-    _check_labels(material)
-    folds = make_folds(material.runs[0].examples, settings)
-    strata = {one.sequence_id: one.strata for one in material.known}
+    _check_labels(study_data)
+    folds = make_folds(study_data.runs[0].examples, settings)
+    strata = {one.sequence_id: one.strata for one in study_data.known}
     judgements: list[Judgement] = []
     for arm in arms:
         say(f"judging: {arm.name}")
@@ -151,11 +147,11 @@ def compare_material(
     final_tests = run_final_tests(judgements, reference, data, folds)
     cells = _cells(judgements, reference, chosen, data, folds)
     say("checking")
-    checks = run_checks(judgements, reference, chosen, material, folds, settings, store=store, rescore=rescore)
-    warnings = find_warnings(settings, material, judgements, results, tests, chosen, reference, checks, folds)
+    checks = run_checks(judgements, reference, chosen, study_data, folds, settings, store=store, rescore=rescore)
+    warnings = find_warnings(settings, study_data, judgements, results, tests, chosen, reference, checks, folds)
     return Study(
         settings,
-        material,
+        study_data,
         folds,
         tuple(judgements),
         tuple(results),
@@ -227,9 +223,9 @@ def _cells(
     return make_cells(arms, *at_equal_rate(judgements[reference], judgements[chosen], data, folds))
 
 
-def _check_labels(material: Material) -> None:
-    attacks = sum(one.attack for one in material.known)
-    benign = len(material.known) - attacks
+def _check_labels(study_data: StudyData) -> None:
+    attacks = sum(one.attack for one in study_data.known)
+    benign = len(study_data.known) - attacks
     if not attacks or not benign:
         raise UsageError(
             f"a study needs evaluated conversations of both labels, not {attacks} attacks and {benign} benign ones"

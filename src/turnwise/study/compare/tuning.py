@@ -1,22 +1,23 @@
-"""A detector tuned for a study: on the part that the study trains on, and written with where it comes from."""
+"""A detector tuned for a study, and the line of its file that says on which conversations."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnwise.detectors import to_mapping
-from turnwise.study.compare.folds import make_folds
-from turnwise.study.compare.load import Material
-from turnwise.study.compare.origin import MARK, digest_of
-from turnwise.study.compare.settings import Settings
-from turnwise.study.cross_fit import CrossFitted
-from turnwise.study.search import Searched, search
-from turnwise.study.versions import versions
+from turnwise.revision import versions
+from turnwise.study.compare.data import StudyData
+from turnwise.study.compare.settings import Settings, make_folds
+from turnwise.study.fitting.search import CrossFitted, Searched, search
 
 if TYPE_CHECKING:
     from turnwise.store import Run
+
 
 LIBRARIES = ("numpy", "optuna", "scipy")
 """Packages whose versions a search depends on."""
@@ -48,12 +49,12 @@ class Tuning:
 
 
 def tune_inside_training(
-    material: Material, spec: str, target_fpr: float = 0.01, budget: int = 200, seed: int = 0
+    study_data: StudyData, spec: str, target_fpr: float = 0.01, budget: int = 200, seed: int = 0
 ) -> Tuning:
     """Search a detector's parameters on what a study of the same seed trains on, and on nothing else.
 
     Args:
-        material: one run, as `load_material` reads it.
+        study_data: one run, as `load_study_data` reads it.
         spec: specification of the detector.
         target_fpr: share of benign conversations that may be flagged, in (0, 1).
         budget: trials, at least 1.
@@ -64,7 +65,7 @@ def tune_inside_training(
         UsageError: too few conversations; the message says how many are needed.
         DetectorError: the specification does not fit.
     """
-    [data] = material.runs
+    [data] = study_data.runs
     settings = Settings(runs=(data.run.name,), target_fpr=target_fpr, seed=seed)
     [fold] = make_folds(data.examples, settings)
     train = [example for example in data.examples if example.sequence_id in fold.train]
@@ -134,3 +135,45 @@ def rates_as_json(found: CrossFitted) -> dict[str, list[int]]:
         "recall": [found.recall.count, found.recall.of],
         "false_positives": [found.false_positives.count, found.false_positives.of],
     }
+
+
+MARK = "# origin: "
+"""Begins the line of a detector file that says where it comes from, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """On what a detector was tuned.
+
+    Args:
+        run: the run whose scores it was tuned on.
+        digest: SHA-256 of the ids of the conversations, as `digest_of` gives it.
+    """
+
+    run: str
+    digest: str
+
+
+def digest_of(ids: Iterable[str]) -> str:
+    """Return the SHA-256 of some ids, whatever their order.
+
+    >>> digest_of(["b", "a"]) == digest_of(["a", "b"])
+    True
+    """
+    return hashlib.sha256("".join(f"{name}\n" for name in sorted(ids)).encode()).hexdigest()
+
+
+def read_origin(file: str) -> Origin | None:
+    """Return where a detector file comes from; None where it does not say.
+
+    Args:
+        file: path of the file.
+    """
+    for line in Path(file).read_text(encoding="utf-8").splitlines():
+        if line.startswith(MARK):
+            try:
+                found = json.loads(line.removeprefix(MARK))
+                return Origin(str(found["run"]["name"]), str(found["split"]["sha256_of_ids"]))
+            except (ValueError, KeyError, TypeError):  # somebody edited the heading: then it says nothing
+                return None
+    return None

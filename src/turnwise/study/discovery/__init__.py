@@ -3,8 +3,16 @@
 docs/discover.md says how, and what it can't show.
 """
 
-from turnwise.study.discovery.method import Baseline, Discovery, Half, discover, halves_of
-from turnwise.study.discovery.named import describe, names_of, to_yaml
+from turnwise.study.discovery.method import (
+    Baseline,
+    Discovery,
+    Half,
+    describe,
+    discover,
+    halves_of,
+    names_of,
+    to_yaml,
+)
 from turnwise.study.discovery.verify import Counts, Tested
 
 __all__ = [

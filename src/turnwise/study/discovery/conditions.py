@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from turnwise.patterns import Expression
 from turnwise.patterns.tree import And
-from turnwise.study.discovery.layout import Layout
-from turnwise.study.discovery.limits import limits_above
-from turnwise.study.discovery.quantities import Quantity
-from turnwise.study.discovery.table import Table
+from turnwise.study.discovery.quantities import Quantity, TurnValues
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from turnwise.study.discovery.layout import Bits, Counts
+    Bits = NDArray[np.uint8]
+    IntArray = NDArray[np.int64]
+
 
 Members = tuple[int, ...]
 """Places of conditions that are joined, in order."""
@@ -54,7 +54,7 @@ class Pool:
     bits: Bits
     layout: Layout
 
-    def counts(self, places: NDArray[np.intp] | None = None, within: Members = ()) -> tuple[Counts, Counts]:
+    def counts(self, places: NDArray[np.intp] | None = None, within: Members = ()) -> tuple[IntArray, IntArray]:
         """Return how many searched attacks and benign conversations match each condition joined with others.
 
         Args:
@@ -82,7 +82,7 @@ class Pool:
         return joined
 
 
-def conditions_of(looked_at: Sequence[Quantity], table: Table, layout: Layout, max_fpr: float) -> Pool:
+def conditions_of(looked_at: Sequence[Quantity], table: TurnValues, layout: Layout, max_fpr: float) -> Pool:
     """Return the comparisons of quantities that differ on these data.
 
     Of several that hold at the same turns the simplest stays. One that holds nowhere or everywhere is left out.
@@ -121,7 +121,7 @@ def _simplicity(condition: Condition) -> tuple[bool, int, int]:
 
 
 def _comparisons(
-    place: int, quantity: Quantity, values: NDArray[np.float64], table: Table, layout: Layout, max_fpr: float
+    place: int, quantity: Quantity, values: NDArray[np.float64], table: TurnValues, layout: Layout, max_fpr: float
 ) -> Iterator[tuple[Condition, NDArray[np.bool_]]]:
     x, alone = quantity.expression, quantity.alone
     up, down = f"{quantity.family} up", f"{quantity.family} down"
@@ -142,9 +142,195 @@ def _comparisons(
             yield Condition(x < 0.0 - limit, place, down, alone), values < -limit
 
 
-def _peaks(values: NDArray[np.float64], table: Table) -> NDArray[np.float64]:
+def _peaks(values: NDArray[np.float64], table: TurnValues) -> NDArray[np.float64]:
     """Return the highest value of every conversation; NaN where all are."""
     import numpy as np
 
     peaks: NDArray[np.float64] = np.fmax.reduceat(values, table.starts)
     return peaks
+
+
+USUAL = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quantiles over benign turns that conditions within functions compare with."""
+
+BENIGN = (0.5, 0.8, 0.9, 0.95)
+"""Quantiles of the highest value of benign conversations; that of the false-positive rate comes beside them."""
+
+ATTACK = (0.25, 0.5, 0.75)
+"""Quantiles of the highest value of attacks."""
+
+TURNS = (0.25, 0.5, 0.75)
+"""Quantiles over all turns, for conditions that are the background of others."""
+
+_STEPS = 20
+"""Steps of the grid that limits are rounded to, at least, within the usual range of a quantity."""
+
+_MOST_DECIMALS = 6
+
+
+def decimals_of(values: NDArray[np.float64]) -> int | None:
+    """Return the decimals that limits of a quantity need: fewest that divide its usual range into 20 steps.
+
+    Args:
+        values: its values, NaN where it is undefined.
+
+    Returns:
+        None where it has fewer than two different values.
+
+    >>> import numpy as np
+    >>> decimals_of(np.linspace(0, 1, 11)), decimals_of(np.linspace(0, 0.01, 11)), decimals_of(np.ones(3))
+    (2, 4, None)
+    """
+    import numpy as np
+
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return None
+    low, high = np.quantile(known, (0.05, 0.95))
+    spread = float(high - low) or float(known.max() - known.min())
+    if spread <= 0:
+        return None
+    return min(max(math.ceil(-math.log10(spread / _STEPS)), 0), _MOST_DECIMALS)
+
+
+def usual_values(values: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return the five quantiles `USUAL` of a series, rounded.
+
+    Args:
+        values: of benign turns, NaN at gaps.
+    """
+    import numpy as np
+
+    decimals = decimals_of(values)
+    known = values[~np.isnan(values)]
+    if not known.size:
+        return (0.05, 0.25, 0.5, 0.75, 0.95)
+    return tuple(round(float(value), 2 if decimals is None else decimals) for value in np.quantile(known, USUAL))
+
+
+def limits_above(
+    values: NDArray[np.float64],
+    benign_peaks: NDArray[np.float64],
+    attack_peaks: NDArray[np.float64],
+    max_fpr: float,
+) -> tuple[float, ...]:
+    """Return the limits of ``x > limit``.
+
+    A quantile of benign conversations is rounded up, so that what it leaves out stays out; one of attacks goes to
+    the step below it, so that it stays in.
+
+    Args:
+        values: x at every turn, NaN where it is undefined.
+        benign_peaks: highest x of every benign conversation, NaN where there is none.
+        attack_peaks: the same of every attack.
+        max_fpr: false-positive rate that a pattern may have.
+
+    >>> import numpy as np
+    >>> low, high = np.linspace(0, 0.5, 101), np.linspace(0.4, 1, 101)
+    >>> limits_above(np.concatenate([low, high]), low, high, 0.01)
+    (0.25, 0.4, 0.45, 0.48, 0.5, 0.54, 0.69, 0.7, 0.84)
+    """
+    import numpy as np
+
+    decimals = decimals_of(values)
+    if decimals is None:
+        return ()
+    step = 10.0**-decimals
+    found = {_up(value, step) for value in _quantiles(benign_peaks, (*BENIGN, 1 - max_fpr))}
+    found |= {_below(value, step) for value in _quantiles(attack_peaks, ATTACK)}
+    found |= set(_quantiles(values, TURNS))
+    highest = float(np.nanmax(values))
+    return tuple(sorted({round(value, decimals) for value in found if round(value, decimals) < highest}))
+
+
+def _quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[float]:
+    import numpy as np
+
+    known = values[~np.isnan(values)]
+    return [float(value) for value in np.quantile(known, shares)] if known.size else []
+
+
+def _up(value: float, step: float) -> float:
+    return math.ceil(value / step - 1e-9) * step
+
+
+def _below(value: float, step: float) -> float:
+    return (math.ceil(value / step - 1e-9) - 1) * step
+
+
+_BLOCK = 512
+"""Rows that are joined with another at a time, which bounds the memory."""
+
+
+class Layout:
+    """Where the turns of each conversation stand in a row of bits.
+
+    The first eight turns of every conversation have a byte each, in order, benign conversations first; the later
+    turns of the longer ones have whole bytes behind them. Most conversations are short, and a byte is compared far
+    faster than a stretch of bytes is reduced.
+
+    Args:
+        lengths: turns of every conversation.
+        benign: how many conversations, from the first, are benign.
+        searched_benign: how many of them, from the first, the search counts.
+        searched_attacks: how many of the attacks, from the first, it counts.
+    """
+
+    def __init__(
+        self, lengths: NDArray[np.intp], benign: int, searched_benign: int, searched_attacks: int
+    ) -> None:
+        import numpy as np
+
+        self.conversations = len(lengths)
+        self.benign = benign
+        self.searched_benign = slice(0, searched_benign)
+        self.searched_attacks = slice(benign, benign + searched_attacks)
+        further = np.maximum(0, -(-(lengths - 8) // 8))
+        self._long = np.flatnonzero(further)
+        self._starts = np.concatenate(([0], np.cumsum(further[self._long])[:-1])).astype(np.intp)
+        self.bytes = self.conversations + int(further.sum())
+        turn = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        conversation = np.repeat(np.arange(self.conversations), lengths)
+        later = np.zeros(self.conversations, dtype=np.intp)
+        later[self._long] = self.conversations + self._starts
+        self._places = np.where(turn < 8, conversation * 8 + turn, later[conversation] * 8 + turn - 8)
+
+    def pack(self, rows: NDArray[np.bool_]) -> Bits:
+        """Return truths by turn as bits.
+
+        Args:
+            rows: a row a condition, a column a turn.
+        """
+        import numpy as np
+
+        wide = np.zeros((len(rows), self.bytes * 8), dtype=np.bool_)
+        wide[:, self._places] = rows
+        return np.packbits(wide, axis=1)
+
+    def matched(self, bits: Bits) -> NDArray[np.bool_]:
+        """Return by conversation whether a condition held at any turn; a row a condition."""
+        import numpy as np
+
+        held: NDArray[np.bool_] = bits[:, : self.conversations] != 0
+        if self._long.size:
+            held[:, self._long] |= np.bitwise_or.reduceat(bits[:, self.conversations :], self._starts, axis=1) != 0
+        return held
+
+    def counts(self, bits: Bits, within: Bits) -> tuple[IntArray, IntArray]:
+        """Return how many searched attacks and benign conversations match each condition joined with another.
+
+        Args:
+            bits: a row a condition.
+            within: the turns at which the other holds.
+        """
+        import numpy as np
+
+        attacks = np.empty(len(bits), dtype=np.int64)
+        benign = np.empty(len(bits), dtype=np.int64)
+        for begin in range(0, len(bits), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            hits = self.matched(bits[block] & within)
+            ones = hits.view(np.uint8)
+            benign[block] = np.add.reduce(ones[:, self.searched_benign], axis=1, dtype=np.uint32)
+            attacks[block] = np.add.reduce(ones[:, self.searched_attacks], axis=1, dtype=np.uint32)
+        return attacks, benign

@@ -1,4 +1,4 @@
-"""Patterns that nobody wrote down: searched on one half of the groups, tested on the other."""
+"""Patterns that nobody wrote down: searched on one half of the groups, tested on the other, written as a file."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from dataclasses import dataclass
 from turnwise.errors import UsageError
 from turnwise.patterns import Expression
 from turnwise.patterns.tree import Series
-from turnwise.study.discovery.choice import choose
-from turnwise.study.discovery.conditions import Pool, conditions_of
-from turnwise.study.discovery.layout import Layout
-from turnwise.study.discovery.limits import usual_values
+from turnwise.study.discovery.beam_search import Goal, Search, Tell, choose_patterns
+from turnwise.study.discovery.conditions import Layout, Pool, conditions_of, usual_values
 from turnwise.study.discovery.quantities import (
     Quantity,
+    evaluated_turns,
     first_turn_quantities,
     length_quantities,
     quantities,
     series_in,
+    values_of,
 )
-from turnwise.study.discovery.search import Goal, Search, Tell
-from turnwise.study.discovery.table import evaluated_turns, values_of
 from turnwise.study.discovery.verify import Counts, Tested, count_matches, verify
-from turnwise.study.example import Example
-from turnwise.study.splits import split_by_group
+from turnwise.study.examples import Example, split_by_group
 
 HALVES = {"discovery": 0.5, "held out": 0.5}
 
@@ -223,7 +220,7 @@ class _Work:
         tell(f"{len(looked_at)} quantities at {raw.columns.shape[1]} turns")
         search = Search(pool, self._searched_goal)
         margin = math.floor(MARGIN * self._goal.attacks)
-        chosen = choose(pool, search.run(tell), self._goal, margin=margin, most=MOST_PATTERNS)
+        chosen = choose_patterns(pool, search.run(tell), self._goal, margin=margin, most=MOST_PATTERNS)
         return list(map(pool.expression, chosen)), len(pool.conditions), search.looked_at
 
     def best_single(self, looked_at: Sequence[Quantity]) -> Expression | None:
@@ -277,3 +274,46 @@ def _bounded(examples: Sequence[Example], seed: int) -> list[Example]:
             break
         kept.append(example)
     return kept
+
+
+def names_of(discovery: Discovery) -> dict[str, Tested]:
+    """Return the confirmed patterns by name: ``found_1`` and so on."""
+    return {f"found_{number}": pattern for number, pattern in enumerate(discovery.found, start=1)}
+
+
+def to_yaml(discovery: Discovery, run: str, observer: str) -> str:
+    """Return the confirmed patterns as a file that `turnwise.patterns.load_patterns` reads.
+
+    Args:
+        discovery: what a search came to; at least one pattern was confirmed.
+        run: name of the run that was searched.
+        observer: what scored it, with its version.
+    """
+    import yaml
+
+    reference = (
+        f"turnwise discover --run {run} --max-fpr {discovery.max_fpr:g} --level {discovery.level:g} "
+        f"--seed {discovery.seed}; scored by {observer}"
+    )
+    patterns = {
+        name: {
+            "version": 1,
+            "description": describe(pattern, discovery.max_fpr),
+            "reference": reference,
+            "expression": str(pattern.expression),
+        }
+        for name, pattern in names_of(discovery).items()
+    }
+    text: str = yaml.safe_dump(patterns, sort_keys=False, allow_unicode=True, width=110)
+    return text
+
+
+def describe(pattern: Tested, max_fpr: float) -> str:
+    """Return what a pattern did on the held-out half, in a sentence or two."""
+    counts = pattern.held_out
+    beyond = f", more than the {100 * max_fpr:g} % allowed" if counts.above(max_fpr) else ""
+    return (
+        f"Found by search, not written by a person. On held-out conversations it matched {counts.attacks} of "
+        f"attacks, {counts.at_first_turn} of them at their first turn, and {counts.benign} of benign ones{beyond} "
+        f"(95 % intervals; p = {pattern.p_holm:.2g} after Holm's correction)."
+    )

@@ -1,10 +1,12 @@
-"""What the search looks at: numbers over the turns so far, built from the series that the data have."""
+"""The numbers that the search compares with limits, and their values at every evaluated turn."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from turnwise.conversation import Side
 from turnwise.patterns import (
@@ -29,8 +31,15 @@ from turnwise.patterns import (
     turns_since,
     volatility,
 )
+from turnwise.patterns.program import Program
 from turnwise.patterns.tree import Series
-from turnwise.study.example import Example
+from turnwise.scoring import TurnScores
+from turnwise.study.examples import Example
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 WINDOWS = (3, 5)
 """Values that a slope is taken over, beside all of them."""
@@ -158,3 +167,50 @@ def first_turn_quantities(read: Sequence[Series]) -> tuple[Quantity, ...]:
         read: the series.
     """
     return tuple(Quantity(at(x, 1), f"{x} first") for x in read)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnValues:
+    """Values by evaluated turn.
+
+    Args:
+        columns: a row an expression, a column an evaluated turn, turns of one conversation together; NaN where
+            the expression is undefined.
+        starts: place of the first turn of every conversation that has one.
+        lengths: evaluated turns of every conversation.
+    """
+
+    columns: NDArray[np.float64]
+    starts: NDArray[np.intp]
+    lengths: NDArray[np.intp]
+
+
+def values_of(expressions: Sequence[Expression], examples: Sequence[Example]) -> TurnValues:
+    """Return the values of expressions at every evaluated turn.
+
+    Parts that several expressions share are reckoned once.
+
+    Args:
+        expressions: numbers.
+        examples: the conversations; each has an evaluated turn.
+    """
+    import numpy as np
+
+    program = Program()
+    places = [program.value(expression) for expression in expressions]
+    fresh = json.dumps(program.start())  # the state before the first turn; read back far faster than copied deeply
+    lengths = np.array([len(evaluated_turns(example)) for example in examples], dtype=np.intp)
+    columns = np.empty((len(expressions), int(lengths.sum())))
+    row = 0
+    for example in examples:
+        cells = json.loads(fresh)
+        for scores in evaluated_turns(example):
+            values = program.run(cells, scores)
+            columns[:, row] = np.array([values[place] for place in places], dtype=np.float64)
+            row += 1
+    return TurnValues(columns, np.concatenate(([0], np.cumsum(lengths)[:-1])), lengths)
+
+
+def evaluated_turns(example: Example) -> list[TurnScores]:
+    """Return the turns of a conversation that have a score; at the others nothing holds."""
+    return [scores for scores in example.turns if scores.scores or scores.response_scores]

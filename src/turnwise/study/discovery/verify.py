@@ -1,4 +1,4 @@
-"""Patterns that were chosen on one half, tested once on the other."""
+"""Patterns that were chosen on one half, tested once on the other, and written as a file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from turnwise.errors import UsageError
 from turnwise.patterns import Evaluator, Expression
 from turnwise.rates import Rate
-from turnwise.study.example import Example
-from turnwise.study.holm import holm
+from turnwise.study.examples import Example
+from turnwise.study.stats.paired import holm
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from turnwise.study.compare import Study
-from turnwise.study.diagnostics import Transfer
-from turnwise.study.report.numbers import NONE, interval_cell, rate_cell
-from turnwise.study.report.table import Table
+from turnwise.study.report.table import NONE, Table, interval_cell, rate_cell
+from turnwise.study.stats.diagnostics import Transfer
 
 MOST_TRANSFERS = 30
 """Rows that a table of transfers has at most."""

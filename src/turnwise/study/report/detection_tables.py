@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turnwise.study.compare import Study, Test
-from turnwise.study.report.numbers import NONE, interval_cell, p_cell, rate_cell
-from turnwise.study.report.table import Table
+from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell
 
 
 def detectors_table(study: Study) -> Table:

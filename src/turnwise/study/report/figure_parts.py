@@ -1,13 +1,19 @@
-"""What the figures of a report share: which arms they show, how these look, legends."""
+"""What the figures of a report share: which arms they show, how these look, and the points of curves."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from turnwise.errors import UsageError
 from turnwise.plots.style import CONFIG, Look, scales
-from turnwise.study.compare import Study
+from turnwise.rates import clopper_pearson
+from turnwise.study.compare import Judgement, Study
+from turnwise.study.examples import Example
+from turnwise.study.stats.thresholds import threshold_for
+from turnwise.study.stats.verdicts import Judged, evaluated
 
 LOOKS = (
     Look("#000000", [3, 1], "circle"),
@@ -135,3 +141,104 @@ def figure(name: str, title: str, caption: str, chart: Any) -> Figure:
     spec: dict[str, Any] = chart.to_dict()
     spec["config"] = CONFIG
     return Figure(name, title, caption, spec)
+
+
+NOMINAL = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2)
+"""False-positive rates at which the calibration curve is drawn."""
+
+FEWEST_AT_A_TURN = 10
+"""Conversations that a mean at a turn needs."""
+
+_Z = 1.959963984540054
+
+
+def roc_points(judged: Sequence[Judged]) -> list[tuple[float, float]]:
+    """Return the corners of the ROC curve as (false-positive rate, recall), from (0, 0) to (1, 1).
+
+    Args:
+        judged: conversations of both labels; those not evaluated are left out.
+
+    >>> roc_points([Judged("a", "a", True, 1, 0.9), Judged("b", "b", False, 1, 0.1)])
+    [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
+    """
+    scores = sorted(((one.score, one.attack) for one in evaluated(judged) if one.score is not None), reverse=True)
+    attacks = sum(attack for _, attack in scores)
+    benign = len(scores) - attacks
+    if not attacks or not benign:
+        return []
+    points = [(0.0, 0.0)]
+    caught = flagged = 0
+    for place, (score, attack) in enumerate(scores):
+        caught += attack
+        flagged += not attack
+        if place + 1 == len(scores) or scores[place + 1][0] != score:
+            points.append((flagged / benign, caught / attacks))
+    return _corners(points)
+
+
+def _corners(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Leave out points in the middle of a straight run."""
+    kept = list(points[:1])
+    for before, point, after in zip(points, points[1:], points[2:], strict=False):
+        level = before[1] == point[1] == after[1]
+        steep = before[0] == point[0] == after[0]
+        if not (level or steep):
+            kept.append(point)
+    return [*kept, *points[1:][-1:]]
+
+
+def calibration_points(judgement: Judgement) -> list[dict[str, float]]:
+    """Return asked and realised false-positive rates with exact intervals: thresholds from the calibrate part of
+    the first fold, rates on the test.
+
+    Args:
+        judgement: of an arm whose folds are one; with more there is nothing to draw.
+    """
+    if len(judgement.folds) != 1 or not judgement.folds[0].benign:
+        return []
+    benign = [one.score for one in evaluated(judgement.judged, attack=False) if one.score is not None]
+    points = []
+    for asked in NOMINAL:
+        try:
+            limit = threshold_for(judgement.folds[0].benign, asked)
+        except UsageError:  # too few calibration conversations for this rate
+            continue
+        flagged = sum(score >= limit for score in benign)
+        low, high = clopper_pearson(flagged, len(benign))
+        points.append({"asked": asked, "realised": flagged / max(1, len(benign)), "low": low, "high": high})
+    return points
+
+
+def mean_scores(examples: Sequence[Example]) -> list[dict[str, Any]]:
+    """Return mean T, I and F turn by turn, by label and principle, with 95 % intervals of the mean.
+
+    Args:
+        examples: the conversations; a turn counts those that were evaluated at it.
+    """
+    values: dict[tuple[str, str, str, int], list[float]] = {}
+    for example in examples:
+        label = "attack" if example.attack else "benign"
+        for turn in example.turns:
+            for principle, score in turn.scores.items():
+                for component in "TIF":
+                    key = (label, principle, component, turn.turn)
+                    values.setdefault(key, []).append(getattr(score, component))
+    rows = []
+    for (label, principle, component, number), found in sorted(values.items()):
+        if len(found) < FEWEST_AT_A_TURN:
+            continue
+        mean = math.fsum(found) / len(found)
+        error = math.sqrt(math.fsum((value - mean) ** 2 for value in found) / (len(found) - 1) / len(found))
+        rows.append(
+            {
+                "label": label,
+                "principle": principle,
+                "component": component,
+                "turn": number,
+                "mean": round(mean, 6),
+                "low": round(max(0.0, mean - _Z * error), 6),
+                "high": round(min(1.0, mean + _Z * error), 6),
+                "conversations": len(found),
+            }
+        )
+    return rows

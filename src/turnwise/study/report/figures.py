@@ -7,9 +7,18 @@ from typing import Any
 
 from turnwise.plots.style import Look, scales
 from turnwise.study.compare import Study
-from turnwise.study.report.curves import calibration_points, roc_points
-from turnwise.study.report.figure_parts import Figure, arm_looks, figure, looks_of, plain, shown_arms, tips
-from turnwise.study.report.score_figures import courses, gains, shuffles, single_courses
+from turnwise.study.report.figure_parts import (
+    Figure,
+    arm_looks,
+    calibration_points,
+    figure,
+    looks_of,
+    plain,
+    roc_points,
+    shown_arms,
+    tips,
+)
+from turnwise.study.report.score_figures import courses, gains, shuffles, single_trajectories
 
 LEFT_PART = 0.05
 """False-positive rate up to which the second ROC panel goes."""
@@ -22,7 +31,7 @@ def all_figures(study: Study) -> tuple[Figure, ...]:
         roc,
         survival,
         courses,
-        single_courses,
+        single_trajectories,
         gains,
         shuffles,
         calibration,

@@ -1,18 +1,20 @@
-"""The page of a report: one file that opens offline and reads like the results section of a paper."""
+"""The page of a report, one file that opens offline, and the files beside it."""
 
 from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
-from turnwise.errors import ChartError
-from turnwise.plots.render import cleaned
+from turnwise.errors import ChartError, UsageError
+from turnwise.plots.render import Drawings, cleaned
 from turnwise.study.compare import Study
-from turnwise.study.report.drawing import Drawings
 from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.record import record
-from turnwise.study.report.table import Table
+from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown, markdown_text
+from turnwise.study.report.tables import all_tables
 from turnwise.study.report.words import methods, verdict
 
 STYLE = """
@@ -23,9 +25,10 @@ h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 2.4rem; }
 figcaption, .note { font-size: .88rem; color: #444; max-width: 46rem; }
 table { border-collapse: collapse; font: 13px/1.35 sans-serif; border-top: 2px solid; border-bottom: 2px solid; }
 caption { text-align: left; font: bold 15px/2 Georgia, serif; } thead tr { border-bottom: 1px solid; }
-th, td { padding: .18rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; }
-th.text, td.text { text-align: left; } th { white-space: normal; }
+th, td { padding: .18rem .6rem; text-align: right; vertical-align: top; }
+th.text, td.text { text-align: left; overflow-wrap: anywhere; min-width: 6rem; }
 code { font-size: .85rem; } dl { font-size: .88rem; } dt { font-weight: bold; }
+@media print { table { font-size: 7pt; } th, td { padding: .1rem .3rem; } }
 @media print { body { max-width: none; } figure, table { break-inside: avoid; } }
 """
 
@@ -157,3 +160,88 @@ def _provenance(study: Study) -> str:
 
 def _text(text: str) -> str:
     return html.escape(" ".join(text.split()))
+
+
+PAGE = "report.html"
+NUMBERS = "results.json"
+TEXT = "report.md"
+FOLDERS = ("tables", "figures")
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a report can be written there, before any work is done for it.
+
+    Raises:
+        UsageError: the folder is a file, what it would stand in does not exist, or what draws charts is missing.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"can't write a report to {folder}: it is a file, not a folder")
+    if not folder.resolve().parent.is_dir():
+        raise UsageError(f"can't write a report to {folder}: there is no folder {folder.parent}")
+    if any(find_spec(package) is None for package in ("altair", "vl_convert")):
+        raise UsageError('a report needs altair and vl-convert: python -m pip install "turnwise[study]"')
+
+
+def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[Path, ...]:
+    """Write ``report.html``, ``report.md``, ``results.json``, tables (Markdown, CSV, LaTeX), figures (SVG, PDF).
+
+    The same study gives the same bytes. A figure that can't be drawn is left out, and the page says so.
+
+    Args:
+        study: the study.
+        folder: where to; made if its parent exists.
+        tell: is told of each figure that is left out.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        UsageError: it can't be written.
+    """
+    check_folder(folder)
+    from turnwise.plots.render import draw
+    from turnwise.study.report.figures import all_figures
+    from turnwise.study.report.page import page
+
+    figures, tables = all_figures(study), all_tables(study)
+    drawings = draw({one.name: one.spec for one in figures}, for_print=True)
+    if tell is not None:
+        for failure in drawings.failures:
+            tell(failure)
+    files: dict[str, str | bytes] = {
+        PAGE: page(study, figures, tables, drawings),
+        TEXT: as_text(study),
+        NUMBERS: json.dumps(record(study), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+    }
+    for table in tables:
+        files[f"tables/{table.name}.md"] = as_markdown(table)
+        files[f"tables/{table.name}.csv"] = as_csv(table)
+        files[f"tables/{table.name}.tex"] = as_latex(table)
+    for name, drawing in drawings.svg.items():
+        if isinstance(drawing, str):
+            files[f"figures/{name}.svg"] = drawing
+    files |= {f"figures/{name}.pdf": drawing for name, drawing in drawings.pdf.items()}
+    try:
+        for inside in FOLDERS:
+            (folder / inside).mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            encoded = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+            (folder / name).write_bytes(encoded)
+    except OSError as error:
+        raise UsageError(f"can't write the report: {error}") from error
+    return tuple(folder / name for name in files)
+
+
+def as_text(study: Study) -> str:
+    """Return verdict, warnings and the main tables as Markdown.
+
+    Args:
+        study: the study.
+    """
+    lines = ["# Does looking over time help?", ""]
+    if study.warnings:
+        lines += ["Before you read on:", "", *(f"- {markdown_text(warning)}" for warning in study.warnings), ""]
+    for paragraph in verdict(study):
+        lines += [markdown_text(paragraph), ""]
+    lines += [as_markdown(table) for table in all_tables(study)]
+    return "\n".join(lines)

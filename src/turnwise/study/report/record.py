@@ -7,16 +7,16 @@ from dataclasses import asdict
 from typing import Any
 
 from turnwise.rates import Rate
-from turnwise.study.auc import Auc
-from turnwise.study.bootstrap import Interval
+from turnwise.revision import versions
 from turnwise.study.compare import Judgement, Study, Test
 from turnwise.study.compare.checks import Checks
-from turnwise.study.diagnostics import LengthMatched, Transfer
-from turnwise.study.metrics import DetectorResult
-from turnwise.study.operating import RecallAt
-from turnwise.study.paired import McNemar
-from turnwise.study.verdicts import Confusion
-from turnwise.study.versions import versions
+from turnwise.study.stats.auc import Auc
+from turnwise.study.stats.bootstrap import Interval
+from turnwise.study.stats.diagnostics import LengthMatched, Transfer
+from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.paired import McNemar
+from turnwise.study.stats.thresholds import RecallAt
+from turnwise.study.stats.verdicts import Confusion
 
 LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")
 """Packages whose versions a result depends on."""
@@ -47,15 +47,15 @@ def record(study: Study) -> dict[str, Any]:
     """Return everything: configuration, data and their hashes, seeds, versions, splits, numbers, diagnostics."""
     reference = study.arms[study.reference].name
     return {
-        "configuration": asdict(study.settings),
+        "configuration": {name: value for name, value in asdict(study.settings).items() if value is not None},
         "versions": versions(LIBRARIES),
         "data": {
-            "conversations": len(study.material.known),
-            "attacks": sum(one.attack for one in study.material.known),
-            "groups": len({one.group for one in study.material.known}),
-            "untried": study.material.untried,
-            "unlabelled": study.material.unlabelled,
-            "sha256": study.material.digest,
+            "conversations": len(study.study_data.known),
+            "attacks": sum(one.attack for one in study.study_data.known),
+            "groups": len({one.group for one in study.study_data.known}),
+            "untried": study.study_data.untried,
+            "unlabelled": study.study_data.unlabelled,
+            "sha256": study.study_data.digest,
             "runs": [
                 {
                     "name": one.run.name,
@@ -65,7 +65,7 @@ def record(study: Study) -> dict[str, Any]:
                     "failed": len(one.failed),
                     "scores_sha256": one.digest,
                 }
-                for one in study.material.runs
+                for one in study.study_data.runs
             ],
         },
         "splits": [

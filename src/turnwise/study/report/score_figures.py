@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from turnwise.plots.style import LABELS, scales
 from turnwise.study.compare import Study
-from turnwise.study.report.curves import mean_course
-from turnwise.study.report.figure_parts import LOOKS, Figure, figure, line_legend, plain, tips
-from turnwise.study.verdicts import Judged
+from turnwise.study.report.figure_parts import LOOKS, Figure, figure, line_legend, mean_scores, plain, tips
+from turnwise.study.stats.verdicts import Judged
 
 COURSES_SHOWN = 9
 """Single conversations that are drawn."""
@@ -21,8 +20,8 @@ def courses(study: Study) -> Figure | None:
     import altair as alt
 
     run = study.arms[study.reference if study.chosen is None else study.chosen].run
-    data = next(one for one in study.material.runs if one.run.name == run)
-    rows = mean_course(data.examples)
+    data = next(one for one in study.study_data.runs if one.run.name == run)
+    rows = mean_scores(data.examples)
     if not rows:
         return None
     present = [name for name in LABELS if any(row["label"] == name for row in rows)]
@@ -52,13 +51,13 @@ def courses(study: Study) -> Figure | None:
     )
 
 
-def single_courses(study: Study) -> Figure | None:
+def single_trajectories(study: Study) -> Figure | None:
     """Return single trajectories with the turn that was flagged."""
     import altair as alt
 
     place = study.reference if study.chosen is None else study.chosen
     arm, judged = study.arms[place], study.results[place].judged
-    data = next(one for one in study.material.runs if one.run.name == arm.run)
+    data = next(one for one in study.study_data.runs if one.run.name == arm.run)
     examples = {example.sequence_id: example for example in data.examples}
     rows, order = [], []
     for one, kind in _picked(judged):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from turnwise.study.compare import Cell, Study
-from turnwise.study.compare.cells import DIVISIONS
-from turnwise.study.operating import RecallAt
+from turnwise.study.compare.comparisons import DIVISIONS
 from turnwise.study.report.check_tables import check_tables
 from turnwise.study.report.detection_tables import (
     baselines_table,
@@ -15,9 +14,9 @@ from turnwise.study.report.detection_tables import (
     final_table,
     tests_table,
 )
-from turnwise.study.report.numbers import NONE, interval_cell, p_cell, rate_cell, small_cell
-from turnwise.study.report.table import Table
-from turnwise.study.verdicts import Confusion
+from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell, small_cell
+from turnwise.study.stats.thresholds import RecallAt
+from turnwise.study.stats.verdicts import Confusion
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:
@@ -208,7 +207,7 @@ def _missing(study: Study) -> Table:
 
 
 def _splits(study: Study) -> Table:
-    known = {one.sequence_id: one for one in study.material.known}
+    known = {one.sequence_id: one for one in study.study_data.known}
     rows = []
     for number, fold in enumerate(study.folds, start=1):
         for part in ("train", "calibrate", "test"):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from turnwise.study.compare import Study, Test
-from turnwise.study.compare.against import LEVEL
-from turnwise.study.compare.caveats import percent
-from turnwise.study.report.numbers import interval_cell, p_cell
+from turnwise.study.compare.comparisons import LEVEL
+from turnwise.study.compare.warnings import percent
+from turnwise.study.report.table import interval_cell, p_cell
 
 
 def verdict(study: Study) -> tuple[str, ...]:
@@ -216,12 +216,12 @@ def methods(study: Study) -> tuple[str, ...]:
     )
     level = "" if settings.thresholds == "given" else f" The threshold of an arm is the lowest with {promise}."
     flag = "at its default flag" if settings.thresholds == "given" else "its flag chosen on the train part"
-    material = study.material
-    failed = sum(len(one.failed) for one in material.runs)
+    study_data = study.study_data
+    failed = sum(len(one.failed) for one in study_data.runs)
     return (
         f"The unit is the conversation; it counts as flagged if the detector fired at any turn. {split}{level} "
-        f"alpha = {settings.target_fpr:g}, seed {settings.seed}. Left out: {material.unlabelled} conversations "
-        f"without a label, {material.untried} that no run has tried. Conversations with an evaluation that "
+        f"alpha = {settings.target_fpr:g}, seed {settings.seed}. Left out: {study_data.unlabelled} conversations "
+        f"without a label, {study_data.untried} that no run has tried. Conversations with an evaluation that "
         f"failed, over all runs: {failed}; they are judged by what was evaluated, and are missing where nothing "
         "was.",
         f"Baselines are in every comparison: any_turn (the worst single turn), count_flags ({flag}), first_turn, "

@@ -1,0 +1,348 @@
+"""The tests of a study: arms against the reference and the baselines, and gains by source, tactic and length."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from turnwise.observers.protocol import ContextMode
+from turnwise.rates import Rate
+from turnwise.study.compare.arms import REFERENCE, Arm
+from turnwise.study.compare.data import RunData
+from turnwise.study.compare.judging import Judgement, at_equal_rate
+from turnwise.study.compare.settings import Fold
+from turnwise.study.stats import metrics
+from turnwise.study.stats.metrics import DetectorResult, PairTest
+from turnwise.study.stats.paired import McNemar, holm, mcnemar
+from turnwise.study.stats.verdicts import Judged, matched
+
+LEVEL = 0.05
+"""Level of all tests."""
+
+Family = Literal["reference", "baseline", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One arm against another, on the attacks of the test conversations that both evaluated.
+
+    Args:
+        a: name of the first arm, the one to beat.
+        b: name of the second.
+        family: tests that Holm's correction takes together: against the reference, against the other baselines, or
+            against the reference by the verdicts at the last turn.
+        b_count: attacks that the first alone caught.
+        c_count: attacks that the second alone caught.
+        p: exact McNemar p-value.
+        p_group: the same with groups as the unit.
+        p_holm: Holm's correction of the larger of the two.
+        pairs: attacks that both judged.
+        tightened: whether thresholds were moved so that both flag equally many benign calibration conversations.
+        detail: differences with intervals; of the first family only.
+        benign: the same test on the benign conversations; of the last family, the first has it in its detail.
+    """
+
+    __test__ = False  # no test case of pytest
+
+    a: str
+    b: str
+    family: Family
+    b_count: int
+    c_count: int
+    p: float
+    p_group: float
+    p_holm: float
+    pairs: int
+    tightened: bool
+    detail: PairTest | None = None
+    benign: McNemar | None = None
+
+    @property
+    def won(self) -> bool:
+        """Whether the second caught more, beyond what chance explains."""
+        return self.c_count > self.b_count and self.p_holm < LEVEL
+
+    @property
+    def lost(self) -> bool:
+        """Whether the first caught more, beyond what chance explains."""
+        return self.b_count > self.c_count and self.p_holm < LEVEL
+
+
+def run_tests(
+    judgements: Sequence[Judgement],
+    results: Sequence[DetectorResult],
+    reference: int,
+    data: Mapping[str, RunData],
+    folds: Sequence[Fold],
+    seed: int,
+    replicates: int,
+) -> tuple[Test, ...]:
+    """Test every detector over time against the reference and against the other baselines.
+
+    `any_turn` on a further run is tested against the reference as well: that says what the observer's context
+    alone gives. The baselines of a detector are those of its own run, and what reads no scores turn by turn.
+
+    Args:
+        judgements: what each arm said.
+        results: what was measured of each, in the same order.
+        reference: place of the arm to beat.
+        data: runs by name.
+        folds: who was tested where.
+        seed: of the bootstrap.
+        replicates: its resamples.
+    """
+    first = judgements[reference]
+    challengers = [place for place, one in enumerate(judgements) if place != reference and _challenges(one.arm)]
+    found = _against_reference(judgements, results, reference, challengers, data, folds, seed, replicates)
+    others: list[Test] = []
+    for place in challengers:
+        if judgements[place].arm.baseline:
+            continue
+        for baseline in judgements:
+            if baseline.arm.baseline and baseline is not first and _concerns(baseline.arm, judgements[place].arm):
+                others.append(_baseline_test(baseline, judgements[place], data, folds))
+    return (*_corrected(found), *_corrected(others))
+
+
+def run_final_tests(
+    judgements: Sequence[Judgement], reference: int, data: Mapping[str, RunData], folds: Sequence[Fold]
+) -> tuple[Test, ...]:
+    """Test the verdicts at the last turn of every detector over time against those of the reference.
+
+    Thresholds are those of the tests on verdicts at any turn: set for the rate at which a live guard would flag.
+    At the last turn both flag less, each in its own measure, so benign conversations are tested as well.
+
+    Args:
+        judgements: what each arm said.
+        reference: place of the arm to beat.
+        data: runs by name.
+        folds: who was tested where.
+    """
+    found = []
+    for place, other in enumerate(judgements):
+        if place == reference or not _challenges(other.arm):
+            continue
+        first, second = at_equal_rate(judgements[reference], other, data, folds)
+        moved = first != judgements[reference].judged or second != other.judged
+        attacks, benign = (_at_the_end(first, second, label) for label in (True, False))
+        found.append(
+            Test(
+                judgements[reference].arm.name,
+                other.arm.name,
+                "final",
+                attacks.b_count,
+                attacks.c_count,
+                attacks.p,
+                attacks.p_group,
+                attacks.p,
+                attacks.pairs,
+                moved,
+                benign=benign,
+            )
+        )
+    return tuple(_corrected(found))
+
+
+def _at_the_end(first: Sequence[Judged], second: Sequence[Judged], label: bool) -> McNemar:
+    pairs = [(a, b) for a, b in matched(first, second) if a.attack is label]
+    return mcnemar([a.final for a, _ in pairs], [b.final for _, b in pairs], [a.group for a, _ in pairs])
+
+
+def _challenges(arm: Arm) -> bool:
+    return not arm.baseline or (arm.detector == REFERENCE and arm.context == ContextMode.HISTORY)
+
+
+def _concerns(baseline: Arm, arm: Arm) -> bool:
+    return (
+        baseline.run == arm.run
+        or baseline.detector == "length_only"
+        or baseline.context == ContextMode.TRANSCRIPT
+        or baseline.context.startswith(ContextMode.WINDOW)
+    )
+
+
+def _against_reference(
+    judgements: Sequence[Judgement],
+    results: Sequence[DetectorResult],
+    reference: int,
+    challengers: Sequence[int],
+    data: Mapping[str, RunData],
+    folds: Sequence[Fold],
+    seed: int,
+    replicates: int,
+) -> list[Test]:
+    """Return the tests of the first family; those at the same verdicts of the reference share its resamples."""
+    together: dict[tuple[bool, ...], list[tuple[int, DetectorResult]]] = defaultdict(list)
+    verdicts_of: dict[tuple[bool, ...], tuple[Judged, ...]] = {}
+    for place in challengers:
+        first, second = at_equal_rate(judgements[reference], judgements[place], data, folds)
+        key = tuple(one.fired for one in first)
+        verdicts_of.setdefault(key, first)
+        together[key].append((place, replace(results[place], judged=second)))
+    found: dict[int, Test] = {}
+    for key, members in together.items():
+        verdicts = verdicts_of[key]
+        arms = [replace(results[reference], judged=verdicts), *(result for _, result in members)]
+        tests = metrics.compare(arms, seed, reference=0, replicates=replicates)
+        moved = verdicts != judgements[reference].judged
+        for (place, result), test in zip(members, tests, strict=True):
+            found[place] = Test(
+                judgements[reference].arm.name,
+                judgements[place].arm.name,
+                "reference",
+                test.b_count,
+                test.c_count,
+                test.p,
+                test.p_group,
+                test.p,
+                sum(one.attack for one, _ in matched(verdicts, result.judged)),
+                moved or result.judged != judgements[place].judged,
+                test,
+            )
+    return [found[place] for place in challengers]
+
+
+def _baseline_test(
+    baseline: Judgement, other: Judgement, data: Mapping[str, RunData], folds: Sequence[Fold]
+) -> Test:
+    first, second = at_equal_rate(baseline, other, data, folds)
+    pairs = [(a, b) for a, b in matched(first, second) if a.attack]
+    test = mcnemar([a.fired for a, _ in pairs], [b.fired for _, b in pairs], [a.group for a, _ in pairs])
+    moved = first != baseline.judged or second != other.judged
+    return Test(
+        baseline.arm.name,
+        other.arm.name,
+        "baseline",
+        test.b_count,
+        test.c_count,
+        test.p,
+        test.p_group,
+        test.p,
+        len(pairs),
+        moved,
+    )
+
+
+def _corrected(tests: Sequence[Test]) -> list[Test]:
+    corrected = holm([max(test.p, test.p_group) for test in tests])
+    return [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
+
+
+DIVISIONS = ("source", "category", "tactic", "length")
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Two arms on the attacks of one cell.
+
+    Args:
+        b_count: attacks that the first alone caught.
+        c_count: attacks that the second alone caught.
+        p: the larger of the exact McNemar p-value and the one with groups as the unit.
+        p_holm: the same, corrected for the cells of the division.
+        pairs: attacks that both judged.
+        groups: groups that they fall into.
+        gain: recall of the second less that of the first.
+    """
+
+    b_count: int
+    c_count: int
+    p: float
+    p_holm: float
+    pairs: int
+    groups: int
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a division.
+
+    Args:
+        division: source, category, tactic or length.
+        value: which.
+        recall: by arm in the order of the study, attacks caught; of 0 where there is none.
+        false_positives: the same of benign conversations.
+        gain: of the chosen arm over the reference; None without an attack that both judged.
+    """
+
+    division: str
+    value: str
+    recall: tuple[Rate, ...]
+    false_positives: tuple[Rate, ...]
+    gain: Gain | None
+
+    def small(self, least: int) -> bool:
+        """Return whether there are too few attacks for a percentage."""
+        return max((rate.of for rate in self.recall), default=0) < least
+
+
+def make_cells(
+    arms: Sequence[Sequence[Judged]], first: Sequence[Judged] | None, second: Sequence[Judged] | None
+) -> tuple[Cell, ...]:
+    """Return the cells of every division that has more than one value.
+
+    Args:
+        arms: the tested conversations by arm.
+        first: the reference, at the rate of the second; None for no gains.
+        second: the arm whose gain is looked at.
+    """
+    cells: list[Cell] = []
+    for division in DIVISIONS:
+        values = sorted({one.strata[division] for arm in arms for one in arm if division in one.strata})
+        if len(values) < 2:
+            continue
+        found = [_cell(division, value, arms, first, second) for value in values]
+        tested = [cell.gain for cell in found if cell.gain]
+        corrected = iter(holm([gain.p for gain in tested]))
+        cells += [cell if cell.gain is None else _cell_with_p(cell, cell.gain, next(corrected)) for cell in found]
+    return tuple(cells)
+
+
+def _cell(
+    division: str,
+    value: str,
+    arms: Sequence[Sequence[Judged]],
+    first: Sequence[Judged] | None,
+    second: Sequence[Judged] | None,
+) -> Cell:
+    def rates(attack: bool) -> tuple[Rate, ...]:
+        inside = [
+            [
+                one.fired
+                for one in arm
+                if one.evaluated and one.attack is attack and one.strata.get(division) == value
+            ]
+            for arm in arms
+        ]
+        return tuple(Rate(sum(fired), len(fired)) for fired in inside)
+
+    gain = None
+    if first is not None and second is not None:
+        gain = _gain(
+            [one for one in first if one.strata.get(division) == value],
+            [one for one in second if one.strata.get(division) == value],
+        )
+    return Cell(division, value, rates(True), rates(False), gain)
+
+
+def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> Gain | None:
+    others = {one.sequence_id: one for one in second if one.attack and one.evaluated}
+    pairs = [
+        (one, others[one.sequence_id])
+        for one in first
+        if one.attack and one.evaluated and one.sequence_id in others
+    ]
+    if not pairs:
+        return None
+    groups = [one.group for one, _ in pairs]
+    test = mcnemar([one.fired for one, _ in pairs], [other.fired for _, other in pairs], groups)
+    p = max(test.p, test.p_group)
+    gain = (test.c_count - test.b_count) / len(pairs)
+    return Gain(test.b_count, test.c_count, p, p, len(pairs), len(set(groups)), gain)
+
+
+def _cell_with_p(cell: Cell, gain: Gain, p_holm: float) -> Cell:
+    return replace(cell, gain=replace(gain, p_holm=p_holm))

@@ -1,0 +1,191 @@
+"""Runs of a store as a study reads them: the same labelled conversations in each, and what is missing of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from turnwise.conversation import Label
+from turnwise.scoring import Evaluation, Trajectory
+from turnwise.study.examples import Example
+
+if TYPE_CHECKING:
+    from turnwise.store import Run, Store
+
+STRATA = {
+    "category": ("category", "harm", "harm_category", "area", "risk"),
+    "tactic": ("tactic", "attack", "encoding"),
+}
+"""What tables divide by beside source and length: the keys of the metadata that hold it, the first there is."""
+
+LENGTHS = ((1, "1 turn"), (3, "2-3 turns"), (5, "4-5 turns"), (8, "6-8 turns"))
+"""Most turns of a length and its name."""
+
+LONGEST = "9 turns and more"
+UNKNOWN = "not stated"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledConversation:
+    """One labelled conversation of the study.
+
+    Args:
+        sequence_id: its id.
+        group: what never stands on two sides of a split.
+        attack: whether it is an attack.
+        turns: number of its turns.
+        strata: its source, category, tactic and length.
+    """
+
+    sequence_id: str
+    group: str
+    attack: bool
+    turns: int
+    strata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunData:
+    """What one run has of the conversations of the study.
+
+    Args:
+        run: the run.
+        examples: a trajectory for each conversation of the study, in their order; without a score where the run
+            has none of it.
+        cost_usd: what a conversation cost by id; absent where unknown.
+        latency_ms: what its evaluation took; absent where unknown.
+        failed: conversations of which some score was tried, failed and has not come since.
+        digest: SHA-256 of all scores.
+    """
+
+    run: Run
+    examples: tuple[Example, ...]
+    cost_usd: Mapping[str, float] = field(default_factory=dict)
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    failed: frozenset[str] = frozenset()
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyData:
+    """All that a study reads.
+
+    Args:
+        known: the labelled conversations that some run has tried to score, in the order of import.
+        runs: the runs.
+        untried: labelled conversations that none of the runs has tried: not part of the study.
+        unlabelled: conversations that some run scored, of which nobody says what they are.
+        digest: SHA-256 of the conversations: texts, labels and metadata.
+    """
+
+    known: tuple[LabelledConversation, ...]
+    runs: tuple[RunData, ...]
+    untried: int
+    unlabelled: int
+    digest: str
+
+
+def load_study_data(store: Store, runs: Iterable[str]) -> StudyData:
+    """Return the labelled conversations of some runs.
+
+    Args:
+        store: the record.
+        runs: names of the runs.
+
+    Raises:
+        UnknownNameError: the store has no such run.
+    """
+    from turnwise.conversation import group_of
+
+    names = list(dict.fromkeys(runs))
+    read = {name: _trajectories(store, name) for name in names}
+    failed = {name: frozenset(key.sequence_id for key in store.failed(name)) for name in names}
+    tried: set[str] = set().union(*failed.values(), *(found.keys() for found in read.values()))
+    known: list[LabelledConversation] = []
+    untried = unlabelled = 0
+    digest = hashlib.sha256()
+    for sequence in store.sequences():
+        name = sequence.sequence_id
+        if sequence.label is Label.UNLABELLED:
+            unlabelled += name in tried
+        elif name not in tried:
+            untried += 1
+        else:
+            digest.update(f"{name}\0{sequence.content_hash()}\n".encode())
+            turns = sequence.conversation.get_turn_count()
+            strata = strata_of(sequence.source, sequence.metadata, turns)
+            group = group_of(sequence.metadata, name)
+            known.append(LabelledConversation(name, group, sequence.label is Label.ATTACK, turns, strata))
+    data = tuple(_run_data(store, name, known, read[name], failed[name]) for name in names)
+    return StudyData(tuple(known), data, untried, unlabelled, digest.hexdigest())
+
+
+def strata_of(source: str, metadata: Mapping[str, Any], turns: int) -> dict[str, str]:
+    """Return what the tables divide a conversation by.
+
+    Args:
+        source: the data set that it comes from.
+        metadata: what that says of it.
+        turns: number of its turns.
+
+    >>> strata_of("made", {"harm": "fraud", "tactic": "crescendo"}, 4)
+    {'source': 'made', 'category': 'fraud', 'tactic': 'crescendo', 'length': '4-5 turns'}
+    """
+    found = {"source": source}
+    for name, keys in STRATA.items():
+        values = (metadata.get(key) for key in keys)
+        found[name] = next((value for value in values if isinstance(value, str) and value), UNKNOWN)
+    found["length"] = next((name for most, name in LENGTHS if turns <= most), LONGEST)
+    return found
+
+
+def _trajectories(store: Store, run: str) -> dict[str, Trajectory]:
+    return {head.sequence_id: trajectory for head, trajectory in store.trajectories(run) if trajectory}
+
+
+def _run_data(
+    store: Store,
+    name: str,
+    known: Sequence[LabelledConversation],
+    read: Mapping[str, Trajectory],
+    failed: frozenset[str],
+) -> RunData:
+    from turnwise.scoring import TurnScores
+
+    digest = hashlib.sha256()
+    examples = []
+    cost: dict[str, float] = {}
+    latency: dict[str, float] = {}
+    for one in known:
+        trajectory = read.get(one.sequence_id)
+        if trajectory is None:
+            turns = tuple(TurnScores(turn, {}) for turn in range(1, one.turns + 1))
+        else:
+            turns = tuple(trajectory)
+            for evaluation in trajectory.evaluations:
+                key, score = evaluation.key, evaluation.score
+                line = (key.sequence_id, key.turn, str(key.side), key.principle, score.T, score.I, score.F)
+                digest.update(f"{line!r}\n".encode())
+            _add(cost, one.sequence_id, [item.cost_usd for item in trajectory.evaluations])
+            _add(latency, one.sequence_id, _milliseconds(trajectory.evaluations))
+        examples.append(Example(one.sequence_id, one.group, one.attack, turns))
+    ids = {one.sequence_id for one in known}
+    return RunData(store.run(name), tuple(examples), cost, latency, failed & ids, digest.hexdigest())
+
+
+def _add(into: dict[str, float], name: str, values: Iterable[float | None]) -> None:
+    """Keep the sum of what is known of a conversation; where nothing is, it stays absent."""
+    found = [value for value in values if value is not None]
+    if found:
+        into[name] = sum(found)
+
+
+def _milliseconds(evaluations: Iterable[Evaluation]) -> list[float | None]:
+    by_turn: dict[int, list[float]] = defaultdict(list)
+    for evaluation in evaluations:
+        if evaluation.latency_s is not None:
+            by_turn[evaluation.key.turn].append(1000 * evaluation.latency_s)
+    return [sum(values) for values in by_turn.values()]

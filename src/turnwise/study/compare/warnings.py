@@ -1,0 +1,199 @@
+"""What a reader must know before believing a number, the gravest first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from turnwise.rates import Rate
+from turnwise.study.compare.arms import short_name
+from turnwise.study.compare.checks import Checks
+from turnwise.study.compare.comparisons import Test
+from turnwise.study.compare.data import LabelledConversation, StudyData
+from turnwise.study.compare.judging import Judgement
+from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.compare.tuning import digest_of, read_origin
+from turnwise.study.stats.bootstrap import FEW_GROUPS
+from turnwise.study.stats.metrics import DetectorResult
+
+STYLE_RECALL = 0.2
+"""Recall from which a baseline that sees no course of a conversation is worth a warning."""
+
+MIXED_SHARE = 0.5
+"""Share of the attacks that should come from data sets with benign conversations as well."""
+
+BLIND = ("first_turn", "length_only")
+"""Baselines that can't see manipulation unfold: what they catch, they catch by style or length."""
+
+OF_LENGTH = ("length_only",)
+OWN_LENGTH = "reads the length of a conversation: its figures by length are its own rule"
+LENGTH_WORDS = re.compile(r"\b(turn|chars|turns_since)\b")
+
+
+def find_warnings(
+    settings: Settings,
+    study_data: StudyData,
+    judgements: Sequence[Judgement],
+    results: Sequence[DetectorResult],
+    tests: Sequence[Test],
+    chosen: int | None,
+    reference: int,
+    checks: Checks,
+    folds: Sequence[Fold],
+) -> tuple[str, ...]:
+    """Return the warnings of a study.
+
+    Args:
+        settings: of the study.
+        study_data: what it read.
+        judgements: what each arm said.
+        results: what was measured of each.
+        tests: all tests.
+        chosen: place of the arm that the report follows.
+        reference: place of the arm to beat.
+        checks: diagnostics.
+        folds: who trained where.
+    """
+    found = [
+        *_missing(results),
+        *_given(settings, judgements),
+        *_confounded(study_data.known),
+        *_blind(results, judgements),
+        *_own_rule(judgements, study_data.known),
+        *_files(judgements, folds),
+        *_unbeaten(tests, judgements, chosen),
+        *_rates(settings, results, judgements),
+        *_order(checks, judgements, chosen),
+        *_few(judgements[reference]),
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _missing(results: Sequence[DetectorResult]) -> Iterator[str]:
+    for result in results:
+        if result.missing.warning:
+            yield f"run {result.run}: {result.missing.warning}"
+
+
+def _given(settings: Settings, judgements: Sequence[Judgement]) -> Iterator[str]:
+    if settings.thresholds == "given":
+        yield (
+            "thresholds were given, not calibrated on these conversations: the detectors stand at different rates "
+            "of false positives, so that a difference in recall is no gain by itself"
+        )
+
+
+def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:
+    attacks = {one.strata["source"] for one in known if one.attack}
+    benign = {one.strata["source"] for one in known if not one.attack}
+    shared = attacks & benign
+    beside = sum(one.attack and one.strata["source"] in shared for one in known)
+    of = sum(one.attack for one in known)
+    if beside < MIXED_SHARE * of:
+        which = f"{of - beside} of {of} attacks come from data sets without a benign conversation"
+        yield (
+            f"{which} ({_listed(attacks - shared)}): whatever tells these from the benign sets, style or topic, "
+            "passes for detection"
+        )
+
+
+def _blind(results: Sequence[DetectorResult], judgements: Sequence[Judgement]) -> Iterator[str]:
+    for result, judgement in zip(results, judgements, strict=True):
+        recall = result.ever.recall
+        if judgement.arm.detector in BLIND and recall.of and recall.count >= STYLE_RECALL * recall.of:
+            what = "the length" if judgement.arm.detector == "length_only" else "the first turn"
+            yield (
+                f"{judgement.arm.name} catches {percent(recall)} of the attacks by {what} alone: that part of any "
+                "recall here is no sign that manipulation was seen to unfold"
+            )
+
+
+def _own_rule(judgements: Sequence[Judgement], known: Sequence[LabelledConversation]) -> Iterator[str]:
+    values = {(name, one.strata[name]) for one in known for name in ("source", "category", "tactic")}
+    for detector in sorted({one.arm.detector for one in judgements if not one.arm.baseline}):
+        rule = _plain(detector.partition(":")[0])
+        for name, value in sorted(values):
+            if rule == _plain(value):
+                yield (
+                    f"{name} {value!r} bears the name of the detector {short_name(detector)}: if the group was "
+                    "defined by the detector's own rule, its recall there is no finding"
+                )
+        if detector.startswith("pattern:") and LENGTH_WORDS.search(detector):
+            yield f"{short_name(detector)} {OWN_LENGTH}"
+    for judgement in judgements:
+        if judgement.arm.detector in OF_LENGTH:
+            yield f"{judgement.arm.name} {OWN_LENGTH}"
+
+
+def _files(judgements: Sequence[Judgement], folds: Sequence[Fold]) -> Iterator[str]:
+    for detector in sorted({one.arm.detector for one in judgements if one.arm.from_file}):
+        origin = read_origin(detector)
+        if origin and [origin.digest] == [digest_of(fold.train) for fold in folds]:
+            continue  # tuned on just what the study trains on
+        yield (
+            f"{short_name(detector)} comes from a file: if it was tuned on conversations of this study, its "
+            "figures flatter it"
+        )
+
+
+def _unbeaten(tests: Sequence[Test], judgements: Sequence[Judgement], chosen: int | None) -> Iterator[str]:
+    if chosen is None:
+        return
+    name = judgements[chosen].arm.name
+    left = [test.a for test in tests if test.b == name and not test.won]
+    if left:
+        yield f"{name} does not beat {_listed(left)}"
+
+
+def _rates(
+    settings: Settings, results: Sequence[DetectorResult], judgements: Sequence[Judgement]
+) -> Iterator[str]:
+    if settings.thresholds == "given":
+        return
+    for result, judgement in zip(results, judgements, strict=True):
+        rate = result.ever.false_positive_rate
+        if rate.of and rate.interval[0] > settings.target_fpr:
+            yield (
+                f"{judgement.arm.name} flags {percent(rate)} of the benign test conversations, beyond the "
+                f"{100 * settings.target_fpr:g} % it was set for: by the chance of the calibration set, or "
+                "because the test conversations differ from it"
+            )
+
+
+def _order(checks: Checks, judgements: Sequence[Judgement], chosen: int | None) -> Iterator[str]:
+    if chosen is None or judgements[chosen].arm.baseline:
+        return
+    name = judgements[chosen].arm.name
+    changed = checks.changed(name)
+    if changed is not None and changed.value < 0.01:
+        yield (
+            f"permuting the scores changes {100 * changed.value:.1f} % of the verdicts of {name} on attacks: "
+            "it hardly uses their order"
+        )
+
+
+def _few(reference: Judgement) -> Iterator[str]:
+    for attack, label in ((True, "attacks"), (False, "benign conversations")):
+        groups = {one.group for one in reference.judged if one.attack is attack}
+        if len(groups) < FEW_GROUPS:
+            yield f"the tested {label} fall into {len(groups)} groups: intervals and tests by group are rough"
+
+
+def percent(rate: Rate) -> str:
+    """Return a share in per cent, with its exact interval.
+
+    >>> percent(Rate(30, 100))
+    '30.0 % [21.2, 40.0]'
+    """
+    low, high = rate.interval
+    return f"{100 * rate.count / rate.of:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _listed(names: Sequence[str] | set[str]) -> str:
+    given = sorted(names) if isinstance(names, set) else list(names)
+    shown = ", ".join(given[:6])
+    return shown if len(given) <= 6 else f"{shown} and {len(given) - 6} more"
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("-", "_").replace(" ", "_")

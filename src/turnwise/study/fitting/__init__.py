@@ -1,0 +1,1 @@
+"""Detectors fitted, searched and calibrated on labelled conversations."""

@@ -1,0 +1,171 @@
+"""The turn of the first flag, with attacks that were never flagged censored at their last turn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from turnwise.errors import UsageError
+from turnwise.rates import clopper_pearson
+from turnwise.study.stats.verdicts import Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """The share of attacks not yet flagged, as a step function over turns.
+
+    Args:
+        turns: turns at which some attack was flagged, rising.
+        at_risk: attacks not flagged before each, and still going on.
+        flagged: attacks flagged at each.
+        undetected: share not yet flagged after each, in [0, 1].
+        low: lower end of its pointwise interval.
+        high: upper end.
+        attacks: how many attacks there were.
+        caught: how many of them were flagged at all.
+        confidence: two-sided confidence of the interval.
+    """
+
+    turns: tuple[int, ...]
+    at_risk: tuple[int, ...]
+    flagged: tuple[int, ...]
+    undetected: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    attacks: int
+    caught: int
+    confidence: float = 0.95
+
+    def at(self, turn: int) -> float:
+        """Return the share not yet flagged after a turn."""
+        share = 1.0
+        for when, left in zip(self.turns, self.undetected, strict=True):
+            if when <= turn:
+                share = left
+        return share
+
+    def quantile(self, share: float) -> int | None:
+        """Return the first turn by which at least that share is flagged; None where it is never reached.
+
+        Args:
+            share: in (0, 1); 0.5 gives the median.
+        """
+        for when, left in zip(self.turns, self.undetected, strict=True):
+            if left <= 1 - share + 1e-12:
+                return when
+        return None
+
+    @property
+    def median(self) -> int | None:
+        """The turn by which half of the attacks are flagged; None where fewer ever are."""
+        return self.quantile(0.5)
+
+    @property
+    def quartiles(self) -> tuple[int | None, int | None]:
+        """The turns by which a quarter and three quarters are flagged."""
+        return self.quantile(0.25), self.quantile(0.75)
+
+    def mean_until(self, horizon: int) -> float:
+        """Return the mean turn of the first flag, cut off at a horizon: the area under the curve.
+
+        Args:
+            horizon: turn at which those not flagged are counted, at least 1.
+        """
+        return sum(self.at(turn) for turn in range(horizon))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFlag:
+    """When attacks were flagged first.
+
+    Args:
+        survival: attacks not yet flagged, over turns, misses censored.
+        median: turn by which half of the attacks are flagged, misses censored; None where fewer ever are.
+        quartiles: turns by which a quarter and three quarters are.
+        median_of_caught: median turn among the attacks that were flagged; None where none was.
+        lead: turns from the first flag to the last turn among these: lower quartile, median, upper quartile.
+    """
+
+    survival: Survival
+    median: int | None
+    quartiles: tuple[int | None, int | None]
+    median_of_caught: float | None
+    lead: tuple[float, float, float] | None
+
+
+def kaplan_meier(turns: Sequence[int], flagged: Sequence[bool], confidence: float = 0.95) -> Survival:
+    """Return the product-limit estimate of the share not yet flagged.
+
+    Sources: E. L. Kaplan and P. Meier, JASA 53 (1958); the interval is Greenwood's on the log(-log) scale, as
+    in J. D. Kalbfleisch and R. L. Prentice, "The Statistical Analysis of Failure Time Data", 1980. Where nobody
+    is left it has no variance, and the Clopper-Pearson limit of the attacks still at risk stands in.
+
+    Args:
+        turns: the turn of the first flag or, where there was none, the last turn; at least 1.
+        flagged: whether there was one.
+        confidence: two-sided confidence of the interval, in (0, 1).
+
+    Raises:
+        UsageError: no attack, lengths that differ, or a turn below 1.
+
+    >>> curve = kaplan_meier([2, 3, 3, 5, 6], [True, True, False, True, False])
+    >>> curve.turns, [round(share, 4) for share in curve.undetected], curve.median
+    ((2, 3, 5), [0.8, 0.6, 0.3], 5)
+    """
+    if not turns or len(turns) != len(flagged) or min(turns) < 1:
+        raise UsageError(
+            "a survival curve needs, for at least one attack, a turn from 1 on and whether it was flagged"
+        )
+    from scipy.stats import norm
+
+    z = float(norm.isf((1 - confidence) / 2))
+    seen = list(zip(turns, flagged, strict=True))
+    when = sorted({turn for turn, hit in seen if hit})
+    rows: list[tuple[int, int, int, float, float, float]] = []
+    share, greenwood = 1.0, 0.0
+    for turn in when:
+        at_risk = sum(other >= turn for other, _ in seen)
+        hits = sum(hit and other == turn for other, hit in seen)
+        share *= 1 - hits / at_risk
+        if hits < at_risk:
+            greenwood += hits / (at_risk * (at_risk - hits))
+            centre, spread = math.log(-math.log(share)), z * math.sqrt(greenwood) / -math.log(share)
+            low, high = (math.exp(-math.exp(centre + sign * spread)) for sign in (1, -1))
+        else:
+            share, low = 0.0, 0.0
+            high = clopper_pearson(0, at_risk, confidence)[1]
+        rows.append((turn, at_risk, hits, share, low, high))
+    at, at_risk_all, hits_all, left, lows, highs = zip(*rows, strict=True) if rows else ((),) * 6
+    return Survival(at, at_risk_all, hits_all, left, lows, highs, len(turns), sum(flagged), confidence)
+
+
+def first_flag(judged: Iterable[Judged], confidence: float = 0.95) -> FirstFlag | None:
+    """Return when the evaluated attacks were flagged first; None where there is no attack.
+
+    Args:
+        judged: the conversations; benign ones are left out.
+        confidence: two-sided confidence of the curve, in (0, 1).
+
+    >>> caught = [Judged(str(n), "g", True, 6, 0.9, fired=True, turn=turn) for n, turn in enumerate((2, 4, 4))]
+    >>> found = first_flag([*caught, Judged("missed", "g", True, 5, 0.1)])
+    >>> found.median, found.median_of_caught, found.lead
+    (4, 4.0, (2.0, 2.0, 3.0))
+    """
+    import numpy as np
+
+    attacks = [one for one in judged if one.attack and one.evaluated]
+    if not attacks:
+        return None
+    curve = kaplan_meier(
+        [one.turns if one.turn is None else one.turn for one in attacks],
+        [one.fired for one in attacks],
+        confidence,
+    )
+    caught = [(one.turn, one.turns - one.turn) for one in attacks if one.turn is not None]
+    lead = None
+    if caught:
+        quarter, half, rest = np.quantile([left for _, left in caught], [0.25, 0.5, 0.75])
+        lead = (float(quarter), float(half), float(rest))
+    median = float(np.median([turn for turn, _ in caught])) if caught else None
+    return FirstFlag(curve, curve.median, curve.quartiles, median, lead)

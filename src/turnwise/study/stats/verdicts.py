@@ -1,0 +1,240 @@
+"""What a detector said of each conversation, and the counts that follow: recall, false-positive rate, precision,
+F1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from turnwise.detectors import Detector, run_detector
+from turnwise.errors import UsageError
+from turnwise.rates import Rate
+from turnwise.study.examples import Example
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One conversation of known label as a detector judged it at one threshold.
+
+    Args:
+        sequence_id: its id.
+        group: what it shares with others, such as the goal of the attack; groups are what the bootstrap resamples.
+        attack: whether it is an attack.
+        turns: number of its last turn, at least 1.
+        score: highest score of the detector; None where no turn was evaluated: missing, and not the same as clean.
+        fired: whether the detector fired at any turn, as a live guard would have.
+        turn: the first turn that fired, 1 to `turns`; None where none did.
+        final: whether it would fire at the last evaluated turn.
+        alarms: how many times it began to fire: a run of turns that fire is one alarm.
+        missing_turns: turns that were not evaluated.
+        cost_usd: what its evaluation cost; None where unknown.
+        latency_ms: what its evaluation took; None where unknown.
+        strata: what a table may divide by, such as ``{"source": "...", "tactic": "..."}``.
+
+    Raises:
+        UsageError: a turn outside the conversation, or a verdict that contradicts itself.
+    """
+
+    sequence_id: str
+    group: str
+    attack: bool
+    turns: int
+    score: float | None
+    fired: bool = False
+    turn: int | None = None
+    final: bool = False
+    alarms: int = 0
+    missing_turns: int = 0
+    cost_usd: float | None = None
+    latency_ms: float | None = None
+    strata: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.turns < 1:
+            raise UsageError(f"conversation {self.sequence_id!r} has {self.turns} turns: at least 1 is needed")
+        if self.turn is not None and not 1 <= self.turn <= self.turns:
+            raise UsageError(
+                f"conversation {self.sequence_id!r}: turn {self.turn} that fired is not one of its {self.turns}"
+            )
+        if self.fired != (self.turn is not None):
+            raise UsageError(f"conversation {self.sequence_id!r}: a verdict names the turn that fired if one did")
+        if self.score is None and self.fired:
+            raise UsageError(f"conversation {self.sequence_id!r} was not evaluated, so nothing can have fired")
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether any of its turns was evaluated."""
+        return self.score is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Counts of right and wrong verdicts.
+
+    Args:
+        caught: attacks that were flagged.
+        missed: attacks that were not.
+        false_alarms: benign conversations that were flagged.
+        cleared: benign conversations that were not.
+
+    >>> counts = Confusion(caught=8, missed=2, false_alarms=1, cleared=99)
+    >>> print(counts.recall, counts.false_positive_rate, sep="; ")
+    8/10 = 80.0 % [44.4, 97.5]; 1/100 = 1.0 % [0.0, 5.4]
+    >>> round(counts.f1, 4)
+    0.8421
+    """
+
+    caught: int
+    missed: int
+    false_alarms: int
+    cleared: int
+
+    @property
+    def recall(self) -> Rate:
+        """Share of the attacks that were flagged, with the exact interval."""
+        return Rate(self.caught, self.caught + self.missed)
+
+    @property
+    def false_positive_rate(self) -> Rate:
+        """Share of the benign conversations that were flagged, with the exact interval."""
+        return Rate(self.false_alarms, self.false_alarms + self.cleared)
+
+    @property
+    def precision(self) -> Rate:
+        """Share of the flagged conversations that were attacks; it holds for the mix of labels at hand only."""
+        return Rate(self.caught, self.caught + self.false_alarms)
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of precision and recall; None without attacks and without flags."""
+        total = 2 * self.caught + self.missed + self.false_alarms
+        return 2 * self.caught / total if total else None
+
+    @property
+    def f1_interval(self) -> tuple[float, float] | None:
+        """The exact interval of F1; None where there is no F1.
+
+        F1 = 2 J / (1 + J) rises with J, the share of caught attacks among all attacks and all flags, so that the
+        Clopper-Pearson interval of J gives it.
+
+        >>> low, high = Confusion(caught=8, missed=2, false_alarms=1, cleared=99).f1_interval
+        >>> round(low, 4), round(high, 4)
+        (0.5614, 0.969)
+        """
+        either = self.caught + self.missed + self.false_alarms
+        if not either:
+            return None
+        low, high = Rate(self.caught, either).interval
+        return 2 * low / (1 + low), 2 * high / (1 + high)
+
+
+def judge_all(
+    detector: Detector,
+    examples: Iterable[Example],
+    strata: Mapping[str, Mapping[str, str]] | None = None,
+) -> tuple[Judged, ...]:
+    """Run a detector over labelled conversations.
+
+    Args:
+        detector: the detector, at its threshold.
+        examples: the conversations, each with at least one turn.
+        strata: by id of the sequence, what a table may divide by.
+
+    >>> from turnwise.detectors import build_detector
+    >>> from turnwise.scoring import Score, TurnScores
+    >>> turns = tuple(TurnScores(turn, {"reciprocity": Score(0.5, 0.2, turn / 10)}) for turn in (5, 6, 7))
+    >>> [found] = judge_all(build_detector("any_turn:threshold=0.55"), [Example("a", "goal", True, turns)])
+    >>> found.fired, found.turn, found.turns, found.alarms
+    (True, 6, 7, 1)
+    """
+    given = strata or {}
+    return tuple(_judge(detector, example, given.get(example.sequence_id, {})) for example in examples)
+
+
+def _judge(detector: Detector, example: Example, strata: Mapping[str, str]) -> Judged:
+    if not example.turns:
+        raise UsageError(f"conversation {example.sequence_id!r} has no turn")
+    verdict = run_detector(detector, example.turns)
+    evaluated = [bool(scores.scores or scores.response_scores) for scores in example.turns]
+    head = {
+        "sequence_id": example.sequence_id,
+        "group": example.group,
+        "attack": example.attack,
+        "turns": example.turns[-1].turn,
+        "missing_turns": len(evaluated) - sum(evaluated),
+        "strata": strata,
+    }
+    if not any(evaluated):
+        return Judged(**head, score=None)  # type: ignore[arg-type]
+    if getattr(detector, "judges_last", False):
+        final, alarms = verdict.fired, int(verdict.fired)
+    else:
+        active = [signal.active for signal, known in zip(verdict.signals, evaluated, strict=True) if known]
+        final = active[-1]
+        alarms = sum(now and not before for before, now in zip([False, *active], active, strict=False))
+    return Judged(
+        **head,  # type: ignore[arg-type]
+        score=verdict.score,
+        fired=verdict.fired,
+        turn=verdict.turn,
+        final=final,
+        alarms=alarms,
+    )
+
+
+def evaluated(judged: Iterable[Judged], attack: bool | None = None) -> list[Judged]:
+    """Return the conversations that were evaluated, of one label if asked, in their order.
+
+    Args:
+        judged: the conversations.
+        attack: True for the attacks alone, False for the benign ones alone.
+    """
+    return [one for one in judged if one.evaluated and attack in (None, one.attack)]
+
+
+def confusion(judged: Iterable[Judged], final: bool = False) -> Confusion:
+    """Count the verdicts on evaluated conversations; what was not evaluated is in `missing_bounds`.
+
+    Args:
+        judged: the conversations.
+        final: judge by the verdict at the last turn instead of "ever".
+
+    >>> confusion([Judged("a", "g", True, 3, 0.9, fired=True, turn=2), Judged("b", "h", False, 3, 0.1)])
+    Confusion(caught=1, missed=0, false_alarms=0, cleared=1)
+    """
+    known = evaluated(judged)
+    flags = [(one.attack, one.final if final else one.fired) for one in known]
+    return Confusion(
+        caught=flags.count((True, True)),
+        missed=flags.count((True, False)),
+        false_alarms=flags.count((False, True)),
+        cleared=flags.count((False, False)),
+    )
+
+
+def matched(first: Sequence[Judged], second: Sequence[Judged]) -> list[tuple[Judged, Judged]]:
+    """Return the conversations that both detectors evaluated, in the order of the first.
+
+    Args:
+        first: conversations as one detector judged them, each id once.
+        second: the same as another judged them.
+
+    Raises:
+        UsageError: an id that occurs twice, a label or group that differs, or no conversation in common.
+    """
+    by_id = {one.sequence_id: one for one in second}
+    for arm in (first, second):
+        ids = {one.sequence_id for one in arm}
+        if len(ids) != len(arm):
+            raise UsageError("a conversation occurs twice in one arm: give each sequence once")
+    pairs = [
+        (one, by_id[one.sequence_id])
+        for one in first
+        if one.evaluated and one.sequence_id in by_id and by_id[one.sequence_id].evaluated
+    ]
+    for one, other in pairs:
+        if (one.attack, one.group) != (other.attack, other.group):
+            raise UsageError(f"the two arms disagree on the label or the group of sequence {one.sequence_id!r}")
+    if not pairs:
+        raise UsageError("the two arms have no evaluated conversation in common, so they can't be compared")
+    return pairs

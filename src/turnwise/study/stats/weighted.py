@@ -1,0 +1,192 @@
+"""Recall, F1, AUC, delay and the rest as functions of weights: what the bootstrap resamples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from turnwise.study.stats.verdicts import Judged
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from turnwise.study.stats.bootstrap import Floats, Statistic, Weights
+
+SHARE_AT_HORIZON = 0.1
+"""Share of the attacks that must last up to the turn at which a mean delay is cut off."""
+
+
+def recall_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+    """Return the recall of evaluated conversations as a statistic.
+
+    Args:
+        judged: conversations, all evaluated, in the order of the weights.
+        final: judge by the verdict at the last turn instead of "ever".
+    """
+    return _ratio(
+        [float(one.attack and _flag(one, final)) for one in judged], [float(one.attack) for one in judged]
+    )
+
+
+def false_positive_rate_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+    """Return the false-positive rate as a statistic; arguments as for `recall_of`."""
+    return _ratio(
+        [float(not one.attack and _flag(one, final)) for one in judged], [float(not one.attack) for one in judged]
+    )
+
+
+def precision_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+    """Return the precision as a statistic; arguments as for `recall_of`."""
+    return _ratio(
+        [float(one.attack and _flag(one, final)) for one in judged], [float(_flag(one, final)) for one in judged]
+    )
+
+
+def f1_of(judged: Sequence[Judged], final: bool = False) -> Statistic:
+    """Return F1 = 2 caught / (attacks + flagged) as a statistic; arguments as for `recall_of`."""
+    return _ratio(
+        [2.0 * (one.attack and _flag(one, final)) for one in judged],
+        [float(one.attack) + float(_flag(one, final)) for one in judged],
+    )
+
+
+def alarms_of(judged: Sequence[Judged]) -> Statistic:
+    """Return false alarms per 1,000 benign turns as a statistic.
+
+    Args:
+        judged: conversations, all evaluated, in the order of the weights.
+    """
+    return _ratio(
+        [0.0 if one.attack else 1000.0 * one.alarms for one in judged],
+        [0.0 if one.attack else float(one.turns - one.missing_turns) for one in judged],
+    )
+
+
+def auc_of(judged: Sequence[Judged]) -> Statistic:
+    """Return the area under the ROC curve as a statistic; ties count half.
+
+    Args:
+        judged: conversations, all evaluated, in the order of the weights.
+    """
+    import numpy as np
+
+    order, starts, attack = _by_score(judged)
+
+    def area(weights: Weights) -> Floats:
+        each = weights.each()[:, order]
+        attacks = np.add.reduceat(each * attack, starts, axis=1)
+        benign = np.add.reduceat(each * ~attack, starts, axis=1)
+        below = np.cumsum(benign, axis=1) - benign / 2
+        return _divided((attacks * below).sum(axis=1), attacks.sum(axis=1) * benign.sum(axis=1))
+
+    return area
+
+
+def recall_at_of(judged: Sequence[Judged], rate: float) -> Statistic:
+    """Return the recall at a false-positive rate as a statistic; the threshold is set anew on every resample.
+
+    Args:
+        judged: conversations, all evaluated, in the order of the weights.
+        rate: false-positive rate, in (0, 1); kept as (flagged benign + 1) / (benign + 1) ≤ rate, as
+            `threshold_for` keeps it. NaN where the benign conversations are too few.
+    """
+    import numpy as np
+
+    order, starts, attack = _by_score(judged)
+    falling = np.array([judged[place].score for place in order[starts]], dtype=float)[::-1]
+
+    def recall(weights: Weights) -> Floats:
+        each = weights.each()[:, order]
+        attacks = np.add.reduceat(each * attack, starts, axis=1)[:, ::-1]
+        benign = np.add.reduceat(each * ~attack, starts, axis=1)[:, ::-1]
+        flagged = benign.cumsum(axis=1)
+        allowed = np.floor(rate * (flagged[:, -1] + 1) + 1e-9) - 1
+        # The threshold lies halfway between the last benign score that may be flagged and the first that may not.
+        places = np.arange(len(falling))
+        below = falling[np.minimum((flagged <= allowed[:, None]).sum(axis=1), len(falling) - 1)]
+        higher = (benign > 0) & (falling > below[:, None])
+        last = np.where(higher, places, -1).max(axis=1)
+        just_above = below + np.maximum(np.abs(below), 1.0) * 1e-6
+        limit = np.where(last >= 0, (falling[last] + below) / 2, just_above)
+        caught = (attacks * (falling >= limit[:, None])).sum(axis=1)
+        return np.where(allowed >= 0, _divided(caught, attacks.sum(axis=1)), np.nan)
+
+    return recall
+
+
+def delay_of(judged: Sequence[Judged], horizon: int | None = None) -> Statistic:
+    """Return the mean number of turns of an attack up to its first flag, cut off at a horizon, as a statistic.
+
+    That is the area under the Kaplan-Meier curve of attacks not yet flagged, misses censored at their last
+    turn: the restricted mean of P. Royston and M. K. B. Parmar, "Restricted mean survival time", BMC Medical
+    Research Methodology 13 (2013). Unlike a median it exists for every detector, so that differences have
+    intervals.
+
+    Args:
+        judged: conversations, all evaluated, in the order of the weights.
+        horizon: turn at which the mean is cut off, at least 1; `horizon_of` by default.
+    """
+    import numpy as np
+
+    last = horizon_of(judged) if horizon is None else horizon
+    columns = np.zeros((len(judged), 2 * last))
+    for row, one in enumerate(judged):
+        if one.attack:
+            seen = one.turn if one.turn is not None else one.turns
+            columns[row, : min(seen, last)] = 1.0
+            if one.turn is not None and one.turn <= last:
+                columns[row, last + one.turn - 1] = 1.0
+
+    def mean(weights: Weights) -> Floats:
+        sums = weights.sums(columns)
+        at_risk, flagged = sums[:, :last], sums[:, last:]
+        hazard = np.divide(flagged, at_risk, out=np.zeros_like(flagged), where=at_risk > 0)
+        undetected = np.cumprod(1 - hazard, axis=1)
+        total = 1 + undetected[:, :-1].sum(axis=1)
+        return np.where(at_risk[:, 0] > 0, total, np.nan)
+
+    return mean
+
+
+def horizon_of(judged: Sequence[Judged]) -> int:
+    """Return the last turn that at least a tenth of the evaluated attacks reach; 1 without attacks.
+
+    >>> horizon_of([Judged(str(n), "g", True, turns, 0.1) for n, turns in enumerate([3] * 18 + [5, 9])])
+    5
+    """
+    lengths = sorted((one.turns for one in judged if one.attack and one.evaluated), reverse=True)
+    return lengths[max(1, -(-len(lengths) // round(1 / SHARE_AT_HORIZON))) - 1] if lengths else 1
+
+
+def _flag(one: Judged, final: bool) -> bool:
+    return one.final if final else one.fired
+
+
+def _ratio(above: Sequence[float], below: Sequence[float]) -> Statistic:
+    import numpy as np
+
+    columns = np.column_stack([above, below]).astype(float)
+
+    def ratio(weights: Weights) -> Floats:
+        sums = weights.sums(columns)
+        return _divided(sums[:, 0], sums[:, 1])
+
+    return ratio
+
+
+def _divided(above: Floats, below: Floats) -> Floats:
+    import numpy as np
+
+    return np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0)
+
+
+def _by_score(judged: Sequence[Judged]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the order by score, where each distinct score begins in it, and the labels in that order."""
+    import numpy as np
+
+    scores = np.array([np.nan if one.score is None else one.score for one in judged])
+    order = np.argsort(scores, kind="stable")
+    ordered = scores[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    return order, starts, np.array([one.attack for one in judged], dtype=bool)[order]
