@@ -20,7 +20,8 @@ from turnwise.study.calibrate import threshold_for, threshold_with_confidence
 from turnwise.study.coverage import World, exact_coverage, simulate
 from turnwise.study.matched_rates import RATES, matched_rates, roc_heads
 from turnwise.study.metrics import compare, measure
-from turnwise.study.redraw import TEST, TRAIN, Redraw, draw_parts, redraws
+from turnwise.study.redraw import Redraw, draw_parts, redraws
+from turnwise.study.split_samples import TEST, TRAIN
 
 SEED = 0
 RESAMPLES = 1_000

@@ -12,7 +12,8 @@ from turnwise.rates import Rate
 from turnwise.study import cautions, threshold_for
 from turnwise.study.example import Example
 from turnwise.study.matched_rates import matched_rates, roc_heads
-from turnwise.study.redraw import CALIBRATE, TEST, Difference, draw_parts, redraws, weighted_limits
+from turnwise.study.redraw import Difference, draw_parts, redraws
+from turnwise.study.split_samples import CALIBRATE, TEST, weighted_limits
 from turnwise.study.splits import split_by_group
 from turnwise.study.turn_truth import TurnVerdict, flagged_turns, summarise_turns
 

@@ -12,7 +12,8 @@ from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study.bootstrap import FEW_GROUPS, resamples
 from turnwise.study.calibrate import check_rate
-from turnwise.study.redraw import REPLICATES, TAILS, Difference, Floats
+from turnwise.study.redraw import REPLICATES, TAILS, Difference
+from turnwise.study.split_samples import Floats
 
 RATES = (0.01, 0.03, 0.05)
 """False-positive rates at which arms are compared."""

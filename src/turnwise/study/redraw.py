@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from turnwise.errors import UsageError
 from turnwise.study.bootstrap import FEW_GROUPS, resamples
-from turnwise.study.calibrate import check_rate
 from turnwise.study.example import Example
+from turnwise.study.split_samples import CALIBRATE, TEST, TRAIN, Floats, Places, StudyData
 from turnwise.study.splits import split_by_group
-
-Floats: TypeAlias = NDArray[np.float64]
-Places: TypeAlias = NDArray[np.intp]
-
-TRAIN, CALIBRATE, TEST = 0, 1, 2
-"""Labels of the parts of a split."""
 
 SHARES = (0.3, 0.3, 0.4)
 """Shares of the groups that train, calibrate and test."""
@@ -29,9 +22,6 @@ REPLICATES = 1000
 
 TAILS = (0.025, 0.975)
 """Ends of all intervals here."""
-
-_HEAD = 64
-"""Highest benign scores that are looked at first when a threshold is set; more where they do not suffice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +234,7 @@ def redraws(
         UsageError: shapes that do not fit, a score that is not finite, a part without what it needs (attacks to
             test on, enough benign conversations for the rate); the message says which.
     """
-    data = _Data.of(scores, groups, attack, parts, followed, reference, rate, subsets or {})
+    data = StudyData.of(scores, groups, attack, parts, followed, reference, rate, subsets or {})
     drawn = resamples(groups, attack, np.random.default_rng(seed), replicates)
     weights, plain = np.ascontiguousarray(drawn.counts.T), np.ones((drawn.groups, 1))
     limits, recall, flagged = (np.empty((data.splits, data.arms)) for _ in range(3))
@@ -285,201 +275,7 @@ def redraws(
     )
 
 
-def weighted_limits(scores: Floats, weights: Floats, total: Floats, rate: float) -> Floats:
-    """Return the threshold that `threshold_for` would set, had each benign conversation counted `weights` times.
-
-    Args:
-        scores: benign scores, falling; shape (scores,). The lowest may be left out as long as the rest suffices.
-        weights: whole numbers; shape (scores, resamples).
-        total: weight of all benign conversations, those left out included; shape (resamples,).
-        rate: false-positive rate, in (0, 1).
-
-    Returns:
-        Thresholds; NaN where the benign conversations are too few for the rate; shape (resamples,).
-
-    >>> weighted_limits(np.array([0.4, 0.3, 0.2, 0.1]), np.ones((4, 1)), np.array([4.0]), 0.4)
-    array([0.35])
-    """
-    allowed = _allowed(total, rate)
-    columns = np.arange(weights.shape[1])
-    below = (weights.cumsum(axis=0) > allowed).argmax(axis=0)
-    # Of equal scores all are flagged or none: what lies above is above the first of them.
-    first = np.searchsorted(-scores, -scores[below], side="left")
-    places = np.arange(len(scores))[:, None]
-    present = np.maximum.accumulate(np.where(weights > 0, places, -1), axis=0)
-    above = np.where(first > 0, present[np.maximum(first - 1, 0), columns], -1)
-    highest = scores[below]
-    just_above = highest + np.maximum(np.abs(highest), 1.0) * 1e-6
-    limits = np.where(above >= 0, (scores[above] + highest) / 2, just_above)
-    return np.where(allowed >= 0, limits, np.nan)
-
-
-def _allowed(total: Floats, rate: float) -> Floats:
-    """Return how many benign conversations may be flagged; below 0 where there are too few."""
-    return np.floor(rate * (total + 1) + 1e-9) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """The checked input of `redraws`."""
-
-    scores: Floats  # (splits or 1, arms, conversations)
-    place: Places  # group of each conversation
-    attack: NDArray[np.bool_]
-    parts: Places  # (splits, groups)
-    followed: Places
-    reference: int
-    rate: float
-    names: tuple[str, ...]
-    masks: tuple[NDArray[np.bool_], ...]
-
-    @classmethod
-    def of(
-        cls,
-        scores: ArrayLike | Sequence[ArrayLike],
-        groups: Sequence[str],
-        attack: Sequence[bool],
-        parts: ArrayLike,
-        followed: Sequence[int],
-        reference: int,
-        rate: float,
-        subsets: Mapping[str, Sequence[bool]],
-    ) -> _Data:
-        check_rate("rate", rate)
-        values = np.asarray(scores, dtype=float)
-        values = values[None] if values.ndim == 2 else values
-        labels = np.asarray(attack, dtype=bool)
-        names, place = np.unique(np.asarray(groups, dtype=str), return_inverse=True)
-        dealt = np.asarray(parts)
-        if values.ndim != 3 or values.shape[2] != len(labels) or len(place) != len(labels):
-            raise UsageError("scores need one value for each arm and conversation, with its group and label")
-        if dealt.ndim != 2 or dealt.shape[1] != len(names) or not np.isin(dealt, (TRAIN, CALIBRATE, TEST)).all():
-            raise UsageError(f"parts need 0, 1 or 2 for each split and each of the {len(names)} groups")
-        if values.shape[0] not in (1, len(dealt)) or len(followed) != len(dealt):
-            raise UsageError(
-                f"{len(dealt)} splits need one followed arm each, and scores for one or for all of them"
-            )
-        if not all(0 <= arm < values.shape[1] for arm in (reference, *followed)):
-            raise UsageError(
-                f"there are arms 0 to {values.shape[1] - 1}: no other can be followed or the reference"
-            )
-        if not np.isfinite(values).all():
-            raise UsageError("a score is not finite: leave out what was not evaluated by every arm")
-        chosen = {name: np.asarray(mask, dtype=bool) for name, mask in subsets.items()}
-        if any(len(mask) != len(labels) for mask in chosen.values()):
-            raise UsageError("a subset says for each conversation whether it counts")
-        masks = (labels, *(mask & labels for mask in chosen.values()))
-        return cls(
-            values,
-            place.astype(np.intp),
-            labels,
-            dealt.astype(np.intp),
-            np.asarray(followed, dtype=np.intp),
-            reference,
-            rate,
-            ("all attacks", *chosen),
-            masks,
-        )
-
-    @property
-    def splits(self) -> int:
-        return len(self.parts)
-
-    @property
-    def arms(self) -> int:
-        return int(self.scores.shape[1])
-
-    def sample(self, split: int, calibrate: Floats, test: Floats, redealt: bool = False) -> _Sample:
-        """Return a split with weights of the groups, each of shape (groups, resamples).
-
-        Redealt, both parts hold all groups that do not train, and the weights say which count.
-        """
-        part = self.parts[split][self.place]
-        benign = ((part != TRAIN) if redealt else (part == CALIBRATE)) & ~self.attack
-        tested = (part != TRAIN) if redealt else (part == TEST)
-        counted = [tested & ~self.attack, *(tested & mask for mask in self.masks)]
-        sides = [(np.flatnonzero(benign), calibrate), *((np.flatnonzero(mask), test) for mask in counted)]
-        totals = [
-            np.bincount(self.place[of], minlength=len(weights)).astype(float) @ weights for of, weights in sides
-        ]
-        return _Sample(self, split, sides, totals)
-
-    def shortage(self, split: int) -> str:
-        """Return what a split has too little of."""
-        part = self.parts[split][self.place]
-        benign = int(((part == CALIBRATE) & ~self.attack).sum())
-        attacks = int(((part == TEST) & self.attack).sum())
-        return (
-            f"split {split} has {benign} benign conversations to calibrate on and {attacks} attacks to test on: a "
-            f"threshold at {self.rate:g} needs {int(np.ceil(1 / self.rate - 1e-9)) - 1}, a recall at least one"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """One split on resamples: benign conversations that calibrate, benign ones tested, attacks tested by subset.
-
-    Each of these comes with the weights of the groups, and in `totals` with its weight in each resample.
-    """
-
-    data: _Data
-    split: int
-    sides: list[tuple[Places, Floats]]
-    totals: list[Floats]
-
-    def limits(self, arm: int) -> Floats:
-        """Return the thresholds of an arm; NaN where benign ones are too few; shape (resamples,)."""
-        (members, weights), total = self.sides[0], self.totals[0]
-        allowed = _allowed(total, self.data.rate)
-        scores = self._scores(arm)[members]
-        order, head = np.argsort(-scores, kind="stable"), _HEAD
-        if (allowed >= total).any() or not len(members):
-            return np.full(len(total), np.nan)
-        while True:
-            kept = order[:head]
-            each = weights[self.data.place[members[kept]]]
-            if head >= len(order) or (each.sum(axis=0) > allowed).all():
-                return weighted_limits(scores[kept], each, total, self.data.rate)
-            head *= 2
-
-    def false_positive_rate(self, arm: int, limits: Floats) -> Floats:
-        """Return the share of benign test conversations at or above the limits; shape (resamples,)."""
-        return self._share(arm, limits, 1)
-
-    def recalls(self, arm: int, limits: Floats) -> Floats:
-        """Return the share of the attacks of each subset; shape (subsets, resamples), NaN without any."""
-        return np.array([self._share(arm, limits, side) for side in range(2, len(self.sides))])
-
-    def gains(self) -> Floats:
-        """Return the gain of the followed arm on each subset; shape (subsets, resamples)."""
-        of = [
-            self.recalls(arm, self.limits(arm))
-            for arm in (int(self.data.followed[self.split]), self.data.reference)
-        ]
-        gains: Floats = of[0] - of[1]
-        return gains
-
-    def _scores(self, arm: int) -> Floats:
-        scores: Floats = self.data.scores[self.split if len(self.data.scores) > 1 else 0, arm]
-        return scores
-
-    def _share(self, arm: int, limits: Floats, side: int) -> Floats:
-        (members, weights), total = self.sides[side], self.totals[side]
-        scores = self._scores(arm)[members]
-        usable = np.isfinite(limits) & (total > 0)
-        found = np.full(len(total), np.nan)
-        if not usable.any():
-            return found
-        high = np.flatnonzero(scores >= limits[usable].min())
-        order = high[np.argsort(-scores[high], kind="stable")]
-        caught = np.zeros((len(order) + 1, len(total)))
-        weights[self.data.place[members[order]]].cumsum(axis=0, out=caught[1:])
-        reached = np.searchsorted(-scores[order], -limits, side="right")
-        counted = caught[np.where(usable, reached, 0), np.arange(len(total))]
-        return np.divide(counted, total, out=found, where=usable)
-
-
-def _single_studies(data: _Data, stratum: Places, draws: int, rng: np.random.Generator) -> Floats:
+def _single_studies(data: StudyData, stratum: Places, draws: int, rng: np.random.Generator) -> Floats:
     """Return the gains of redrawn studies; shape (subsets, draws)."""
     split_of = np.arange(draws) % data.splits
     found = np.full((len(data.masks), draws), np.nan)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study.bootstrap import Interval, Weights, interval, resamples
+from turnwise.study.split_samples import Floats
 
 FLAG = 0.5
 """F from which a reader flags a turn."""
-
-Floats: TypeAlias = NDArray[np.float64]
 
 Outcome = Literal["hit", "early", "miss", "false alarm", "clear"]
 """Fired at or after the reader's first turn; before it; never; though no reader would flag; neither did."""
