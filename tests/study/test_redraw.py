@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study import cautions, threshold_for
+from turnwise.study.bootstrap import resamples
 from turnwise.study.example import Example
 from turnwise.study.matched_rates import matched_rates, roc_heads
 from turnwise.study.redraw import Difference, draw_parts, redraws
@@ -88,6 +89,26 @@ def test_a_threshold_that_needs_more_than_the_highest_scores():
     parts = np.array([[0] * 10 + [TEST] * 20 + [CALIBRATE] * 9 + [TEST]])
     found = redraws(scores, groups, attack, parts, [0], rate=0.4, replicates=100)
     assert np.isfinite(found.replicates).all()
+
+
+def test_each_resample_repeats_whole_groups_in_calibration_and_test_alike():
+    scores, groups, attack = conversations(6)
+    parts = draw_parts(groups, attack, 3)
+    found = redraws(scores, groups, attack, parts, [1] * 3, rate=RATE, replicates=8, seed=5)
+    drawn = resamples(groups, attack, np.random.default_rng(5), 8)
+    labels = np.array(attack)
+    for number, counts in enumerate(drawn.counts.astype(int)):
+        gains = []
+        for part in parts[:, drawn.place]:
+            recalls = []
+            for arm in scores:
+                benign, tested = (part == CALIBRATE) & ~labels, (part == TEST) & labels
+                limit = threshold_for(list(np.repeat(arm[benign], counts[drawn.place[benign]])), RATE)
+                recalls.append(np.mean(np.repeat(arm[tested], counts[drawn.place[tested]]) >= limit))
+            gains.append(recalls[1] - recalls[0])
+        assert found.replicates[number] == pytest.approx(np.mean(gains))
+    low, high = np.quantile(found.replicates, [0.025, 0.975])
+    assert (found.overall.expected.low, found.overall.expected.high) == (low, high)
 
 
 @settings(max_examples=15, deadline=None)
@@ -195,9 +216,9 @@ def test_what_does_not_fit_is_refused(change, says):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.03, 0.05, 0.3]))
-def test_partial_areas_agree_with_scikit_learn(seed, rate):
-    scores, _, attack = conversations(seed, arms=1)
+@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.03, 0.05, 0.3]), st.sampled_from([1, 6]))
+def test_partial_areas_agree_with_scikit_learn(seed, rate, decimals):
+    scores, _, attack = conversations(seed, arms=1, decimals=decimals)
     areas, recalls = roc_heads(scores[0], attack, np.ones((180, 1)), [rate])
     assert areas[0, 0] == pytest.approx(roc_auc_score(attack, scores[0], max_fpr=rate), abs=1e-12)
     x, y, _ = roc_curve(attack, scores[0], drop_intermediate=False)
@@ -258,6 +279,7 @@ GROUPS = [str(n) for n in range(1000)]
 def test_different_false_positive_rates_are_told():
     assert cautions.different_rates(flags(20), flags(20), GROUPS) == ()
     assert cautions.different_rates(flags(20), flags(24), GROUPS) == ()
+    assert cautions.different_rates(flags(1), flags(2), GROUPS) == ()
     [tested] = cautions.different_rates(flags(20), flags(34), GROUPS, ("any_turn", "ema"))
     assert "any_turn and ema" in tested and "20/1000 = 2.0 % [1.2, 3.1]" in tested and "p = 0.0001" in tested
     [ratio] = cautions.different_rates(flags(1), flags(3), GROUPS)
