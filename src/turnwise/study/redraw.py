@@ -296,11 +296,11 @@ def _single_studies(data: StudyData, stratum: Places, draws: int, rng: np.random
 def _expected(what: str, gains: Floats, values: Floats, groups: int) -> Difference:
     """Return the mean over splits with its percentile interval.
 
-    Tried in the two worlds of `benchmarks/study_statistics.py`, 280 studies each: the percentile interval covered
-    93.6 % and 95.7 %, the normal one with the standard deviation of the bootstrap 92.9 % and 92.5 %, the percentile
-    one less the bias of the bootstrap 91.8 % and 92.1 %, the basic one 88.2 % and 88.6 %. In the 500 studies each of
-    the benchmark as it stands the percentile one covers 94.2 % and 95.8 %; that of one split at its thresholds 51.2 %
-    and 52.4 %.
+    Tried in the two worlds of `benchmarks/study_statistics.py`, 280 studies each: the percentile interval
+    covered 93.6 % and 95.7 %, the normal one with the standard deviation of the bootstrap 92.9 % and 92.5 %,
+    the percentile one less the bias of the bootstrap 91.8 % and 92.1 %, the basic one 88.2 % and 88.6 %. In the
+    500 studies each of the benchmark as it stands the percentile one covers 94.2 % and 95.8 %; that of one
+    split at its thresholds 51.2 % and 52.4 %.
     """
     usable, finite = gains[np.isfinite(gains)], values[np.isfinite(values)]
     if not len(usable) or not len(finite):
