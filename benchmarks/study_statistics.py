@@ -23,7 +23,10 @@ from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.stats.agreement import icc_within, krippendorff_alpha
 from turnwise.study.stats.auc import Scale, auc_with_interval, delong_test
 from turnwise.study.stats.bootstrap import Method, difference, interval, resamples
+from turnwise.study.stats.matched_rates import RATES, matched_rates, roc_heads
 from turnwise.study.stats.metrics import compare, measure
+from turnwise.study.stats.redraw import Redraw, draw_parts, redraws
+from turnwise.study.stats.split_samples import TEST, TRAIN
 from turnwise.study.stats.survival import kaplan_meier
 from turnwise.study.stats.thresholds import false_alarms, threshold_for, threshold_with_confidence
 from turnwise.study.stats.verdicts import Judged, confusion
@@ -45,6 +48,9 @@ RESAMPLES = 1_000
 POPULATION = 500_000
 NEAR = 0.93
 """Coverage that an interval of nominally 95 % must have where its method is approximate."""
+
+MOST = 0.97
+"""Coverage above which the interval of a whole study would be wider than it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,6 +489,139 @@ def coverage(repeats: int, only: str) -> int:
     return missed
 
 
+@dataclass(frozen=True)
+class Procedure:
+    """A whole study, of the size of a real one, in a world of three arms: the first is the one to beat.
+
+    1,957 benign conversations, 250 of their groups with three, and 600 attacks in groups of four; about 587 benign
+    ones calibrate. A score is normal with variance 1, 40 % of it shared by a group and all arms, 30 % by all arms;
+    three in a hundred benign groups are hard and score 1.5 higher. Of the other two arms a split follows the one
+    that catches more attacks on train.
+
+    Args:
+        gaps: how far attacks lie above benign conversations by each arm.
+    """
+
+    gaps: tuple[float, float, float]
+
+    def layout(self) -> tuple[list[str], NDArray[np.bool_], NDArray[np.intp]]:
+        """Return group and label of each conversation, and the place of its group."""
+        sizes = [("b", 1)] * 1207 + [("b", 3)] * 250 + [("a", 4)] * 150
+        groups = [f"{kind}{number:04}" for number, (kind, size) in enumerate(sizes) for _ in range(size)]
+        attack = np.array([group[0] == "a" for group in groups])
+        return groups, attack, np.unique(groups, return_inverse=True)[1]
+
+    def draw(
+        self, rng: np.random.Generator, attack: NDArray[np.bool_], place: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Return new scores of each arm; shape (3, conversations)."""
+        groups = int(place.max()) + 1
+        shared = rng.standard_normal(groups)[place] * 0.4**0.5 + rng.standard_normal(len(place)) * 0.3**0.5
+        alone = rng.standard_normal((3, len(place))) + rng.standard_normal((3, groups))[:, place]
+        hard = (rng.random(groups) < 0.03)[place] & ~attack
+        above = hard * (1.5 + 0.7 * rng.standard_normal((3, len(place))))
+        scores: NDArray[np.float64] = shared + alone * 0.15**0.5 + above + attack * np.array(self.gaps)[:, None]
+        return scores
+
+
+SPLITS = 20
+DRAWS = 250
+WORLDS = (
+    ("a study, arms that gain", Procedure((1.9, 2.2, 2.1))),
+    ("a study, arms that do not", Procedure((2.0, 2.0, 2.0))),
+)
+
+
+def followed(
+    scores: NDArray[np.float64], parts: NDArray[np.intp], attack: NDArray[np.bool_], place: NDArray[np.intp]
+) -> list[int]:
+    """Return the arm that each split follows."""
+    chosen = []
+    for part in parts[:, place]:
+        benign, attacks = (np.flatnonzero((part == TRAIN) & (attack == label)) for label in (False, True))
+        limits = [threshold_for(list(arm[benign]), 0.01) for arm in scores[1:]]
+        caught = [np.sum(arm[attacks] >= limit) for arm, limit in zip(scores[1:], limits, strict=True)]
+        chosen.append(1 + int(np.argmax(caught)))
+    return chosen
+
+
+def procedures(repeats: int, only: str) -> int:
+    """Print how intervals of redrawn studies and of arms at matched rates do; return how many requirements are
+    missed.
+
+    The true gain is the mean over twice as many further studies, known to about 0.15 points.
+    """
+    missed = 0
+    areas = [f"partial AUC difference to {100 * rate:g} %" for rate in RATES]
+    if only in "".join((EXPECTED, CONDITIONAL, SINGLE, *areas)):
+        for where, world in WORLDS:
+            missed += _procedure(where, world, repeats, areas, only)
+    return missed
+
+
+EXPECTED = "expected gain, redrawn"
+CONDITIONAL = "the same, one split at its thresholds"
+SINGLE = "one study, redrawn: holds a further one"
+
+
+def _procedure(where: str, world: Procedure, repeats: int, areas: list[str], only: str) -> int:
+    groups, attack, place = world.layout()
+    parts = draw_parts(groups, list(attack), SPLITS)
+    tested = parts[0][place] == TEST
+    of, labels = [groups[number] for number in np.flatnonzero(tested)], list(attack[tested])
+    rng = np.random.default_rng([SEED, *where.encode()])
+
+    def study(replicates: int) -> tuple[NDArray[np.float64], Redraw]:
+        scores = world.draw(rng, attack, place)
+        arms = followed(scores, parts, attack, place)
+        return scores, redraws(scores, groups, list(attack), parts, arms, replicates=replicates)
+
+    further = [study(1)[1] for _ in range(2 * repeats)]
+    truth = float(np.mean([one.overall.expected.value for one in further]))
+    gains = np.array([one.gain[0] for one in further])
+    everyone = np.arange(400_000)  # each its own group
+    attacks = everyone % 2 == 0
+    scores = world.draw(rng, attacks, everyone)
+    true_areas = [roc_heads(scores[arm], attacks, np.ones((len(everyone), 1)), RATES)[0][:, 0] for arm in (0, 1)]
+    ends: dict[str, list[tuple[float, float, float]]] = {name: [] for name in (EXPECTED, CONDITIONAL, *areas)}
+    inside, helps = [], []
+    for _ in range(repeats):
+        scores, found = study(DRAWS)
+        chosen = int(found.followed[0])
+        gain, one = found.overall.expected, found.overall.one_study
+        ends[EXPECTED].append((gain.low, gain.high, truth))
+        inside.append(np.mean((one.low <= gains) & (gains <= one.high)))
+        helps.append(one.helps)
+        limits = float(found.limits[0, 0]), float(found.limits[0, chosen])
+        judged = matched_rates(
+            scores[0][tested], scores[chosen][tested], of, labels, limits=limits, rates=(0.01,), replicates=DRAWS
+        )
+        assert judged.carried_over is not None
+        ends[CONDITIONAL].append((judged.carried_over.low, judged.carried_over.high, truth))
+        # The second arm whatever was followed: the choice was made by the same scores.
+        pair = matched_rates(scores[0][tested], scores[1][tested], of, labels, replicates=DRAWS).partial_auc
+        for row, (rate, area) in enumerate(zip(RATES, areas, strict=True)):
+            ends[area].append((pair[rate].low, pair[rate].high, float(true_areas[1][row] - true_areas[0][row])))
+    missed = 0
+    for name in (name for name in ends if only in name):
+        low, high, true = np.array(ends[name]).T
+        held = Rate(int(((low - 1e-12 <= true) & (true <= high + 1e-12)).sum()), repeats)
+        least, most = held.interval
+        kept = name == CONDITIONAL or (most >= NEAR and least <= MOST)
+        missed += not kept
+        required = "" if name == CONDITIONAL else f"{NEAR:g}-{MOST:g}"
+        print(
+            f"  {name:41} {where:25} {required:>10} {held.count / held.of:9.3f} [{least:.3f}, {most:.3f}]  "
+            f"width {np.mean(high - low):.3g}{_mark(kept)}",
+            flush=True,
+        )
+    print(
+        f"  {SINGLE:41} {where:25} {'':10} {np.mean(inside):9.3f}; the arm helps in {np.mean(helps):.3f} of "
+        f"redrawn, {np.mean(gains > 0):.3f} of further studies; true gain {truth:+.4f}"
+    )
+    return missed
+
+
 def speed(rng: np.random.Generator) -> None:
     """Print what it takes to measure and compare detectors on 2,400 conversations."""
     first, second = World(groups=400, size=3, turns=12).draw(rng)
@@ -512,6 +651,8 @@ def main() -> None:
     rng = np.random.default_rng(SEED)
     missed = calibration(rng) if not options.only else 0
     missed += coverage(options.repeats, options.only)
+    # Half as many: each of these is a whole study, on twenty splits.
+    missed += procedures(max(1, options.repeats // 2), options.only)
     speed(rng)
     print(f"{missed} requirements missed")
     raise SystemExit(bool(missed))
