@@ -2,9 +2,10 @@
 
     python -m training --data PATH_TO_DATA --out FOLDER [--kind small]
 
-Reads judged conversations (the corpus's and the permitted ones of the data folder), trains, quantises, calibrates,
-and writes ``reader.onnx.gz``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or with ``--kind
+Reads judged conversations (the corpus's and the permitted ones of the data folder), trains, blends, quantises,
+calibrates, and writes ``reader.onnx.gz``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or with ``--kind
 small`` those of ``local-small``. Interrupted, the former goes on from its last checkpoint when it is run again.
+The former are a blend of networks that differ in their seed (`--members`), each trained in a folder of its own.
 """
 
 from __future__ import annotations
@@ -13,19 +14,22 @@ import argparse
 import hashlib
 import os
 import random
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from tokenizers import Tokenizer
 
 from training import small
 from training.base import Base, read_base
+from training.blend import blend
 from training.calibrate import SERVICE, fit_side, operating_points, rows_of, service
 from training.conversations import Conversations, read_conversations
-from training.fit import CHECKPOINT, Settings, fit
+from training.fit import Settings, fit
 from training.graph import Shape, build
 from training.network import Reader as Network
 from training.samples import Sampler
@@ -34,6 +38,9 @@ from turnwise.observers.local.protocol import SIDES
 from turnwise.observers.local.scores import Calibration
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.weights import KINDS, PRINCIPLES, save_weights
+
+MEMBER = "member-"
+"""What the folder of a member is called, its seed behind it."""
 
 
 def main() -> None:
@@ -52,13 +59,16 @@ def main() -> None:
     settings = kinds[kind](**arguments)
     base, conversations = read_base(), read_conversations(data)
     say(f"{len(conversations.examples)} judged conversations")
-    tokenizer = Tokenizer.from_str(base.tokenizer)
-    sampler = Sampler(Speech(tokenizer), conversations.of("train"), random.Random(settings.seed))
+    speech = Speech(Tokenizer.from_str(base.tokenizer))
+
+    def sampler(seed: int) -> Sampler:
+        return Sampler(speech, conversations.of("train"), random.Random(seed))
+
     if isinstance(settings, Settings):
         made_of = {"code": code_hash(), "data": dict(conversations.hashes), "base": base.source}
-        model, fitted = train_language(base, sampler, Speech(tokenizer), settings, out, made_of)
+        model, fitted = train_language(base, sampler, speech, settings, out, made_of)
     else:
-        network, fitted = small.fit_small(base.arrays["embed"], sampler, Speech(tokenizer), settings, say)
+        network, fitted = small.fit_small(base.arrays["embed"], sampler(settings.seed), speech, settings, say)
         model = small.build_small(network)
     say("trained; calibration follows")
     with over_processes(kind, model, base.tokenizer, os.cpu_count() or 1) as spread:
@@ -73,7 +83,8 @@ def main() -> None:
         "fitted": fitted,
     }
     save_weights(out, model, base.tokenizer, metrics)
-    (out / CHECKPOINT).unlink(missing_ok=True)
+    for folder in out.glob(f"{MEMBER}*"):
+        shutil.rmtree(folder)
     say(f"wrote {out}: use it with --observer local:{out}")
 
 
@@ -83,22 +94,38 @@ def say(line: str) -> None:
 
 
 def train_language(
-    base: Base, sampler: Sampler, speech: Speech, settings: Settings, out: Path, made_of: Mapping[str, Any]
+    base: Base,
+    sampler: Callable[[int], Sampler],
+    speech: Speech,
+    settings: Settings,
+    out: Path,
+    made_of: Mapping[str, Any],
 ) -> tuple[bytes, dict[str, float]]:
-    """Tune the language model and return its graph, and how training went.
+    """Tune the language model once a member and return the graph of their blend, and how training went.
 
     Args:
         base: the model as it was published.
-        sampler: chooses what each epoch sees.
+        sampler: gives, for a seed, what chooses what each epoch sees.
         speech: gives token ids.
-        settings: how.
-        out: folder for the checkpoint.
+        settings: how; members have its seed and those that follow.
+        out: folder for the checkpoint of each member, and its weights once it is trained.
         made_of: hashes of what a checkpoint depends on.
     """
     shape = Shape(settings.layers)
-    network = Network(base.arrays, shape, settings.frozen)
-    fitted = fit(network, sampler, speech, settings, out, say, made_of)
-    return build(network.to_arrays(), shape), fitted
+    networks, fits = [], []
+    for seed in range(settings.seed, settings.seed + settings.members):
+        folder = out / f"{MEMBER}{seed}"
+        folder.mkdir(exist_ok=True)
+        say(f"member with seed {seed}")
+        torch.manual_seed(seed)  # the heads begin at random
+        network = Network(base.arrays, shape, settings.frozen)
+        fits.append(fit(network, sampler(seed), speech, replace(settings, seed=seed), folder, say, made_of))
+        networks.append(network.to_arrays())
+    return build(blend(networks), shape), {
+        "steps": sum(one["steps"] for one in fits),
+        "seconds": sum(one["seconds"] for one in fits),
+        "loss": round(sum(one["loss"] for one in fits) / len(fits), 4),
+    }
 
 
 def calibrated(spread: Spread, conversations: Conversations, data: Path) -> dict[str, Any]:

@@ -57,6 +57,7 @@ class Settings:
         average: how much of the running average of weights is kept at a step.
         pairs: weight of the ranking within pairs.
         seed: of every random choice.
+        members: networks that are trained, each with the next seed, and blended.
         threads: threads of torch; other numbers give other weights.
     """
 
@@ -74,6 +75,7 @@ class Settings:
     average: float = 0.99
     pairs: float = 0.5
     seed: int = 1
+    members: int = 2
     threads: int = 2
 
 

@@ -15,6 +15,7 @@ pytest.importorskip("torch")
 import torch
 from tests.observers.local.conftest import SHAPE, random_arrays, tokenizer_text
 from tests.training.test_samples import HIGH, LOW, example
+from training.blend import blend
 from training.calibrate import Row, fit_side, operating_points, rows_of
 from training.fit import Batch, Settings, fit, loss_of
 from training.graph import build
@@ -189,3 +190,17 @@ def test_operating_points_hold_with_replies_and_without(speech: Speech) -> None:
     assert both["false_positives"] <= 1
     with over_processes("language", model, tokenizer_text(), 2) as spread:
         assert operating_points(spread, calibration, chats)["history"]["any_turn"] == both
+
+
+def test_a_blend_of_equals_is_what_each_is_and_of_others_the_mean_of_their_heads(speech: Speech) -> None:
+    (sample,) = samples(talk(example("one", 3)), speech)
+    one, other = network(1).to_arrays(), network(2).to_arrays()
+    other = {name: array if name.startswith("head.") else one[name] for name, array in other.items()}
+    spans = [Span(text.start, text.stop) for text in sample.texts]
+    logits = [
+        Network(build(blend(parts), SHAPE)).run(sample.tokens, spans)[0]
+        for parts in ([one], [other], [one, one], [one, other])
+    ]
+    assert np.allclose(logits[2], logits[0], atol=2e-2)
+    assert np.allclose(logits[3], (logits[0] + logits[1]) / 2, atol=2e-2)
+    assert not np.allclose(logits[0], logits[1], atol=0.1)
