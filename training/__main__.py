@@ -3,9 +3,10 @@
     python -m training --data PATH_TO_DATA --out FOLDER [--kind small]
 
 Reads judged conversations (the corpus's and the permitted ones of the data folder), trains, blends, quantises,
-calibrates, and writes ``reader.onnx.gz``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or with
-``--kind small`` those of ``local-small``. The former are a blend of networks that differ in their seed
-(``--members``), each trained in a folder of its own; interrupted, the same command goes on from the last checkpoint.
+calibrates, and writes ``reader.onnx.gz``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or
+with ``--kind small`` those of ``local-small``. The former are a blend of networks that differ in their seed
+(``--members``), each trained in a folder of its own; interrupted, the same command goes on from the last
+checkpoint.
 """
 
 from __future__ import annotations
