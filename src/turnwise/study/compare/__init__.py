@@ -4,6 +4,7 @@ from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
 from turnwise.study.compare.comparisons import Cell, Gain, Test
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data
 from turnwise.study.compare.judging import Calibrated, Judgement
+from turnwise.study.compare.redrawn import RedrawnStudy
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
 
@@ -17,6 +18,7 @@ __all__ = [
     "Gain",
     "Judgement",
     "LabelledConversation",
+    "RedrawnStudy",
     "RunData",
     "Settings",
     "Study",

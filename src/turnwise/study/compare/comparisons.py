@@ -12,8 +12,9 @@ from turnwise.rates import Rate
 from turnwise.study.compare.arms import REFERENCE, Arm
 from turnwise.study.compare.data import RunData
 from turnwise.study.compare.judging import Judgement, at_equal_rate
-from turnwise.study.compare.settings import Fold
+from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.stats import metrics
+from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
 from turnwise.study.stats.metrics import DetectorResult, PairTest
 from turnwise.study.stats.paired import McNemar, holm, mcnemar
 from turnwise.study.stats.verdicts import Judged, matched
@@ -223,6 +224,40 @@ def _baseline_test(
         len(pairs),
         moved,
     )
+
+
+def compare_at_matched_rates(
+    judgements: Sequence[Judgement], reference: int, settings: Settings
+) -> dict[str, MatchedRates]:
+    """Compare every arm that is tested against the reference with it at equal false-positive rates.
+
+    Args:
+        judgements: what each arm said.
+        reference: place of the arm to beat.
+        settings: seed and replicates.
+
+    Returns:
+        By name of the arm. With folds each has thresholds of its own, so that none is carried over there.
+    """
+    first = judgements[reference]
+    found: dict[str, MatchedRates] = {}
+    for place, other in enumerate(judgements):
+        if place == reference or not _challenges(other.arm):
+            continue
+        pairs = matched(first.judged, other.judged)
+        labels = [a.attack for a, _ in pairs]
+        if all(labels) or not any(labels):
+            continue
+        found[other.arm.name] = matched_rates(
+            [a.score or 0.0 for a, _ in pairs],  # matched ones have a score
+            [b.score or 0.0 for _, b in pairs],
+            [a.group for a, _ in pairs],
+            labels,
+            limits=(first.threshold, other.threshold) if len(first.folds) == 1 else None,
+            replicates=settings.replicates,
+            seed=settings.seed,
+        )
+    return found
 
 
 def _corrected(tests: Sequence[Test]) -> list[Test]:
