@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turnwise.study.compare import Study, Test
+from turnwise.study.report.gain_tables import ONE_THRESHOLD
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell
 
 
@@ -35,7 +36,8 @@ def detectors_table(study: Study) -> Table:
         tuple(rows),
         2,
         f"Thresholds {set_for}. * baseline. Recall and false positives by conversation, fired at any turn, "
-        "with exact (Clopper-Pearson) intervals; AUC with DeLong's. Median turn of the first flag, misses "
+        "with exact (Clopper-Pearson) intervals, each of which "
+        f"{ONE_THRESHOLD}; AUC with DeLong's, which rests on none. Median turn of the first flag, misses "
         "censored; – where fewer than half of the attacks are ever flagged.",
     )
 
@@ -81,7 +83,8 @@ def _tests(study: Study, tests: Sequence[Test], name: str, title: str) -> Table:
         2,
         "Exact McNemar tests on paired verdicts; p, groups: the same with whole groups as the unit; Holm's "
         "correction of the larger of the two, over all tests against the reference and over all tests against "
-        "other baselines. Intervals of the gain are those of a bootstrap over groups. Where equal scores kept "
+        "other baselines. Intervals of the gain are those of a bootstrap over groups. Each interval and p-value "
+        f"{ONE_THRESHOLD}. Where equal scores kept "
         "an arm under the asked rate, the other was tightened to the same rate for the test.",
     )
 
@@ -118,7 +121,9 @@ def differences_table(study: Study) -> Table:
         ),
         tuple(rows),
         1,
-        "Intervals of a bootstrap over groups. Below 0 turns: earlier. Benign flagged, alone: by the reference "
+        "Intervals of a bootstrap over groups; all but those of the AUC "
+        "take the thresholds of this one split as given. Below 0 turns: earlier. Benign flagged, alone: by the "
+        "reference "
         "and by the arm. These p-values are not corrected for the number of arms.",
     )
 
@@ -162,6 +167,7 @@ def final_table(study: Study) -> Table:
         ),
         tuple(rows),
         1,
+        f"Each interval and p-value {ONE_THRESHOLD}. "
         "Whether a detector would fire at the last turn, where all other tables ask whether it fired at any. "
         f"Alone: by {reference} and by the arm. Exact McNemar tests on the attacks, corrected by Holm within this "
         "table. Thresholds are those set for verdicts at any turn, so that the rates of false positives here lie "

@@ -14,14 +14,16 @@ from turnwise.study.report.detection_tables import (
     final_table,
     tests_table,
 )
+from turnwise.study.report.gain_tables import ONE_THRESHOLD, gain_tables
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell, small_cell
 from turnwise.study.stats.thresholds import RecallAt
 from turnwise.study.stats.verdicts import Confusion
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:
-    """Return every table of a study that has a row, the main one first."""
+    """Return every table of a study that has a row, the gain over many splits first."""
     tables = (
+        *gain_tables(study),
         detectors_table(study),
         tests_table(study),
         differences_table(study),
@@ -146,7 +148,9 @@ def _cells(study: Study) -> Iterator[Table]:
             rows,
             1,
             f"Under {study.settings.small_cell} conversations no percentage is shown. p: exact McNemar test, the "
-            f"larger of conversations and groups as the unit, with Holm's correction within this table.",
+            "larger of conversations and groups as the unit, with Holm's correction within this table. Every "
+            "number "
+            f"{ONE_THRESHOLD}.",
         )
 
 
