@@ -107,7 +107,9 @@ def test_the_report_says_what_is_expected_and_what_one_study_would_find(usual):
     assert tables["followed"].rows[0][:2] == ("any_turn@t", "reference")
     assert len(tables["followed"].rows) == 3
     for name in ("detectors", "tests", "differences", "final", "by_source", "matched"):
-        assert "of this one split as given" in tables[name].note
+        assert "these thresholds as given" in tables[name].note
+    for name in ("detectors", "tests", "differences", "final", "by_source", "further", "delay"):
+        assert tables[name].title.endswith(", for these thresholds alone")
     [figure] = [one for one in all_figures(usual) if one.name == "gain_over_splits"]
     bars = next(rows for rows in figure.spec["datasets"].values() if "studies" in rows[0])
     assert sum(bar["studies"] for bar in bars) == pytest.approx(100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turnwise.study.compare import Study, Test
-from turnwise.study.report.gain_tables import ONE_THRESHOLD
+from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell
 
 
@@ -31,7 +31,7 @@ def detectors_table(study: Study) -> Table:
     set_for = "as given" if given else f"set for {target:g} % false positives on conversations kept apart"
     return Table(
         "detectors",
-        "Detectors on the test conversations",
+        f"Detectors on the test conversations, {AT_THESE}",
         columns,
         tuple(rows),
         2,
@@ -46,14 +46,16 @@ def tests_table(study: Study) -> Table:
     """Return the paired tests against the reference, and those of the followed arm against every baseline."""
     followed = None if study.chosen is None else study.arms[study.chosen].name
     shown = [test for test in study.tests if test.family == "reference" or test.b == followed]
-    return _tests(study, shown, "tests", "Paired tests on the attacks")
+    return _tests(study, shown, "tests", f"Paired tests on the attacks, {AT_THESE}")
 
 
 def baselines_table(study: Study) -> Table:
     """Return the paired tests of all other arms against baselines other than the reference."""
     followed = None if study.chosen is None else study.arms[study.chosen].name
     shown = [test for test in study.tests if test.family == "baseline" and test.b != followed]
-    return _tests(study, shown, "baselines", "Paired tests of the other arms against the other baselines")
+    return _tests(
+        study, shown, "baselines", f"Paired tests of the other arms against the other baselines, {AT_THESE}"
+    )
 
 
 def _tests(study: Study, tests: Sequence[Test], name: str, title: str) -> Table:
@@ -109,7 +111,7 @@ def differences_table(study: Study) -> Table:
         )
     return Table(
         "differences",
-        f"Differences to {study.arms[study.reference].name}",
+        f"Differences to {study.arms[study.reference].name}, {AT_THESE}",
         (
             "arm",
             "recall, points",
@@ -121,10 +123,8 @@ def differences_table(study: Study) -> Table:
         ),
         tuple(rows),
         1,
-        "Intervals of a bootstrap over groups; all but those of the AUC "
-        "take the thresholds of this one split as given. Below 0 turns: earlier. Benign flagged, alone: by the "
-        "reference "
-        "and by the arm. These p-values are not corrected for the number of arms.",
+        "Intervals of a bootstrap over groups; all but those of the AUC take these thresholds as given. Below 0 "
+        "turns: earlier. Benign flagged, alone: by the reference and by the arm. These p-values are not corrected for the number of arms.",
     )
 
 
@@ -153,7 +153,7 @@ def final_table(study: Study) -> Table:
     reference = study.arms[study.reference].name
     return Table(
         "final",
-        "Verdicts at the last turn",
+        f"Verdicts at the last turn, {AT_THESE}",
         (
             "arm",
             "recall, %",

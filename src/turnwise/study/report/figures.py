@@ -137,7 +137,7 @@ def recalls(study: Study) -> Figure:
         "recall",
         "Recall at given thresholds" if given else f"Recall at {target:g} % false positives",
         "Each arm at its threshold, on the test conversations: share of the attacks that are flagged, and of the "
-        "benign conversations, with exact 95 % intervals."
+        "benign conversations, with exact 95 % intervals for these thresholds alone."
         + ("" if given else f" Dotted: the {target:g} % that thresholds were set for on other conversations."),
         alt.hconcat(*panels),
     )
@@ -222,7 +222,7 @@ def survival(study: Study) -> Figure | None:
         "survival",
         "Attacks not flagged yet",
         "Kaplan-Meier curves over turns, attacks that are never flagged censored at their last turn; 95 % "
-        f"bands of the reference and of the chosen arm. Up to turn {horizon + 1}.",
+        f"bands of the reference and of the chosen arm, for these thresholds alone. Up to turn {horizon + 1}.",
         alt.layer(*plain(band, "arm", two, arm_looks(study, two)), lines).properties(width=520, height=300),
     )
 

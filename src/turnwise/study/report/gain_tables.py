@@ -11,11 +11,12 @@ from turnwise.study.report.table import NONE, Table, interval_cell, p_cell
 from turnwise.study.stats.redraw import Difference, OneStudy
 
 ONE_THRESHOLD = (
-    "takes the thresholds of this one split as given: that other calibration conversations would have set other "
-    "ones "
-    "is not in it"
+    "takes these thresholds as given: that other calibration conversations would have set other ones is not in it"
 )
 """What an interval does that conditions on a threshold; tables, words and pages say it alike."""
+
+AT_THESE = "for these thresholds alone"
+"""The same in a title, which the terminal shows too."""
 
 
 def gain_tables(study: Study) -> Iterator[Table]:
