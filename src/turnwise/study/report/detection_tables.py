@@ -124,7 +124,8 @@ def differences_table(study: Study) -> Table:
         tuple(rows),
         1,
         "Intervals of a bootstrap over groups; all but those of the AUC take these thresholds as given. Below 0 "
-        "turns: earlier. Benign flagged, alone: by the reference and by the arm. These p-values are not corrected for the number of arms.",
+        "turns: earlier. Benign flagged, alone: by the reference and by the arm. These p-values are not "
+        "corrected for the number of arms.",
     )
 
 

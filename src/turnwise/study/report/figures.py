@@ -85,10 +85,9 @@ def gain_over_splits(study: Study) -> Figure | None:
         "gain_over_splits",
         "The gain that one study would find",
         f"Recall of the followed arm less that of {study.arms[study.reference].name} in {len(single)} redrawn "
-        "studies "
-        f"over {splits}. Orange: the expected gain with its 95 % interval, which covers the choice of thresholds. "
-        "The "
-        "spread of the bars is that of single studies; it does not shrink with more splits. Dotted: no gain.",
+        f"studies over {splits}. Orange: the expected gain with its 95 % interval, which covers the choice of "
+        "thresholds. The spread of the bars is that of single studies; it does not shrink with more splits. "
+        "Dotted: no gain.",
         alt.layer(*layers).properties(width=520, height=260),
     )
 

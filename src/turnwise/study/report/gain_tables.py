@@ -80,10 +80,9 @@ def _over_splits(study: Study) -> Table:
         tuple(rows),
         1,
         f"Recall of the followed arm less that of {study.arms[study.reference].name}. In each split the arm is "
-        "chosen "
-        "and what is fitted is fitted anew on the train part. The interval of the expected gain covers which "
-        "conversations were drawn and the thresholds that they set. One study: what a single study with one split "
-        "would find, and in how many such studies the followed arm catches more, as many, or fewer."
+        "chosen and what is fitted is fitted anew on the train part. The interval of the expected gain covers "
+        "which conversations were drawn and the thresholds that they set. One study: what a single study with "
+        "one split would find, and in how many such studies the followed arm catches more, as many, or fewer."
         + (" Of a single split nothing is said about others." if count == 1 else ""),
     )
 
@@ -150,14 +149,11 @@ def _matched(study: Study) -> Table:
         ),
         tuple(rows),
         1,
-        f"Each arm less {first}, with the paired interval of a bootstrap over groups and its p, not corrected for "
-        "the "
-        "number of arms. Partial AUC is standardised: 0.5 by chance. Recall at a rate is read from the ROC curve "
-        "of "
-        "the test conversations, where both arms flag equally many benign ones; no threshold is known in advance "
-        "there. The thresholds used answer the operational question, at the false-positive rates that came out: "
-        "that "
-        f"interval {ONE_THRESHOLD}.",
+        f"Each arm less {first}, with the paired interval of a bootstrap over groups and its p, not corrected "
+        "for the number of arms. Partial AUC is standardised: 0.5 by chance. Recall at a rate is read from the "
+        "ROC curve of the test conversations, where both arms flag equally many benign ones; no threshold is "
+        "known in advance there. The thresholds used answer the operational question, at the false-positive "
+        f"rates that came out: that interval {ONE_THRESHOLD}.",
     )
 
 

@@ -150,8 +150,7 @@ def _cells(study: Study) -> Iterator[Table]:
             1,
             f"Under {study.settings.small_cell} conversations no percentage is shown. p: exact McNemar test, the "
             "larger of conversations and groups as the unit, with Holm's correction within this table. Every "
-            "number "
-            f"{ONE_THRESHOLD}.",
+            f"number {ONE_THRESHOLD}.",
         )
 
 

@@ -62,8 +62,7 @@ def _over_splits(study: Study) -> tuple[str, ...]:
     names = ", ".join(f"{name} in {count}" for name, count in found.followed.items())
     parts = [
         f"{over} of the conversations, the arm to follow chosen anew on the train part of each, following over "
-        "time "
-        f"gains {interval_cell(expected, 100, 1, sign=True)} percentage points of recall over {first} in "
+        f"time gains {interval_cell(expected, 100, 1, sign=True)} percentage points of recall over {first} in "
         f"expectation: {says}. The interval covers which conversations there were and the thresholds that they "
         "set.",
         f"One study with a single split would find {points(one.median)} points (median), in 95 % of cases "
@@ -290,13 +289,10 @@ def _redraw_methods(study: Study) -> tuple[str, ...]:
         return ()
     return (
         f"The gain is judged on {found.splits} {'split' if found.splits == 1 else 'splits'} by group, the first "
-        "that "
-        f"of seed {settings.seed} and each further one that of the next seed. Detectors that are fitted are "
-        "fitted "
-        "anew on each train part, and the arm to follow is chosen there. The interval of the expected gain is the "
-        f"percentile one of a bootstrap over groups ({settings.replicates} resamples) whose weights go through "
-        "calibrate and test parts alike, so that thresholds move with them; which arm is followed in a split, and "
-        f"what was fitted there, stays. For one study, {settings.replicates} studies were redrawn: each takes a "
-        "split "
-        "at random and draws its calibrate and test groups anew from those that do not train.",
+        f"that of seed {settings.seed} and each further one that of the next seed. Detectors that are fitted are "
+        "fitted anew on each train part, and the arm to follow is chosen there. The interval of the expected "
+        f"gain is the percentile one of a bootstrap over groups ({settings.replicates} resamples) whose weights "
+        "go through calibrate and test parts alike, so that thresholds move with them; which arm is followed in "
+        f"a split, and what was fitted there, stays. For one study, {settings.replicates} studies were redrawn: "
+        "each takes a split at random and draws its calibrate and test groups anew from those that do not train.",
     )
