@@ -269,7 +269,7 @@ DIVISIONS = ("source", "category", "tactic", "length")
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class CellGain:
     """Two arms on the attacks of one cell.
 
     Args:
@@ -307,7 +307,7 @@ class Cell:
     value: str
     recall: tuple[Rate, ...]
     false_positives: tuple[Rate, ...]
-    gain: Gain | None
+    gain: CellGain | None
 
     def small(self, least: int) -> bool:
         """Return whether there are too few attacks for a percentage."""
@@ -363,7 +363,7 @@ def _cell(
     return Cell(division, value, rates(True), rates(False), gain)
 
 
-def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> Gain | None:
+def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> CellGain | None:
     others = {one.sequence_id: one for one in second if one.attack and one.evaluated}
     pairs = [
         (one, others[one.sequence_id])
@@ -376,8 +376,8 @@ def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> Gain | None:
     test = mcnemar([one.fired for one, _ in pairs], [other.fired for _, other in pairs], groups)
     p = max(test.p, test.p_group)
     gain = (test.c_count - test.b_count) / len(pairs)
-    return Gain(test.b_count, test.c_count, p, p, len(pairs), len(set(groups)), gain)
+    return CellGain(test.b_count, test.c_count, p, p, len(pairs), len(set(groups)), gain)
 
 
-def _cell_with_p(cell: Cell, gain: Gain, p_holm: float) -> Cell:
+def _cell_with_p(cell: Cell, gain: CellGain, p_holm: float) -> Cell:
     return replace(cell, gain=replace(gain, p_holm=p_holm))
