@@ -56,7 +56,9 @@ def store(tmp_path_factory, succeed):
 
 
 def compare(cli, store, *arguments):
-    return cli("compare", "--store", store, "--target-fpr", "0.05", "--replicates", "50", *arguments)
+    return cli(
+        "compare", "--store", store, "--target-fpr", "0.05", "--replicates", "50", "--splits", "5", *arguments
+    )
 
 
 def test_the_command_of_the_issue(store, cli, tmp_path):
@@ -65,14 +67,22 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
     detectors = ["--detector", "any_turn", "--detector", "cusum", "--detector", "learned"]
     done = compare(cli, store, *runs, *detectors, "--report", out, "--json")
     assert done.code == 0
-    assert list(done.json) == ["detectors", "tests", "warnings"]
+    assert list(done.json) == ["gain", "detectors", "tests", "warnings"]
     assert {row["name"] for row in done.json["detectors"]} >= {
         "any_turn@turn",
         "cusum@history",
         "learned@history",
     }
     first = {test["b"]: test for test in done.json["tests"] if test["a"] == "any_turn@turn"}
-    assert set(first["learned@history"]) == {"a", "b", "b_count", "c_count", "p", "p_holm"}
+    assert set(first["learned@history"]) == {
+        "a",
+        "b",
+        "b_count",
+        "c_count",
+        "p",
+        "p_holm",
+        "conditions_on_threshold",
+    }
     assert first["learned@history"]["p_holm"] < 0.05
     for name in ("report.html", "report.md", "results.json", "tables/detectors.tex", "figures/roc.svg"):
         assert (out / name).stat().st_size > 500
@@ -86,6 +96,8 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
 def test_runs_and_detectors_have_defaults_and_tables_are_printed(store, cli):
     done = compare(cli, store)
     assert done.code == 0
+    assert "Over 5 splits of the conversations" in done.out
+    assert "Gain of following over time, over 5 splits" in done.out
     for words in ("any_turn@turn *", "cusum@history", "trust_ema@history", "What this does not show", "p, Holm"):
         assert words in done.out
     assert "warning: " in done.err
@@ -105,6 +117,7 @@ def test_folds_and_given_thresholds(store, cli):
         (["--detector", "cusun"], "did you mean 'cusum'"),
         (["--target-fpr", "2"], "target fpr must lie in (0, 1)"),
         (["--target-fpr", "0.001"], "at least 999 are needed"),
+        (["--splits", "0"], "splits must be at least 1"),
         (["--thresholds", "given it"], "unknown kind of thresholds"),
         (["--report", "none/out"], "there is no folder none"),
         (["--run", "transcript"], "scored turn by turn"),

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
-from turnwise.study import threshold_for
+from turnwise.study import threshold_for, threshold_with_confidence
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.stats import cautions
 from turnwise.study.stats.bootstrap import resamples
@@ -69,13 +69,18 @@ def test_each_split_is_judged_at_the_threshold_that_calibration_sets():
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=30),
     st.sampled_from([0.05, 0.2, 0.4]),
+    st.sampled_from([None, 0.5, 0.9]),
 )
-def test_a_weight_counts_a_conversation_so_many_times(pairs, rate):
+def test_a_weight_counts_a_conversation_so_many_times(pairs, rate, confidence):
     scores, weights = (np.array(column, dtype=float) for column in zip(*sorted(pairs, reverse=True), strict=True))
-    found = weighted_limits(scores, weights[:, None], weights.sum(keepdims=True), rate)[0]
+    found = weighted_limits(scores, weights[:, None], weights.sum(keepdims=True), rate, confidence)[0]
     repeated = np.repeat(scores, weights.astype(int))
     try:
-        assert found == pytest.approx(threshold_for(list(repeated), rate))
+        if confidence is None:
+            expected = threshold_for(list(repeated), rate)
+        else:
+            expected = threshold_with_confidence(list(repeated), rate, confidence)
+        assert found == pytest.approx(expected)
     except UsageError:
         assert np.isnan(found)
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from turnwise.study.compare import Study
 
 
+PRINTED = ("over_splits", "followed", "detectors", "tests")
+"""Tables that the terminal shows; the report has all."""
+
+
 def compare(
     run: Annotated[
         list[str] | None,
@@ -35,6 +39,12 @@ def compare(
         int,
         typer.Option(help="0: one split into train, calibrate, test. From 2: every conversation is tested once."),
     ] = 0,
+    splits: Annotated[
+        int,
+        typer.Option(
+            help="Splits that the gain is judged on. 1: a single split, which says nothing about others."
+        ),
+    ] = 50,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
     replicates: Annotated[int, typer.Option(help="Resamples of the bootstrap.", min=1)] = 2000,
     report: Annotated[
@@ -63,6 +73,7 @@ def compare(
             thresholds=thresholds,  # type: ignore[arg-type]  # checked by Settings
             guarantee=guarantee,  # type: ignore[arg-type]
             folds=folds,
+            splits=splits,
             seed=seed,
             replicates=replicates,
             patterns=patterns,
@@ -99,7 +110,9 @@ def _print(study: Study) -> None:
 
     for line in verdict(study):
         say(line, "")
-    for table in all_tables(study)[:2]:
+    for table in all_tables(study):
+        if table.name not in PRINTED:
+            continue
         shown = Table(*table.columns, numeric=table.columns[table.left :], title=table.title)
         for row in table.rows:
             shown.add_row(*row)

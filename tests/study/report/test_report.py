@@ -59,7 +59,13 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, **settings: objec
         )
         for run, context in (("t", "turn"), ("h", "history"))
     )
-    given = {"runs": ("t", "h"), "detectors": ("cusum:drift=0.4", "f_ema"), "target_fpr": 0.05, "replicates": 40}
+    given = {
+        "runs": ("t", "h"),
+        "detectors": ("cusum:drift=0.4", "f_ema"),
+        "target_fpr": 0.05,
+        "replicates": 40,
+        "splits": 4,
+    }
     return compare_data(StudyData(tuple(known), runs, 2, 1, "ab" * 32), Settings(**{**given, **settings}))
 
 
@@ -106,7 +112,8 @@ class Page(HTMLParser):
 
 def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
     found = summary(study)
-    assert list(found) == ["detectors", "tests", "warnings"]
+    assert list(found) == ["gain", "detectors", "tests", "warnings"]
+    assert set(found["gain"]) == {"splits", "followed", "attacks", "expected", "one_study"}
     assert {tuple(row) for row in found["detectors"]} == {
         (
             "name",
@@ -121,9 +128,12 @@ def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
             "auc_ci",
             "median_turn",
             "cost_usd",
+            "conditions_on_threshold",
         )
     }
-    assert {tuple(row) for row in found["tests"]} == {("a", "b", "b_count", "c_count", "p", "p_holm")}
+    assert {tuple(row) for row in found["tests"]} == {
+        ("a", "b", "b_count", "c_count", "p", "p_holm", "conditions_on_threshold")
+    }
     json.dumps(found, allow_nan=False)
     for row in found["detectors"]:
         assert row["recall_ci"][0] <= row["recall"] <= row["recall_ci"][1]
@@ -287,6 +297,7 @@ def test_missing_conversations_have_bounds():
 
 def test_every_figure_of_the_study_is_there(figures):
     assert set(figures) == {
+        "gain_over_splits",
         "recall",
         "roc",
         "survival",

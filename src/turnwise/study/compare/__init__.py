@@ -1,9 +1,10 @@
 """A comparison of detectors on the same conversations: arms, thresholds, verdicts, tests, diagnostics."""
 
 from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
-from turnwise.study.compare.comparisons import Cell, Gain, Test
+from turnwise.study.compare.comparisons import Cell, CellGain, Test
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data
 from turnwise.study.compare.judging import Calibrated, Judgement
+from turnwise.study.compare.redrawn import RedrawnStudy
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
 
@@ -13,10 +14,11 @@ __all__ = [
     "Arm",
     "Calibrated",
     "Cell",
+    "CellGain",
     "Fold",
-    "Gain",
     "Judgement",
     "LabelledConversation",
+    "RedrawnStudy",
     "RunData",
     "Settings",
     "Study",

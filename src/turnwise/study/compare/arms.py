@@ -56,6 +56,11 @@ class Arm:
         return self.detector == "count_flags"
 
     @property
+    def trained(self) -> bool:
+        """Whether another train part would make another detector of it."""
+        return self.fitted or self.chosen_flag
+
+    @property
     def from_file(self) -> bool:
         """Whether the detector comes from a file, and so may have been tuned on the same conversations."""
         return self.detector.endswith((".yaml", ".yml"))

@@ -14,7 +14,8 @@ from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.data import RunData, StudyData
-from turnwise.study.compare.judging import Calibrated, Judgement, judge_arm
+from turnwise.study.compare.judging import Calibrated, Judgement, evaluated_of, judge_arm
+from turnwise.study.compare.scores import HighestScores
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.stats.agreement import Icc, icc_within, krippendorff_alpha
@@ -155,19 +156,20 @@ def _left_out(arm: Arm, data: RunData, study_data: StudyData, settings: Settings
     if len(set(sources.values())) < 2:
         return ()
 
+    scores = HighestScores()
+
     def make(rest: Sequence[Example]) -> Detector:
         parts = split_by_group(rest, {"train": 0.5, "calibrate": 0.5}, settings.seed)
         ids = [frozenset(example.sequence_id for example in part) for part in parts.values()]
         fold = Fold(ids[0], ids[1], frozenset())
         try:
-            return judge_arm(arm, data, [fold], settings, {}).folds[0].detector
+            return judge_arm(arm, data, [fold], settings, {}, scores).folds[0].detector
         except UsageError:
             raise
         except TurnwiseError as error:
             raise UsageError(str(error)) from error
 
-    evaluated = [one for one in data.examples if any(turn.scores or turn.response_scores for turn in one.turns)]
-    return leave_one_source_out(evaluated, sources, make)
+    return leave_one_source_out(evaluated_of(data, sources), sources, make)
 
 
 COMPONENTS = ("T", "I", "F")

@@ -12,8 +12,9 @@ from turnwise.rates import Rate
 from turnwise.study.compare.arms import REFERENCE, Arm
 from turnwise.study.compare.data import RunData
 from turnwise.study.compare.judging import Judgement, at_equal_rate
-from turnwise.study.compare.settings import Fold
+from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.stats import metrics
+from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
 from turnwise.study.stats.metrics import DetectorResult, PairTest
 from turnwise.study.stats.paired import McNemar, holm, mcnemar
 from turnwise.study.stats.verdicts import Judged, matched
@@ -225,6 +226,40 @@ def _baseline_test(
     )
 
 
+def compare_at_matched_rates(
+    judgements: Sequence[Judgement], reference: int, settings: Settings
+) -> dict[str, MatchedRates]:
+    """Compare every arm that is tested against the reference with it at equal false-positive rates.
+
+    Args:
+        judgements: what each arm said.
+        reference: place of the arm to beat.
+        settings: seed and replicates.
+
+    Returns:
+        By name of the arm. With folds each has thresholds of its own, so that none is carried over there.
+    """
+    first = judgements[reference]
+    found: dict[str, MatchedRates] = {}
+    for place, other in enumerate(judgements):
+        if place == reference or not _challenges(other.arm):
+            continue
+        pairs = matched(first.judged, other.judged)
+        labels = [a.attack for a, _ in pairs]
+        if all(labels) or not any(labels):
+            continue
+        found[other.arm.name] = matched_rates(
+            [a.score or 0.0 for a, _ in pairs],  # matched ones have a score
+            [b.score or 0.0 for _, b in pairs],
+            [a.group for a, _ in pairs],
+            labels,
+            limits=(first.threshold, other.threshold) if len(first.folds) == 1 else None,
+            replicates=settings.replicates,
+            seed=settings.seed,
+        )
+    return found
+
+
 def _corrected(tests: Sequence[Test]) -> list[Test]:
     corrected = holm([max(test.p, test.p_group) for test in tests])
     return [replace(test, p_holm=p) for test, p in zip(tests, corrected, strict=True)]
@@ -234,7 +269,7 @@ DIVISIONS = ("source", "category", "tactic", "length")
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class CellGain:
     """Two arms on the attacks of one cell.
 
     Args:
@@ -272,7 +307,7 @@ class Cell:
     value: str
     recall: tuple[Rate, ...]
     false_positives: tuple[Rate, ...]
-    gain: Gain | None
+    gain: CellGain | None
 
     def small(self, least: int) -> bool:
         """Return whether there are too few attacks for a percentage."""
@@ -328,7 +363,7 @@ def _cell(
     return Cell(division, value, rates(True), rates(False), gain)
 
 
-def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> Gain | None:
+def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> CellGain | None:
     others = {one.sequence_id: one for one in second if one.attack and one.evaluated}
     pairs = [
         (one, others[one.sequence_id])
@@ -341,8 +376,8 @@ def _gain(first: Sequence[Judged], second: Sequence[Judged]) -> Gain | None:
     test = mcnemar([one.fired for one, _ in pairs], [other.fired for _, other in pairs], groups)
     p = max(test.p, test.p_group)
     gain = (test.c_count - test.b_count) / len(pairs)
-    return Gain(test.b_count, test.c_count, p, p, len(pairs), len(set(groups)), gain)
+    return CellGain(test.b_count, test.c_count, p, p, len(pairs), len(set(groups)), gain)
 
 
-def _cell_with_p(cell: Cell, gain: Gain, p_holm: float) -> Cell:
+def _cell_with_p(cell: Cell, gain: CellGain, p_holm: float) -> Cell:
     return replace(cell, gain=replace(gain, p_holm=p_holm))

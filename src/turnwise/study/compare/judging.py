@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from turnwise.detectors import Detector, build_detector, load_detector, run_detector
+from turnwise.detectors import Detector, build_detector, load_detector
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.observers.protocol import ContextMode
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import Arm
 from turnwise.study.compare.data import RunData
+from turnwise.study.compare.scores import HighestScores
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.examples import Example
 from turnwise.study.fitting.fit import fit_detector
-from turnwise.study.fitting.search import cross_fitted
+from turnwise.study.fitting.search import cross_fitted, highest_scores
 from turnwise.study.stats.thresholds import strictest_threshold, threshold_for, threshold_with_confidence
 from turnwise.study.stats.verdicts import Judged, judge_all
 
@@ -83,6 +85,7 @@ def judge_arm(
     folds: Sequence[Fold],
     settings: Settings,
     strata: Mapping[str, Mapping[str, str]],
+    scores: HighestScores | None = None,
 ) -> Judgement:
     """Fit, calibrate and run an arm.
 
@@ -92,11 +95,12 @@ def judge_arm(
         folds: who trains, calibrates and tests.
         settings: of the study.
         strata: by id, what tables divide by.
+        scores: keeps what detectors said before; without it they run anew.
 
     Raises:
         UsageError: too few conversations to fit or to set the threshold; the message says how many are needed.
     """
-    calibrated = tuple(_calibrated(arm, data, fold, settings) for fold in folds)
+    calibrated = tuple(_calibrated(arm, data, fold, settings, scores or HighestScores()) for fold in folds)
     parts = [
         _judged(arm, data, found, fold.test, strata, relative=len(folds) > 1 and arm.fitted)
         for found, fold in zip(calibrated, folds, strict=True)
@@ -165,19 +169,18 @@ def _rejudged(
     return tuple(found[one.sequence_id] for one in judgement.judged)
 
 
-def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings) -> Calibrated:
+def _calibrated(arm: Arm, data: RunData, fold: Fold, settings: Settings, scores: HighestScores) -> Calibrated:
     if settings.thresholds == "given":
         points = data.run.operating_points
         detector = load_detector(arm.detector, patterns=settings.patterns)
         if arm.detector in points:
             detector = detector.with_threshold(points[arm.detector])
         return Calibrated(detector, detector.threshold, (), Rate(0, 0))
-    train = [example for example in data.examples if example.sequence_id in fold.train and _evaluated(example)]
-    calibrate = [e for e in data.examples if e.sequence_id in fold.calibrate and _evaluated(e)]
-    detector = make_detector(arm, train, settings)
-    scores = [(example.attack, run_detector(detector, example.turns).score) for example in calibrate]
-    benign = sorted(score for attack, score in scores if not attack)
-    attacks = [score for attack, score in scores if attack]
+    calibrate = evaluated_of(data, fold.calibrate)
+    detector = make_detector(arm, evaluated_of(data, fold.train), settings, settings.seed, scores)
+    found = list(zip(calibrate, scores.of(arm, detector, calibrate), strict=True))
+    benign = sorted(score for example, score in found if not example.attack)
+    attacks = [score for example, score in found if example.attack]
     try:
         limit = _limit(benign, settings)
     except UsageError as error:
@@ -194,19 +197,23 @@ def _limit(benign: Sequence[float], settings: Settings) -> float:
     return threshold_for(benign, settings.target_fpr)
 
 
-def make_detector(arm: Arm, train: Sequence[Example], settings: Settings) -> Detector:
+def make_detector(
+    arm: Arm, train: Sequence[Example], settings: Settings, seed: int, scores: HighestScores
+) -> Detector:
     """Return the detector of an arm before its threshold is set: fitted, with its flag chosen, or built.
 
     Args:
         arm: the arm.
         train: conversations to fit on.
         settings: of the study.
+        seed: of the fit.
+        scores: keeps the features that a fit needs.
 
     Raises:
         UsageError: too few conversations to fit; the message says how many are needed.
     """
     if arm.fitted:
-        return fit_detector(arm.detector, train, settings.seed)
+        return fit_detector(arm.detector, train, seed, lambda example: scores.features(arm.run, example))
     if arm.chosen_flag:
         return _best_flag(train, settings)
     return load_detector(arm.detector, patterns=settings.patterns)
@@ -232,7 +239,8 @@ def _best_flag(train: Sequence[Example], settings: Settings) -> Detector:
 
 
 def _caught(detector: Detector, train: Sequence[Example], rate: float) -> int:
-    scores = [(example.attack, run_detector(detector, example.turns).score) for example in train]
+    labels = [example.attack for example in train]
+    scores = list(zip(labels, highest_scores(detector, train), strict=True))
     try:
         limit = threshold_for([score for attack, score in scores if not attack], rate)
     except UsageError:  # too few to tell: the strictest threshold ranks the flags then
@@ -265,8 +273,13 @@ def _judged(
     ]
 
 
-def _evaluated(example: Example) -> bool:
-    return any(turn.scores or turn.response_scores for turn in example.turns)
+def evaluated_of(data: RunData, ids: Container[str]) -> list[Example]:
+    """Return the conversations with these ids that a run has a score of, in their order."""
+    return [
+        example
+        for example in data.examples
+        if example.sequence_id in ids and any(turn.scores or turn.response_scores for turn in example.turns)
+    ]
 
 
 def candidates(arms: Sequence[Arm], reference: Arm) -> list[int]:
@@ -290,39 +303,30 @@ def candidates(arms: Sequence[Arm], reference: Arm) -> list[int]:
     ]
 
 
-def in_training(arm: Arm, data: RunData, folds: Sequence[Fold], settings: Settings) -> Rate:
-    """Return how many attacks an arm catches inside the train parts at the asked rate, cross-fitted by group.
+def in_training(arm: Arm, train: Sequence[Example], settings: Settings, seed: int, scores: HighestScores) -> Rate:
+    """Return how many attacks an arm catches inside a train part at the asked rate, cross-fitted by group.
 
     Args:
         arm: the arm.
-        data: its run.
-        folds: who trains where.
+        train: conversations of the train part that its run evaluated.
         settings: of the study.
+        seed: of the parts that cross-fitting divides into, and of the fit.
+        scores: keeps what detectors said before.
 
     Returns:
         Of all attacks to train on; none of none where nothing is trained.
     """
-    caught = of = 0
-    for fold in folds:
-        train = [
-            example
-            for example in data.examples
-            if example.sequence_id in fold.train
-            and any(turn.scores or turn.response_scores for turn in example.turns)
-        ]
-        of += sum(example.attack for example in train)
-        try:
-            found = cross_fitted(
-                lambda rest: make_detector(arm, rest, settings),
-                train,
-                settings.target_fpr,
-                settings.seed,
-                strict=False,
-            )
-        except TurnwiseError:  # what can't be fitted on four fifths of the training conversations ranks last
-            continue
-        caught += found.recall.count
-    return Rate(caught, of)
+    caught = 0
+    with suppress(TurnwiseError):  # what can't be fitted on four fifths of the training conversations ranks last
+        caught = cross_fitted(
+            lambda rest: make_detector(arm, rest, settings, seed, scores),
+            train,
+            settings.target_fpr,
+            seed,
+            strict=False,
+            score=lambda detector, part: scores.of(arm, detector, part),
+        ).recall.count
+    return Rate(caught, sum(example.attack for example in train))
 
 
 def choose(ranks: Mapping[int, Rate]) -> int | None:

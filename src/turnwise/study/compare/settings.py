@@ -14,6 +14,9 @@ THRESHOLDS = ("calibrated", "given")
 GUARANTEES = ("expectation", "confidence")
 MIN_FOLDS, MOST_FOLDS = 2, 1_000
 
+MOST_SPLITS = 1_000
+"""Splits that a study may be redrawn on."""
+
 MOST_REPLICATES = 100_000
 """Resamples that a bootstrap may take: all of them are held at once, a number for each group."""
 
@@ -42,6 +45,8 @@ class Settings:
         shares: of the groups that go to train, calibrate and test, where there are no folds.
         seed: of the splits and of the bootstrap, a whole number from 0 to 2³² - 1.
         replicates: resamples of the bootstrap, from 1 to 100,000.
+        splits: splits that the gain is judged on, from 1 to 1,000: the first is that of the seed, each further one
+            that of the next seed. With 1 nothing is said about other splits. Given thresholds need none.
         small_cell: conversations of a label under which a cell shows no percentage.
         patterns: YAML file of your own named patterns, which detectors may use.
 
@@ -59,6 +64,7 @@ class Settings:
     shares: tuple[float, float, float] = (0.3, 0.3, 0.4)
     seed: int = 0
     replicates: int = 2000
+    splits: int = 50
     small_cell: int = 10
     patterns: str | None = None
 
@@ -77,6 +83,8 @@ class Settings:
             )
         if not 1 <= self.replicates <= MOST_REPLICATES:
             raise UsageError(f"replicates must be at least 1 and at most {MOST_REPLICATES}, not {self.replicates}")
+        if not 1 <= self.splits <= MOST_SPLITS:
+            raise UsageError(f"splits must be at least 1 and at most {MOST_SPLITS}, not {self.splits}")
         if self.small_cell < 1:
             raise UsageError(f"small cell must be at least 1, not {self.small_cell}")
         if not 0 <= self.seed <= MOST_SEED:

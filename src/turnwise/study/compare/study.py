@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
 from turnwise.study.compare.checks import Checks, Rescore, run_checks
-from turnwise.study.compare.comparisons import Cell, Test, make_cells, run_final_tests, run_tests
+from turnwise.study.compare.comparisons import (
+    Cell,
+    Test,
+    compare_at_matched_rates,
+    make_cells,
+    run_final_tests,
+    run_tests,
+)
 from turnwise.study.compare.data import RunData, StudyData, load_study_data
-from turnwise.study.compare.judging import Judgement, at_equal_rate, candidates, choose, in_training, judge_arm
+from turnwise.study.compare.judging import (
+    Judgement,
+    at_equal_rate,
+    candidates,
+    choose,
+    evaluated_of,
+    in_training,
+    judge_arm,
+)
+from turnwise.study.compare.redrawn import RedrawnStudy, redraw_study
+from turnwise.study.compare.scores import HighestScores
 from turnwise.study.compare.settings import Fold, Settings, make_folds
 from turnwise.study.compare.warnings import find_warnings
 from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples
+from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.metrics import DetectorResult
 from turnwise.study.stats.paired import PairedBounds, paired_bounds
 from turnwise.study.stats.verdicts import evaluated
@@ -41,6 +59,9 @@ class Study:
         reference: place of the arm to beat.
         ranks: attacks that each arm caught which the report might follow, cross-fitted inside the train parts.
         chosen: place of the arm that the report follows, the best of these; None where there is none.
+        redrawn: the gain over many splits; None where there is nothing to follow, thresholds are given, or it
+            can't be judged, which a warning says.
+        matched: by name of the arm, how it compares with the reference at equal false-positive rates.
         tests: all tests of verdicts at any turn.
         final_tests: tests of verdicts at the last turn, against the reference.
         if_missing: the test of the chosen arm had all missing verdicts on attacks gone one way or the other; None
@@ -58,6 +79,8 @@ class Study:
     reference: int
     ranks: Mapping[int, Rate]
     chosen: int | None
+    redrawn: RedrawnStudy | None
+    matched: Mapping[str, MatchedRates]
     tests: tuple[Test, ...]
     final_tests: tuple[Test, ...]
     if_missing: PairedBounds | None
@@ -123,32 +146,44 @@ def compare_data(
         tell: as for `compare`.
     """
     say = tell or _silent
+    study_data = _in_order(study_data)
     data = {one.run.name: one for one in study_data.runs}
     arms = plan_arms(settings, {name: one.run.context for name, one in data.items()}, further)
     reference_arm = reference_of(arms)
     _check_labels(study_data)
     folds = make_folds(study_data.runs[0].examples, settings)
     strata = {one.sequence_id: one.strata for one in study_data.known}
+    scores = HighestScores()
     judgements: list[Judgement] = []
     for arm in arms:
         say(f"judging: {arm.name}")
-        judgements.append(judge_arm(arm, data[arm.run], folds, settings, strata))
+        judgements.append(judge_arm(arm, data[arm.run], folds, settings, strata, scores))
     say("measuring")
     results = _measured(judgements, settings)
     reference = arms.index(reference_arm)
     say("choosing inside the training conversations")
-    ranks = {
-        place: in_training(arms[place], data[arms[place].run], folds, settings)
-        for place in candidates(arms, reference_arm)
-    }
+    followable = candidates(arms, reference_arm)
+    ranks = {place: _rank(arms[place], data[arms[place].run], folds, settings, scores) for place in followable}
     chosen = choose(ranks)
+    redrawn, why_not = None, ""
+    if followable and settings.thresholds == "calibrated":
+        say(f"judging {settings.splits} splits")
+        try:
+            redrawn = redraw_study(
+                study_data, [arms[place] for place in followable], reference_arm, settings, scores, say
+            )
+        except UsageError as error:
+            why_not = str(error)
     say("testing")
     tests = run_tests(judgements, results, reference, data, folds, settings.seed, settings.replicates)
     final_tests = run_final_tests(judgements, reference, data, folds)
+    matched = compare_at_matched_rates(judgements, reference, settings)
     cells = _cells(judgements, reference, chosen, data, folds)
     say("checking")
     checks = run_checks(judgements, reference, chosen, study_data, folds, settings, store=store, rescore=rescore)
-    warnings = find_warnings(settings, study_data, judgements, results, tests, chosen, reference, checks, folds)
+    warnings = find_warnings(
+        settings, study_data, judgements, results, tests, chosen, reference, checks, folds, why_not
+    )
     return Study(
         settings,
         study_data,
@@ -158,6 +193,8 @@ def compare_data(
         reference,
         ranks,
         chosen,
+        redrawn,
+        matched,
         tests,
         final_tests,
         _if_missing(judgements, reference, chosen, data, folds),
@@ -165,6 +202,24 @@ def compare_data(
         checks,
         warnings,
     )
+
+
+def _in_order(study_data: StudyData) -> StudyData:
+    """Return the conversations in the order of their ids: nothing depends on the order of import then."""
+    return replace(
+        study_data,
+        known=tuple(sorted(study_data.known, key=lambda one: one.sequence_id)),
+        runs=tuple(
+            replace(run, examples=tuple(sorted(run.examples, key=lambda one: one.sequence_id)))
+            for run in study_data.runs
+        ),
+    )
+
+
+def _rank(arm: Arm, data: RunData, folds: Sequence[Fold], settings: Settings, scores: HighestScores) -> Rate:
+    """Return how many attacks an arm catches inside the train parts, over all folds."""
+    rates = [in_training(arm, evaluated_of(data, fold.train), settings, settings.seed, scores) for fold in folds]
+    return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
 
 
 def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[DetectorResult]:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import short_name
 from turnwise.study.compare.checks import Checks
 from turnwise.study.compare.comparisons import Test
 from turnwise.study.compare.data import LabelledConversation, StudyData
-from turnwise.study.compare.judging import Judgement
+from turnwise.study.compare.judging import Judgement, evaluated_of
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.tuning import digest_of, read_origin
 from turnwise.study.stats.bootstrap import FEW_GROUPS
+from turnwise.study.stats.cautions import (
+    FEW_ABOVE,
+    copied_principles,
+    different_rates,
+    disjoint_sources,
+    principles_below_chance,
+    strong_baselines,
+    thin_threshold,
+)
 from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.verdicts import matched
 
 STYLE_RECALL = 0.2
 """Recall from which a baseline that sees no course of a conversation is worth a warning."""
@@ -40,6 +50,7 @@ def find_warnings(
     reference: int,
     checks: Checks,
     folds: Sequence[Fold],
+    not_redrawn: str,
 ) -> tuple[str, ...]:
     """Return the warnings of a study.
 
@@ -53,16 +64,22 @@ def find_warnings(
         reference: place of the arm to beat.
         checks: diagnostics.
         folds: who trained where.
+        not_redrawn: why the gain could not be judged on many splits; empty where it could.
     """
+    followed = judgements[reference if chosen is None else chosen]
     found = [
         *_missing(results),
+        *_splits(settings, not_redrawn, chosen),
         *_given(settings, judgements),
         *_confounded(study_data.known),
-        *_blind(results, judgements),
+        *_blind(results, judgements, chosen),
         *_own_rule(judgements, study_data.known),
         *_files(judgements, folds),
         *_unbeaten(tests, judgements, chosen),
         *_rates(settings, results, judgements),
+        *_compared_rates(judgements[reference], followed),
+        *_thin(judgements, judgements[reference], followed),
+        *_principles(study_data, folds, {judgements[reference].arm.run: None, followed.arm.run: None}),
         *_order(checks, judgements, chosen),
         *_few(judgements[reference]),
     ]
@@ -75,6 +92,19 @@ def _missing(results: Sequence[DetectorResult]) -> Iterator[str]:
             yield f"run {result.run}: {result.missing.warning}"
 
 
+def _splits(settings: Settings, not_redrawn: str, chosen: int | None) -> Iterator[str]:
+    if not_redrawn:
+        yield (
+            f"the gain could not be judged on {settings.splits} splits ({not_redrawn}): every interval and "
+            "p-value takes this one split and its thresholds as given"
+        )
+    elif settings.splits == 1 and settings.thresholds == "calibrated" and chosen is not None:
+        yield (
+            "a single split was asked for (splits = 1): another split may find another gain, and nothing here "
+            "says how different"
+        )
+
+
 def _given(settings: Settings, judgements: Sequence[Judgement]) -> Iterator[str]:
     if settings.thresholds == "given":
         yield (
@@ -84,6 +114,10 @@ def _given(settings: Settings, judgements: Sequence[Judgement]) -> Iterator[str]
 
 
 def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:
+    told = disjoint_sources([one.strata["source"] for one in known], [one.attack for one in known])
+    if told:
+        yield from told
+        return
     attacks = {one.strata["source"] for one in known if one.attack}
     benign = {one.strata["source"] for one in known if not one.attack}
     shared = attacks & benign
@@ -97,10 +131,18 @@ def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:
         )
 
 
-def _blind(results: Sequence[DetectorResult], judgements: Sequence[Judgement]) -> Iterator[str]:
+def _blind(
+    results: Sequence[DetectorResult], judgements: Sequence[Judgement], chosen: int | None
+) -> Iterator[str]:
+    followed = None if chosen is None else results[chosen].ever.recall
     for result, judgement in zip(results, judgements, strict=True):
         recall = result.ever.recall
-        if judgement.arm.detector in BLIND and recall.of and recall.count >= STYLE_RECALL * recall.of:
+        if judgement.arm.detector not in BLIND:
+            continue
+        told = () if followed is None else strong_baselines(followed, {judgement.arm.name: recall})
+        if told:
+            yield from told
+        elif recall.of and recall.count >= STYLE_RECALL * recall.of:
             what = "the length" if judgement.arm.detector == "length_only" else "the first turn"
             yield (
                 f"{judgement.arm.name} catches {percent(recall)} of the attacks by {what} alone: that part of any "
@@ -158,6 +200,66 @@ def _rates(
                 f"{100 * settings.target_fpr:g} % it was set for: by the chance of the calibration set, or "
                 "because the test conversations differ from it"
             )
+
+
+def _compared_rates(first: Judgement, second: Judgement) -> Iterator[str]:
+    if first is second:
+        return
+    pairs = [(a, b) for a, b in matched(first.judged, second.judged) if not a.attack]
+    if pairs:
+        yield from different_rates(
+            [a.fired for a, _ in pairs],
+            [b.fired for _, b in pairs],
+            [a.group for a, _ in pairs],
+            (first.arm.name, second.arm.name),
+        )
+
+
+def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
+    """Tell of the reference and the followed arm in full, and how many others there are."""
+    for one in dict.fromkeys(judgement.arm.name for judgement in shown):
+        [judgement] = [judgement for judgement in judgements if judgement.arm.name == one]
+        thinnest = min(judgement.folds, key=lambda fold: fold.flagged)
+        if thinnest.benign:
+            yield from thin_threshold(thinnest.benign, thinnest.limit, one)
+    others = [
+        judgement
+        for judgement in judgements
+        if judgement not in shown and any(fold.benign and fold.flagged < FEW_ABOVE for fold in judgement.folds)
+    ]
+    if others:
+        yield (
+            f"The thresholds of {len(others)} further arms rest on fewer than {FEW_ABOVE} benign calibration "
+            "conversations as well."
+        )
+
+
+def _principles(study_data: StudyData, folds: Sequence[Fold], runs: Iterable[str]) -> Iterator[str]:
+    """Look at the principles of some runs outside the test parts: no choice may rest on what is tested."""
+    if len(folds) != 1 or not folds[0].calibrate:
+        return
+    development = folds[0].train | folds[0].calibrate
+    for run in study_data.runs:
+        if run.run.name not in runs:
+            continue
+        examples = evaluated_of(run, development)
+        names = sorted({name for example in examples for turn in example.turns for name in turn.scores})
+        whole = [
+            turn.scores for example in examples for turn in example.turns if len(turn.scores) == len(names) > 0
+        ]
+        F = {name: [scores[name].F for scores in whole] for name in names}
+        highest: dict[str, tuple[list[float], list[bool]]] = {name: ([], []) for name in names}
+        for example in examples:
+            for name in names:
+                values = [turn.scores[name].F for turn in example.turns if name in turn.scores]
+                if values:
+                    highest[name][0].append(max(values))
+                    highest[name][1].append(example.attack)
+        told = list(copied_principles(F))
+        for name, (values, labels) in highest.items():
+            if min(labels.count(True), labels.count(False)) > 1:
+                told += principles_below_chance({name: values}, labels)
+        yield from (f"Run {run.run.name}, conversations that train and calibrate: {line}" for line in told)
 
 
 def _order(checks: Checks, judgements: Sequence[Judgement], chosen: int | None) -> Iterator[str]:

@@ -31,13 +31,25 @@ _FEWEST = 10
 """Conversations of each label that a fit needs."""
 
 
-def fit_detector(name: str, examples: Sequence[Example], seed: int = 0) -> Detector:
+Features = Callable[[Example], Mapping[str, Mapping[str, float]]]
+"""Gives the features of each principle of a conversation after its last turn."""
+
+
+def features_at_the_end(example: Example) -> Mapping[str, Mapping[str, float]]:
+    """Return the features of each principle of a conversation after its last turn."""
+    return features_of(example.turns)
+
+
+def fit_detector(
+    name: str, examples: Sequence[Example], seed: int = 0, features: Features = features_at_the_end
+) -> Detector:
     """Return a detector fitted on labelled conversations, at its default threshold.
 
     Args:
         name: one of `FITTED`.
         examples: conversations of both labels, at least 10 each.
         seed: of the folds of cross-validation.
+        features: gives what ``learned`` is fitted on; another than the default may keep it between fits.
 
     Raises:
         UnknownNameError: that detector is not fitted.
@@ -52,10 +64,10 @@ def fit_detector(name: str, examples: Sequence[Example], seed: int = 0) -> Detec
             raise UsageError(
                 f"{found} {label} conversations are too few to fit {name}: at least {_FEWEST} are needed"
             )
-    return FITTED[name](name, examples, seed)
+    return FITTED[name](name, examples, seed, features)
 
 
-def _fit_densities(name: str, examples: Sequence[Example], seed: int) -> Detector:
+def _fit_densities(name: str, examples: Sequence[Example], seed: int, features: Features) -> Detector:
     """Fit one beta density to the F of harmless turns, one to those of the last third of attacks.
 
     Which turns of an attack are bad is not labelled; by its last third an attack that unfolds has turned.
@@ -77,15 +89,14 @@ def _last_third(values: Sequence[float]) -> Sequence[float]:
     return values[-max(1, -(-len(values) // 3)) :]
 
 
-def _fit_learned(name: str, examples: Sequence[Example], seed: int) -> Detector:
+def _fit_learned(name: str, examples: Sequence[Example], seed: int, features: Features) -> Detector:
     """Fit the logistic model; the penalty is chosen by cross-validation over groups.
 
     The label is of the conversation, the model of a principle: the principle that looks worst stands for it,
     chosen anew by the model of the last round. Source: S. Andrews, I. Tsochantaridis and T. Hofmann, "Support
     vector machines for multiple-instance learning", 2003, whose alternation this is.
     """
-    known = [(example, features_of(example.turns)) for example in examples]
-    known = [(example, features) for example, features in known if features]
+    known = [(example, found) for example in examples if (found := features(example))]
     folds = split_by_group([example for example, _ in known], {str(n): 1 / FOLDS for n in range(FOLDS)}, seed)
     fold_of = {example.sequence_id: fold for fold, part in folds.items() for example in part}
     parts = [
@@ -107,7 +118,7 @@ def _fit_learned(name: str, examples: Sequence[Example], seed: int) -> Detector:
     )
 
 
-FITTED: Mapping[str, Callable[[str, Sequence[Example], int], Detector]] = {
+FITTED: Mapping[str, Callable[[str, Sequence[Example], int, Features], Detector]] = {
     "hmm": _fit_densities,
     "learned": _fit_learned,
     "shiryaev_roberts": _fit_densities,

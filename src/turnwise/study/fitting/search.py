@@ -110,6 +110,15 @@ Make = Callable[[Sequence[Example]], Detector]
 """Makes a detector from conversations, such as by fitting it; or the same one whatever it is given."""
 
 
+Score = Callable[[Detector, Sequence[Example]], Sequence[float]]
+"""Gives the highest score of each conversation by a detector."""
+
+
+def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[float]:
+    """Return the highest score of each conversation by a detector."""
+    return [run_detector(detector, example.turns).score for example in examples]
+
+
 @dataclass(frozen=True, slots=True)
 class CrossFitted:
     """What a detector does on conversations that neither fitted it nor set its threshold.
@@ -126,7 +135,13 @@ class CrossFitted:
 
 
 def cross_fitted(
-    make: Make, examples: Sequence[Example], target_fpr: float, seed: int = 0, *, strict: bool = True
+    make: Make,
+    examples: Sequence[Example],
+    target_fpr: float,
+    seed: int = 0,
+    *,
+    strict: bool = True,
+    score: Score = highest_scores,
 ) -> CrossFitted:
     """Return recall and false positives by cross-fitting over groups.
 
@@ -140,6 +155,7 @@ def cross_fitted(
         target_fpr: share of benign conversations that may be flagged, in (0, 1).
         seed: of the parts.
         strict: refuse too few benign conversations; else the threshold lies just above all of them.
+        score: gives the scores of a part; another than the default may keep them from one call to the next.
 
     Raises:
         UsageError: too few benign conversations; the message says how many are needed.
@@ -158,7 +174,7 @@ def cross_fitted(
     scored: list[list[tuple[bool, float]]] = []
     for name, part in parts.items():
         detector = make([example for other, rest in parts.items() if other != name for example in rest])
-        scored.append([(example.attack, run_detector(detector, example.turns).score) for example in part])
+        scored.append(list(zip([example.attack for example in part], score(detector, part), strict=True)))
     caught = flagged = 0
     for number, part_scores in enumerate(scored):
         others = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turnwise.study.compare import Study, Test
+from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell
 
 
@@ -30,12 +31,13 @@ def detectors_table(study: Study) -> Table:
     set_for = "as given" if given else f"set for {target:g} % false positives on conversations kept apart"
     return Table(
         "detectors",
-        "Detectors on the test conversations",
+        f"Detectors on the test conversations, {AT_THESE}",
         columns,
         tuple(rows),
         2,
         f"Thresholds {set_for}. * baseline. Recall and false positives by conversation, fired at any turn, "
-        "with exact (Clopper-Pearson) intervals; AUC with DeLong's. Median turn of the first flag, misses "
+        "with exact (Clopper-Pearson) intervals, each of which "
+        f"{ONE_THRESHOLD}; AUC with DeLong's, which rests on none. Median turn of the first flag, misses "
         "censored; – where fewer than half of the attacks are ever flagged.",
     )
 
@@ -44,14 +46,16 @@ def tests_table(study: Study) -> Table:
     """Return the paired tests against the reference, and those of the followed arm against every baseline."""
     followed = None if study.chosen is None else study.arms[study.chosen].name
     shown = [test for test in study.tests if test.family == "reference" or test.b == followed]
-    return _tests(study, shown, "tests", "Paired tests on the attacks")
+    return _tests(study, shown, "tests", f"Paired tests on the attacks, {AT_THESE}")
 
 
 def baselines_table(study: Study) -> Table:
     """Return the paired tests of all other arms against baselines other than the reference."""
     followed = None if study.chosen is None else study.arms[study.chosen].name
     shown = [test for test in study.tests if test.family == "baseline" and test.b != followed]
-    return _tests(study, shown, "baselines", "Paired tests of the other arms against the other baselines")
+    return _tests(
+        study, shown, "baselines", f"Paired tests of the other arms against the other baselines, {AT_THESE}"
+    )
 
 
 def _tests(study: Study, tests: Sequence[Test], name: str, title: str) -> Table:
@@ -81,7 +85,8 @@ def _tests(study: Study, tests: Sequence[Test], name: str, title: str) -> Table:
         2,
         "Exact McNemar tests on paired verdicts; p, groups: the same with whole groups as the unit; Holm's "
         "correction of the larger of the two, over all tests against the reference and over all tests against "
-        "other baselines. Intervals of the gain are those of a bootstrap over groups. Where equal scores kept "
+        "other baselines. Intervals of the gain are those of a bootstrap over groups. Each interval and p-value "
+        f"{ONE_THRESHOLD}. Where equal scores kept "
         "an arm under the asked rate, the other was tightened to the same rate for the test.",
     )
 
@@ -106,7 +111,7 @@ def differences_table(study: Study) -> Table:
         )
     return Table(
         "differences",
-        f"Differences to {study.arms[study.reference].name}",
+        f"Differences to {study.arms[study.reference].name}, {AT_THESE}",
         (
             "arm",
             "recall, points",
@@ -118,8 +123,9 @@ def differences_table(study: Study) -> Table:
         ),
         tuple(rows),
         1,
-        "Intervals of a bootstrap over groups. Below 0 turns: earlier. Benign flagged, alone: by the reference "
-        "and by the arm. These p-values are not corrected for the number of arms.",
+        "Intervals of a bootstrap over groups; all but those of the AUC take these thresholds as given. Below 0 "
+        "turns: earlier. Benign flagged, alone: by the reference and by the arm. These p-values are not "
+        "corrected for the number of arms.",
     )
 
 
@@ -148,7 +154,7 @@ def final_table(study: Study) -> Table:
     reference = study.arms[study.reference].name
     return Table(
         "final",
-        "Verdicts at the last turn",
+        f"Verdicts at the last turn, {AT_THESE}",
         (
             "arm",
             "recall, %",
@@ -162,6 +168,7 @@ def final_table(study: Study) -> Table:
         ),
         tuple(rows),
         1,
+        f"Each interval and p-value {ONE_THRESHOLD}. "
         "Whether a detector would fire at the last turn, where all other tables ask whether it fired at any. "
         f"Alone: by {reference} and by the arm. Exact McNemar tests on the attacks, corrected by Holm within this "
         "table. Thresholds are those set for verdicts at any turn, so that the rates of false positives here lie "

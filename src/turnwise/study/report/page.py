@@ -39,6 +39,8 @@ for (const [name, spec] of Object.entries(JSON.parse(document.getElementById("ch
 """
 
 SECTIONS = (
+    ("Gain over many splits", ("gain_over_splits",), ("over_splits", "followed")),
+    ("At the same false-positive rate", (), ("matched",)),
     ("Detection", ("recall", "roc"), ("detectors", "tests", "differences", "final")),
     ("When attacks are flagged", ("survival",), ("delay",)),
     (

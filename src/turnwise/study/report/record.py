@@ -13,8 +13,10 @@ from turnwise.study.compare.checks import Checks
 from turnwise.study.stats.auc import Auc
 from turnwise.study.stats.bootstrap import Interval
 from turnwise.study.stats.diagnostics import LengthMatched, Transfer
+from turnwise.study.stats.matched_rates import MatchedRates
 from turnwise.study.stats.metrics import DetectorResult
 from turnwise.study.stats.paired import McNemar
+from turnwise.study.stats.redraw import Difference, Gain
 from turnwise.study.stats.thresholds import RecallAt
 from turnwise.study.stats.verdicts import Confusion
 
@@ -23,8 +25,12 @@ LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """Return the short form: a row a detector, a row a test, the warnings."""
+    """Return the short form: the gain over many splits, a row a detector, a row a test, the warnings."""
+    found = study.redrawn
     return {
+        "gain": None
+        if found is None
+        else {"splits": found.splits, "followed": dict(found.followed)} | _gain(found.redraw.overall),
         "detectors": [
             _row(judgement, result) for judgement, result in zip(study.judgements, study.results, strict=True)
         ],
@@ -36,6 +42,7 @@ def summary(study: Study) -> dict[str, Any]:
                 "c_count": test.c_count,
                 "p": test.p,
                 "p_holm": test.p_holm,
+                "conditions_on_threshold": True,
             }
             for test in study.tests
         ],
@@ -74,6 +81,8 @@ def record(study: Study) -> dict[str, Any]:
         "reference": reference,
         "chosen": None if study.chosen is None else study.arms[study.chosen].name,
         "in_training": {study.arms[place].name: rate_as_json(rate) for place, rate in study.ranks.items()},
+        "gain": _redrawn(study),
+        "matched_rates": [{"arm": name} | _matched(found) for name, found in study.matched.items()],
         "detectors": [
             _row(judgement, result) | _further(judgement, result)
             for judgement, result in zip(study.judgements, study.results, strict=True)
@@ -84,10 +93,10 @@ def record(study: Study) -> dict[str, Any]:
                 "differences": None
                 if test.detail is None
                 else {
-                    "recall": interval_as_json(test.detail.recall),
+                    "recall": interval_as_json(test.detail.recall, True),
                     "auc": interval_as_json(test.detail.auc),
                     "auc_p_delong": None if test.detail.delong is None else test.detail.delong.p,
-                    "delay_turns": interval_as_json(test.detail.delay),
+                    "delay_turns": interval_as_json(test.detail.delay, True),
                     "benign": _counts(test.detail.benign),
                 },
             }
@@ -105,7 +114,7 @@ def record(study: Study) -> dict[str, Any]:
                 "value": cell.value,
                 "recall": [rate_as_json(rate) for rate in cell.recall],
                 "false_positives": [rate_as_json(rate) for rate in cell.false_positives],
-                "gain": None if cell.gain is None else asdict(cell.gain),
+                "gain": None if cell.gain is None else asdict(cell.gain) | {"conditions_on_threshold": True},
             }
             for cell in study.cells
         ],
@@ -116,7 +125,69 @@ def record(study: Study) -> dict[str, Any]:
 
 def _test(test: Test) -> dict[str, Any]:
     names = ("a", "b", "family", "b_count", "c_count", "p", "p_group", "p_holm", "pairs", "tightened")
-    return {name: getattr(test, name) for name in names}
+    return {name: getattr(test, name) for name in names} | {"conditions_on_threshold": True}
+
+
+def _redrawn(study: Study) -> dict[str, Any] | None:
+    """Return the gain over many splits, with what each split gave."""
+    found = study.redrawn
+    if found is None:
+        return None
+    redraw = found.redraw
+    return {
+        "splits": found.splits,
+        "first_seed": study.settings.seed,
+        "conversations": found.conversations,
+        "left_out": found.left_out,
+        "followed": dict(found.followed),
+        "overall": _gain(redraw.overall),
+        "by_source": {name: _gain(gain) for name, gain in redraw.subsets.items()},
+        "arms": list(found.arms),
+        "each_split": [
+            {
+                "seed": study.settings.seed + split,
+                "followed": found.arms[int(redraw.followed[split])],
+                "gain": finite(float(redraw.gain[split])),
+                "thresholds": [finite(value) for value in redraw.limits[split].tolist()],
+                "recall": [finite(value) for value in redraw.recall[split].tolist()],
+                "fpr": [finite(value) for value in redraw.false_positive_rate[split].tolist()],
+            }
+            for split in range(found.splits)
+        ],
+    }
+
+
+def _gain(gain: Gain) -> dict[str, Any]:
+    one = gain.one_study
+    names = ("median", "low", "high", "helps", "equal", "hurts")
+    return {
+        "attacks": gain.attacks,
+        "expected": _difference(gain.expected),
+        "one_study": {name: finite(getattr(one, name)) for name in names} | {"draws": one.draws},
+    }
+
+
+def _matched(found: MatchedRates) -> dict[str, Any]:
+    return {
+        "partial_auc": {f"{rate:g}": _difference(one) for rate, one in found.partial_auc.items()},
+        "recall": {f"{rate:g}": _difference(one) for rate, one in found.recall.items()},
+        "thresholds_used": None if found.carried_over is None else _difference(found.carried_over),
+        "fpr": None if found.realised is None else [rate_as_json(rate) for rate in found.realised],
+    }
+
+
+def _difference(found: Difference) -> dict[str, Any]:
+    """Return a difference of two arms with its interval and what that takes as given."""
+    ends = [finite(found.low), finite(found.high)]
+    return {
+        "value": finite(found.value),
+        "ci": None if None in ends else ends,
+        "conditions_on_threshold": found.conditions_on_threshold,
+        "p": found.p,
+        "method": found.method,
+        "groups": found.groups,
+        "note": found.note,
+    }
 
 
 def _counts(test: McNemar | None) -> list[float] | None:
@@ -128,24 +199,36 @@ def share(rate: Rate) -> float | None:
     return rate.count / rate.of if rate.of else None
 
 
-def rate_as_json(rate: Rate) -> dict[str, Any]:
-    """Return a rate with its counts and exact interval."""
+def rate_as_json(rate: Rate, one_threshold: bool = True) -> dict[str, Any]:
+    """Return a rate with its counts and exact interval.
+
+    Args:
+        rate: the rate.
+        one_threshold: whether the interval takes a threshold as given that other conversations would have moved.
+    """
     return {
         "value": share(rate),
         "count": rate.count,
         "of": rate.of,
         "ci": list(rate.interval) if rate.of else None,
+        "conditions_on_threshold": one_threshold,
     }
 
 
-def interval_as_json(found: Interval | None) -> dict[str, Any] | None:
-    """Return a number with its interval; what can't be computed is null."""
+def interval_as_json(found: Interval | None, one_threshold: bool = False) -> dict[str, Any] | None:
+    """Return a number with its interval; what can't be computed is null.
+
+    Args:
+        found: the number.
+        one_threshold: whether the interval takes a threshold as given that other conversations would have moved.
+    """
     if found is None:
         return None
     ends = [finite(found.low), finite(found.high)]
     return {
         "value": finite(found.value),
         "ci": None if None in ends else ends,
+        "conditions_on_threshold": one_threshold,
         "method": found.method,
         "note": found.note,
     }
@@ -172,6 +255,7 @@ def _row(judgement: Judgement, result: DetectorResult) -> dict[str, Any]:
         "auc_ci": None if auc is None else [auc.low, auc.high],
         "median_turn": None if result.first_flag is None else result.first_flag.median,
         "cost_usd": result.cost_usd,
+        "conditions_on_threshold": ["recall_ci", "fpr_ci"],
     }
 
 
@@ -189,9 +273,9 @@ def _further(judgement: Judgement, result: DetectorResult) -> dict[str, Any]:
         "counts": asdict(result.ever),
         "precision": rate_as_json(result.ever.precision),
         "f1": _f1(result.ever),
-        "f1_by_group": interval_as_json(result.f1),
-        "recall_by_group": interval_as_json(result.recall),
-        "fpr_by_group": interval_as_json(result.false_positive_rate),
+        "f1_by_group": interval_as_json(result.f1, True),
+        "recall_by_group": interval_as_json(result.recall, True),
+        "fpr_by_group": interval_as_json(result.false_positive_rate, True),
         "auc_by_group": interval_as_json(result.auc_clustered),
         "auc_se": _error(result.auc),
         "final": {
@@ -210,19 +294,20 @@ def _further(judgement: Judgement, result: DetectorResult) -> dict[str, Any]:
             "turns": list(flag.survival.turns),
             "undetected": list(flag.survival.undetected),
         },
-        "mean_turn": interval_as_json(result.delay),
+        "mean_turn": interval_as_json(result.delay, True),
         "mean_turn_horizon": result.horizon,
         "alarms_per_thousand_benign_turns": {
             "value": finite(result.alarms.per_thousand),
             "ci": [finite(result.alarms.low), finite(result.alarms.high)],
+            "conditions_on_threshold": True,
             "alarms": result.alarms.alarms,
             "turns": result.alarms.turns,
             "method": result.alarms.method,
         },
         "missing": {
-            "attacks": rate_as_json(result.missing.attacks),
-            "benign": rate_as_json(result.missing.benign),
-            "turns": rate_as_json(result.missing.turns),
+            "attacks": rate_as_json(result.missing.attacks, False),
+            "benign": rate_as_json(result.missing.benign, False),
+            "turns": rate_as_json(result.missing.turns, False),
             **{
                 name: {
                     bound: rate_as_json(getattr(getattr(result.missing, name), bound))
@@ -237,7 +322,11 @@ def _further(judgement: Judgement, result: DetectorResult) -> dict[str, Any]:
 
 def _f1(counts: Confusion) -> dict[str, Any]:
     around = counts.f1_interval
-    return {"value": counts.f1, "ci": None if around is None else list(around)}
+    return {
+        "value": counts.f1,
+        "ci": None if around is None else list(around),
+        "conditions_on_threshold": True,
+    }
 
 
 def _error(auc: Auc | None) -> float | None:
@@ -259,8 +348,8 @@ def _checks(checks: Checks) -> dict[str, Any]:
     return {
         "order_shuffle": {
             name: {
-                "attacks": interval_as_json(one.attacks),
-                "benign": interval_as_json(one.benign),
+                "attacks": interval_as_json(one.attacks, True),
+                "benign": interval_as_json(one.benign, True),
                 "conversations": one.conversations,
                 "left_out": one.left_out,
                 "permutations": one.repeats,
@@ -293,6 +382,7 @@ def _checks(checks: Checks) -> dict[str, Any]:
                 "component": one.component,
                 "icc": finite(one.icc.value),
                 "ci": [finite(one.icc.low), finite(one.icc.high)],
+                "conditions_on_threshold": False,
                 "units": one.icc.units,
                 "repeats": one.icc.repeats,
             }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from turnwise.rates import Rate
 from turnwise.spreadsheets import cell
 from turnwise.study.stats.bootstrap import Interval
+from turnwise.study.stats.redraw import Difference
 
 _SIGNS = ("-", "+")
 _NUMBERS = frozenset("0123456789., %()–−")
@@ -182,7 +183,9 @@ def p_cell(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
-def interval_cell(found: Interval | None, scale: float = 1.0, digits: int = 2, sign: bool = False) -> str:
+def interval_cell(
+    found: Interval | Difference | None, scale: float = 1.0, digits: int = 2, sign: bool = False
+) -> str:
     """Return a number with its interval."""
     if found is None or math.isnan(found.value):
         return NONE

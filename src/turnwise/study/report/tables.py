@@ -14,14 +14,16 @@ from turnwise.study.report.detection_tables import (
     final_table,
     tests_table,
 )
+from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD, gain_tables
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell, small_cell
 from turnwise.study.stats.thresholds import RecallAt
 from turnwise.study.stats.verdicts import Confusion
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:
-    """Return every table of a study that has a row, the main one first."""
+    """Return every table of a study that has a row, the gain over many splits first."""
     tables = (
+        *gain_tables(study),
         detectors_table(study),
         tests_table(study),
         differences_table(study),
@@ -57,7 +59,7 @@ def _further(study: Study) -> Table:
         )
     return Table(
         "further",
-        "Further figures",
+        f"Further figures, {AT_THESE}",
         (
             "arm",
             "precision, %",
@@ -71,7 +73,8 @@ def _further(study: Study) -> Table:
         1,
         "Precision and F1, with exact intervals, hold for this mix of attacks and benign conversations only. "
         "Recall at a rate: the threshold set on the test's own benign conversations, with the interval of a "
-        "bootstrap over groups that sets it anew each time.",
+        "bootstrap over groups that sets it anew each time; every other interval "
+        f"{ONE_THRESHOLD}.",
     )
 
 
@@ -113,7 +116,7 @@ def _delays(study: Study) -> Table:
         )
     return Table(
         "delay",
-        "Turn of the first flag",
+        f"Turn of the first flag, {AT_THESE}",
         ("arm", "median", "quartiles", "median of caught", "turns left, of caught", "mean turn"),
         tuple(rows),
         1,
@@ -131,7 +134,7 @@ def _cells(study: Study) -> Iterator[Table]:
         rows = tuple(_cell_row(study, cell, chosen) for cell in cells)
         yield Table(
             f"by_{division}",
-            f"By {division}",
+            f"By {division}, {AT_THESE}",
             (
                 division,
                 "attacks",
@@ -146,7 +149,8 @@ def _cells(study: Study) -> Iterator[Table]:
             rows,
             1,
             f"Under {study.settings.small_cell} conversations no percentage is shown. p: exact McNemar test, the "
-            f"larger of conversations and groups as the unit, with Holm's correction within this table.",
+            "larger of conversations and groups as the unit, with Holm's correction within this table. Every "
+            f"number {ONE_THRESHOLD}.",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.warnings import percent
+from turnwise.study.report.gain_tables import points, share
 from turnwise.study.report.table import interval_cell, p_cell
 
 
@@ -12,6 +13,7 @@ def verdict(study: Study) -> tuple[str, ...]:
     """Return the paragraphs at the top of a report: what was compared, what gained, what that does not show."""
     return (
         _compared(study),
+        *_over_splits(study),
         _gained(study),
         *_by_source(study),
         *_at_the_end(study),
@@ -46,11 +48,55 @@ def _compared(study: Study) -> str:
     )
 
 
+def _over_splits(study: Study) -> tuple[str, ...]:
+    """Return the answer: the expected gain of the whole procedure, and what one study would find."""
+    found = study.redrawn
+    if found is None:
+        return ()
+    first = study.arms[study.reference].name
+    overall = found.redraw.overall
+    expected, one = overall.expected, overall.one_study
+    says = "a gain" if expected.low > 0 else "a loss" if expected.high < 0 else "no gain or loss is shown"
+    single = found.splits == 1
+    over = "On a single split" if single else f"Over {found.splits} splits"
+    names = ", ".join(f"{name} in {count}" for name, count in found.followed.items())
+    parts = [
+        f"{over} of the conversations, the arm to follow chosen anew on the train part of each, following over "
+        f"time gains {interval_cell(expected, 100, 1, sign=True)} percentage points of recall over {first} in "
+        f"expectation: {says}. The interval covers which conversations there were and the thresholds that they "
+        "set.",
+        f"One study with a single split would find {points(one.median)} points (median), in 95 % of cases "
+        f"{points(one.low)} to {points(one.high)}: it would see a gain in {share(one.helps)} %, no difference in "
+        f"{share(one.equal)} % and a loss in {share(one.hurts)} %.",
+        f"Followed: {names}{'' if single else f' of {found.splits}'}.",
+    ]
+    if single:
+        parts.append("This is one split: another may find another gain, and nothing here says how different.")
+    if expected.note:
+        parts.append(f"Note: {expected.note}.")
+    if found.left_out:
+        parts.append(f"{found.left_out} conversations that not all of these arms evaluated are left out.")
+    if study.settings.folds:
+        shares = " / ".join(f"{100 * share:g}" for share in study.settings.shares)
+        parts.append(f"Each of these splits is {shares} % to train, calibrate and test, and not one of the folds.")
+    told = [" ".join(parts)]
+    if found.redraw.subsets:
+        by_source = [
+            f"{name}: {interval_cell(gain.expected, 100, 1, sign=True)} expected, one study "
+            f"{points(gain.one_study.low)} to {points(gain.one_study.high)}, a gain in "
+            f"{share(gain.one_study.helps)} %"
+            for name, gain in found.redraw.subsets.items()
+        ]
+        told.append(f"Over these splits, by source of the attacks. {'. '.join(by_source)}.")
+    return tuple(told)
+
+
 def _gained(study: Study) -> str:
     reference = study.results[study.reference]
     first = study.arms[study.reference].name
+    where = f"In the split of seed {study.settings.seed}, which the tables show, " if study.redrawn else ""
     base = (
-        f"{first}, the reference, catches {percent(reference.ever.recall)} of the attacks "
+        f"{where}{first}, the reference, catches {percent(reference.ever.recall)} of the attacks "
         f"and flags {percent(reference.ever.false_positive_rate)} of the benign conversations."
         if reference.ever.recall.of and reference.ever.false_positive_rate.of
         else f"{first} is the reference."
@@ -88,7 +134,9 @@ def _tested(test: Test | None, first: str, second: str) -> str:
         f"McNemar p = {p_cell(test.p)}, by groups {p_cell(test.p_group)}, after Holm's correction "
         f"{p_cell(test.p_holm)}"
     )
-    rate = " (both at the same number of flagged calibration conversations)" if test.tightened else ""
+    rate = ", for these thresholds alone"
+    if test.tightened:
+        rate += " (both at the same number of flagged calibration conversations)"
     if test.won:
         return f"That is a gain of {gain} percentage points{rate}: {counts}."
     if test.lost:
@@ -108,7 +156,7 @@ def _context_alone(study: Study) -> str:
     shown = "" if test.won or test.lost else ", which is not shown to be a difference"
     return (
         f"The context that the observer sees does this alone: {name} differs by {gain} points "
-        f"(p = {p_cell(test.p_holm)} after Holm){shown}."
+        f"(p = {p_cell(test.p_holm)} after Holm, for these thresholds alone){shown}."
     )
 
 
@@ -142,7 +190,7 @@ def _by_source(study: Study) -> tuple[str, ...]:
     if not parts:
         return ()
     names = f"{study.arms[study.reference].name} against {study.arms[study.chosen].name}"
-    return (f"By source, {names}. {'. '.join(parts)}.",)
+    return (f"By source, {names}, for the thresholds of this split alone. {'. '.join(parts)}.",)
 
 
 def _at_the_end(study: Study) -> tuple[str, ...]:
@@ -231,4 +279,20 @@ def methods(study: Study) -> tuple[str, ...]:
         "groups as the unit; Holm's correction takes the larger p. Rates have Clopper-Pearson intervals, areas "
         f"DeLong's; differences have percentile intervals of a bootstrap over groups ({settings.replicates} "
         "resamples).",
+        *_redraw_methods(study),
+    )
+
+
+def _redraw_methods(study: Study) -> tuple[str, ...]:
+    found, settings = study.redrawn, study.settings
+    if found is None:
+        return ()
+    return (
+        f"The gain is judged on {found.splits} {'split' if found.splits == 1 else 'splits'} by group, the first "
+        f"that of seed {settings.seed} and each further one that of the next seed. Detectors that are fitted are "
+        "fitted anew on each train part, and the arm to follow is chosen there. The interval of the expected "
+        f"gain is the percentile one of a bootstrap over groups ({settings.replicates} resamples) whose weights "
+        "go through calibrate and test parts alike, so that thresholds move with them; which arm is followed in "
+        f"a split, and what was fitted there, stays. For one study, {settings.replicates} studies were redrawn: "
+        "each takes a split at random and draws its calibrate and test groups anew from those that do not train.",
     )

@@ -130,6 +130,7 @@ class Redraw:
         overall: the gain on all attacks.
         subsets: the gain on subsets of the attacks, by name.
         replicates: expected gain on each resample, for plots; shape (resamples,).
+        single: gain that each redrawn study finds, for plots; shape (resamples,), NaN where one can't be judged.
     """
 
     reference: int
@@ -141,6 +142,7 @@ class Redraw:
     overall: Gain
     subsets: Mapping[str, Gain]
     replicates: Floats = field(repr=False)
+    single: Floats = field(repr=False)
 
 
 def draw_parts(
@@ -195,6 +197,7 @@ def redraws(
     *,
     reference: int = 0,
     rate: float = 0.01,
+    confidence: float | None = None,
     subsets: Mapping[str, Sequence[bool]] | None = None,
     replicates: int = REPLICATES,
     seed: int = 0,
@@ -225,6 +228,7 @@ def redraws(
         followed: place of the arm that is followed in each split, chosen on train.
         reference: place of the arm to beat.
         rate: false-positive rate that thresholds keep, as (flagged benign + 1) / (benign + 1) ≤ rate, in (0, 1).
+        confidence: with which they keep it, as `threshold_with_confidence` does; None where it is in expectation.
         subsets: by name, which attacks count; benign conversations are all there in each.
         replicates: resamples, and redrawn studies, at least 1.
         seed: of the draws; the same conversations in another order give the same draws.
@@ -233,7 +237,7 @@ def redraws(
         UsageError: shapes that do not fit, a score that is not finite, a part without what it needs (attacks to
             test on, enough benign conversations for the rate); the message says which.
     """
-    data = SplitScores.of(scores, groups, attack, parts, followed, reference, rate, subsets or {})
+    data = SplitScores.of(scores, groups, attack, parts, followed, reference, rate, subsets or {}, confidence)
     drawn = resamples(groups, attack, np.random.default_rng(seed), replicates)
     weights, plain = np.ascontiguousarray(drawn.counts.T), np.ones((drawn.groups, 1))
     limits, recall, flagged = (np.empty((data.splits, data.arms)) for _ in range(3))
@@ -271,6 +275,7 @@ def redraws(
         found_gains[0],
         dict(zip(data.names[1:], found_gains[1:], strict=True)),
         means[0],
+        single[0],
     )
 
 

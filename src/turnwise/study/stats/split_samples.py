@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from turnwise.errors import UsageError
-from turnwise.study.stats.thresholds import check_rate
+from turnwise.study.stats.thresholds import check_rate, needed_benign
 
 Floats: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.intp]
@@ -34,6 +34,7 @@ class SplitScores:
         followed: shape (splits,).
         reference: place of the arm to beat.
         rate: false-positive rate that thresholds keep.
+        confidence: with which they keep it; None where they keep it in expectation.
         names: of the subsets of the attacks, the first of all.
         masks: these, over conversations.
     """
@@ -45,6 +46,7 @@ class SplitScores:
     followed: Places
     reference: int
     rate: float
+    confidence: float | None
     names: tuple[str, ...]
     masks: tuple[NDArray[np.bool_], ...]
 
@@ -59,9 +61,12 @@ class SplitScores:
         reference: int,
         rate: float,
         subsets: Mapping[str, Sequence[bool]],
+        confidence: float | None = None,
     ) -> SplitScores:
         """Return the input, checked; see `turnwise.study.redraw.redraws`."""
         check_rate("rate", rate)
+        if confidence is not None:
+            check_rate("confidence", confidence)
         values = np.asarray(scores, dtype=float)
         values = values[None] if values.ndim == 2 else values
         labels = np.asarray(attack, dtype=bool)
@@ -93,6 +98,7 @@ class SplitScores:
             np.asarray(followed, dtype=np.intp),
             reference,
             rate,
+            confidence,
             ("all attacks", *chosen),
             masks,
         )
@@ -127,9 +133,12 @@ class SplitScores:
         part = self.parts[split][self.place]
         benign = int(((part == CALIBRATE) & ~self.attack).sum())
         attacks = int(((part == TEST) & self.attack).sum())
+        needed = int(np.ceil(1 / self.rate - 1e-9)) - 1
+        if self.confidence is not None:
+            needed = needed_benign(self.rate, self.confidence)
         return (
             f"split {split} has {benign} benign conversations to calibrate on and {attacks} attacks to test on: a "
-            f"threshold at {self.rate:g} needs {int(np.ceil(1 / self.rate - 1e-9)) - 1}, a recall at least one"
+            f"threshold at {self.rate:g} needs {needed}, a recall at least one"
         )
 
 
@@ -148,7 +157,7 @@ class SplitSample:
     def limits(self, arm: int) -> Floats:
         """Return the thresholds of an arm; NaN where benign ones are too few; shape (resamples,)."""
         (members, weights), total = self.sides[0], self.totals[0]
-        allowed = _allowed(total, self.data.rate)
+        allowed = allowed_above(total, self.data.rate, self.data.confidence)
         scores = self._scores(arm)[members]
         order, head = np.argsort(-scores, kind="stable"), _HEAD
         if not len(members):
@@ -157,7 +166,7 @@ class SplitSample:
             kept = order[:head]
             each = weights[self.data.place[members[kept]]]
             if head >= len(order) or (each.sum(axis=0) > allowed).all():
-                return weighted_limits(scores[kept], each, total, self.data.rate)
+                return weighted_limits(scores[kept], each, total, self.data.rate, self.data.confidence)
             head *= 2
 
     def false_positive_rate(self, arm: int, limits: Floats) -> Floats:
@@ -198,14 +207,19 @@ class SplitSample:
         return found
 
 
-def weighted_limits(scores: Floats, weights: Floats, total: Floats, rate: float) -> Floats:
+def weighted_limits(
+    scores: Floats, weights: Floats, total: Floats, rate: float, confidence: float | None = None
+) -> Floats:
     """Return the threshold that `threshold_for` would set, had each benign conversation counted `weights` times.
+
+    With a confidence it is that of `threshold_with_confidence`.
 
     Args:
         scores: benign scores, falling; shape (scores,). The lowest may be left out as long as the rest suffices.
         weights: whole numbers; shape (scores, resamples).
         total: weight of all benign conversations, those left out included; shape (resamples,).
         rate: false-positive rate, in (0, 1).
+        confidence: with which the rate is kept, in (0, 1); None where it is kept in expectation.
 
     Returns:
         Thresholds; NaN where the benign conversations are too few for the rate; shape (resamples,).
@@ -213,7 +227,7 @@ def weighted_limits(scores: Floats, weights: Floats, total: Floats, rate: float)
     >>> weighted_limits(np.array([0.4, 0.3, 0.2, 0.1]), np.ones((4, 1)), np.array([4.0]), 0.4)
     array([0.35])
     """
-    allowed = _allowed(total, rate)
+    allowed = allowed_above(total, rate, confidence)
     columns = np.arange(weights.shape[1])
     below = (weights.cumsum(axis=0) > allowed).argmax(axis=0)
     # Of equal scores all are flagged or none: what lies above is above the first of them.
@@ -227,6 +241,24 @@ def weighted_limits(scores: Floats, weights: Floats, total: Floats, rate: float)
     return np.where(allowed >= 0, limits, np.nan)
 
 
-def _allowed(total: Floats, rate: float) -> Floats:
-    """Return how many benign conversations may be flagged; below 0 where there are too few."""
-    return np.floor(rate * (total + 1) + 1e-9) - 1
+def allowed_above(total: Floats, rate: float, confidence: float | None = None) -> Floats:
+    """Return how many benign conversations may be flagged; below 0 where there are too few.
+
+    Args:
+        total: how many benign conversations there are; shape (resamples,).
+        rate: false-positive rate, in (0, 1).
+        confidence: with which the rate is kept, in (0, 1); None where it is kept in expectation.
+
+    >>> allowed_above(np.array([98.0, 99.0, 299.0]), 0.01), allowed_above(np.array([298.0, 299.0]), 0.01, 0.95)
+    (array([-1.,  0.,  2.]), array([-1.,  0.]))
+    """
+    if confidence is None:
+        return np.floor(rate * (total + 1) + 1e-9) - 1
+    from scipy.stats import binom
+
+    sizes, place = np.unique(total, return_inverse=True)
+    count = binom.ppf(1 - confidence, sizes, rate)
+    count = np.where(binom.cdf(count, sizes, rate) <= 1 - confidence, count, count - 1)
+    # A threshold above all scores flags none, and one below all of them is none.
+    found: Floats = np.minimum(count, np.maximum(sizes - 1, -1))[place]
+    return found

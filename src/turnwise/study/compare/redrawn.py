@@ -1,0 +1,158 @@
+"""A study on many splits: what is fitted and which arm is followed anew in each, all other scores reused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from turnwise.errors import TurnwiseError, UsageError
+from turnwise.study.compare.arms import Arm
+from turnwise.study.compare.data import LabelledConversation, StudyData
+from turnwise.study.compare.judging import choose, evaluated_of, in_training, make_detector
+from turnwise.study.compare.scores import HighestScores
+from turnwise.study.compare.settings import Settings
+from turnwise.study.examples import Example
+from turnwise.study.stats.redraw import Redraw, draw_parts, redraws
+from turnwise.study.stats.split_samples import TRAIN
+
+TOLD_EVERY = 10
+"""Splits after which it is told how far the study is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedrawnStudy:
+    """The gain of following over time, judged on many splits.
+
+    Args:
+        arms: names of the arms that it is about: the reference, then those that may be followed.
+        redraw: gains, thresholds and rates; its arms are these.
+        conversations: how many every one of these arms evaluated; the others are left out.
+        left_out: how many others there are.
+    """
+
+    arms: tuple[str, ...]
+    redraw: Redraw
+    conversations: int
+    left_out: int
+
+    @property
+    def splits(self) -> int:
+        """How many splits there are."""
+        return len(self.redraw.followed)
+
+    @property
+    def followed(self) -> Mapping[str, int]:
+        """In how many splits each arm is followed, the most frequent first."""
+        counts = Counter(int(place) for place in self.redraw.followed)
+        return {self.arms[place]: counts[place] for place in sorted(counts, key=lambda at: (-counts[at], at))}
+
+
+def redraw_study(
+    study_data: StudyData,
+    arms: Sequence[Arm],
+    reference: Arm,
+    settings: Settings,
+    scores: HighestScores,
+    tell: Callable[[str], None],
+) -> RedrawnStudy:
+    """Judge a study on many splits.
+
+    Args:
+        study_data: conversations and runs.
+        arms: those that may be followed, at least one.
+        reference: the arm to beat.
+        settings: of the study.
+        scores: keeps what detectors said before.
+        tell: takes a line on how far it is.
+
+    Raises:
+        UsageError: in some split there are too few conversations to fit an arm, to set a threshold or to test; the
+            message says which split.
+    """
+    import numpy as np
+
+    compared = (reference, *arms)
+    data = {one.run.name: one for one in study_data.runs}
+    everywhere = {one.sequence_id for one in study_data.known}
+    for run in {arm.run for arm in compared}:
+        everywhere &= {example.sequence_id for example in evaluated_of(data[run], everywhere)}
+    known = [one for one in study_data.known if one.sequence_id in everywhere]
+    parts = draw_parts(
+        [one.group for one in study_data.known],
+        [one.attack for one in study_data.known],
+        settings.splits,
+        settings.shares,
+        settings.seed,
+    )
+    groups = sorted({one.group for one in study_data.known})
+    trained = any(arm.trained for arm in compared)
+    highest = np.zeros((settings.splits if trained else 1, len(compared), len(known)))
+    examples = {run: evaluated_of(data[run], everywhere) for run in {arm.run for arm in compared}}
+    plain = [place for place, arm in enumerate(compared) if not arm.trained]
+    for place in plain:
+        arm = compared[place]
+        highest[:, place] = scores.of(
+            arm, make_detector(arm, (), settings, settings.seed, scores), examples[arm.run]
+        )
+    followed = []
+    for split in range(settings.splits):
+        if split % TOLD_EVERY == 0:
+            tell(f"split {split + 1} of {settings.splits}")
+        seed = settings.seed + split
+        part = dict(zip(groups, parts[split].tolist(), strict=True))
+        train = {one.sequence_id for one in study_data.known if part[one.group] == TRAIN}
+        fitting = {run: evaluated_of(data[run], train) for run in examples}
+        ranks = {
+            place: in_training(arm, fitting[arm.run], settings, seed, scores)
+            for place, arm in enumerate(compared)
+            if place
+        }
+        followed.append(choose(ranks) or 0)
+        judged = [number for number, one in enumerate(known) if one.sequence_id not in train]
+        for place, arm in enumerate(compared):
+            if arm.trained:
+                others = [examples[arm.run][number] for number in judged]
+                highest[split, place, judged] = _scored(arm, fitting[arm.run], others, settings, seed, scores)
+    kept = {one.group for one in known}
+    redraw = redraws(
+        highest,
+        [one.group for one in known],
+        [one.attack for one in known],
+        parts[:, [number for number, group in enumerate(groups) if group in kept]],
+        followed,
+        rate=settings.target_fpr,
+        confidence=settings.confidence if settings.guarantee == "confidence" else None,
+        subsets=_sources(known, settings.small_cell),
+        replicates=settings.replicates,
+        seed=settings.seed,
+    )
+    return RedrawnStudy(
+        tuple(arm.name for arm in compared), redraw, len(known), len(study_data.known) - len(known)
+    )
+
+
+def _scored(
+    arm: Arm,
+    train: Sequence[Example],
+    others: Sequence[Example],
+    settings: Settings,
+    seed: int,
+    scores: HighestScores,
+) -> list[float]:
+    try:
+        return scores.of(arm, make_detector(arm, train, settings, seed, scores), others)
+    except TurnwiseError as error:
+        raise UsageError(f"{arm.name} can't be fitted in the split of seed {seed}: {error}") from error
+
+
+def _sources(known: Sequence[LabelledConversation], least: int) -> dict[str, list[bool]]:
+    """Return, for every source with enough attacks where there are several, which conversations are of it."""
+    counts = Counter(one.strata["source"] for one in known if one.attack)
+    if len(counts) < 2:
+        return {}
+    return {
+        source: [one.strata["source"] == source for one in known]
+        for source in sorted(counts)
+        if counts[source] >= least
+    }
