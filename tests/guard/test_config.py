@@ -9,7 +9,7 @@ from guard_rails import Contains
 from turnwise import GuardrailPipeline
 from turnwise.errors import GuardError, PluginError, UnknownNameError
 from turnwise.guard import CLEAN, Guardrail, describe_guardrails, guardrail
-from turnwise.guard.registry import GUARDRAILS
+from turnwise.guard.guardrail import GUARDRAILS
 
 
 @guardrail("test_config_word")

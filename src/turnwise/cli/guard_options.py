@@ -58,7 +58,7 @@ def open_pipeline(preset: str | None, config: str | None, observer: str | None =
 def _with_observer(config: Config, observer: str) -> Config:
     import inspect
 
-    from turnwise.guard.registry import GUARDRAILS
+    from turnwise.guard.guardrail import GUARDRAILS
 
     def takes(kind: object) -> bool:
         return isinstance(kind, str) and "observer" in inspect.signature(GUARDRAILS.get(kind)).parameters

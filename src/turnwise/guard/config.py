@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from turnwise.clock import Clock
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
 from turnwise.guard.audit.settings import AuditSettings
-from turnwise.guard.guardrail import Guardrail, OnError
+from turnwise.guard.guardrail import GUARDRAILS, Guardrail, OnError
 from turnwise.guard.limits import RateLimits
-from turnwise.guard.registry import GUARDRAILS
 from turnwise.guard.step import TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, Place, read_yaml
 from turnwise.paths import to_path

@@ -10,9 +10,8 @@ from typing import Protocol, Self
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError, TurnwiseError
-from turnwise.guard.guardrail import Check, Guardrail
+from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
 from turnwise.guard.records import Detail, Status
-from turnwise.guard.registry import GUARDRAILS
 from turnwise.guard.step import redacted
 
 WITHHELD = "[WITHHELD]"
