@@ -19,7 +19,7 @@ from turnwise.clock import utc_now
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter
-from turnwise.guard.audit.privacy import unchanged
+from turnwise.guard.audit.record import unchanged
 from turnwise.guard.audit.record import Recorder
 
 CONFIG: dict[str, Any] = {"name": "customer_service", "guardrails": [{"pii": {"action": "redact"}}, "drift"]}

@@ -93,7 +93,7 @@ def test_a_session_recovers_and_then_a_turn_in_good_faith_passes():
     _, results = talk_through(guard, 10)
     blocked = [result.blocked for result in results]
     assert blocked[:3] == [False, True, True]
-    assert results[2].reasons[0].startswith("drift: circuit breaker recovery")
+    assert results[2].reasons[0].startswith("drift: circuit breaker open")
     # Recovery is earned by turns in good faith, and then it is over.
     assert blocked[-4:] == [False] * 4
     assert results[-1].stance.phase is Phase.NORMAL

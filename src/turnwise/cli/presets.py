@@ -22,10 +22,15 @@ Name: TypeAlias = Annotated[str, typer.Argument(help="Name of the preset.", show
 @presets.command("list")
 def list_(json: options.Json = False) -> None:
     """List the presets."""
-    from turnwise.cli.listings import print_rows
+    from turnwise.cli.guard_options import wrapped
+    from turnwise.cli.output import print_json
     from turnwise.guard.presets import preset_names, preset_summary
 
-    print_rows([{"name": name, "summary": preset_summary(name)} for name in preset_names()], json)
+    if json:
+        print_json([{"name": name, "summary": preset_summary(name)} for name in preset_names()])
+        return
+    for name in preset_names():
+        say(*wrapped(f"{name:<20} {preset_summary(name)}", hanging=" " * 21))
 
 
 @presets.command()

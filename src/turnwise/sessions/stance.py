@@ -71,14 +71,15 @@ class Stance:
     @property
     def rationale(self) -> str:
         """Why, in words that can be checked against the state."""
-        parts = [f"trust {self.trust:.3f} after {self.interactions} turns, {self.trajectory}"]
+        turns = "turn" if self.interactions == 1 else "turns"
+        parts = [f"trust {self.trust:.3f} after {self.interactions} {turns}, {self.trajectory}"]
         if self.boundary:
             parts.append(f"boundary testing by {', '.join(self.boundary)}")
         if self.friction is not Friction.NONE:
             parts.append(f"friction {self.friction}")
         if self.phase is not Phase.NORMAL:
-            tries = f" in recovery {self.attempts}" if self.phase is Phase.RECOVERY else ""
-            parts.append(f"circuit breaker {self.phase}{tries}")
+            phase = f"in recovery, attempt {self.attempts}" if self.phase is Phase.RECOVERY else str(self.phase)
+            parts.append(f"circuit breaker {phase}")
         if self.restarted:
             parts.append("began anew after it had expired")
         return "; ".join(parts)

@@ -74,8 +74,7 @@ class AuditSettings:
             GuardError: the file can't be written, or what redacts can't be built.
             StoreError: the store can't be opened.
         """
-        from turnwise.guard.audit.privacy import Redactor, unchanged
-        from turnwise.guard.audit.record import Recorder
+        from turnwise.guard.audit.record import Recorder, Redactor, unchanged
         from turnwise.guard.audit.writer import AuditWriter
 
         redact = unchanged if self.text == "raw" else Redactor.of(self.redact)

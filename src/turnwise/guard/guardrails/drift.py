@@ -316,7 +316,7 @@ class Drift(Guardrail):
         """Return what the stance towards the session asks for, and why."""
         action = self._built.by_mode.get(stance.mode)
         if action is not Action.BLOCK and not stance.processing and self.breaker != "ignore":
-            return f"circuit breaker {stance.phase}: {stance.rationale}", Action(self.breaker)
+            return f"circuit breaker open: {stance.rationale}", Action(self.breaker)
         return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
 
     def _answered(self, check: Check) -> Finding:
