@@ -24,7 +24,7 @@ def list_(json: options.Json = False) -> None:
     """List the presets."""
     from turnwise.cli.guard_options import wrapped
     from turnwise.cli.output import print_json
-    from turnwise.guard.presets import preset_names, preset_summary
+    from turnwise.guard.config import preset_names, preset_summary
 
     if json:
         print_json([{"name": name, "summary": preset_summary(name)} for name in preset_names()])
@@ -37,7 +37,7 @@ def list_(json: options.Json = False) -> None:
 def show(name: Name, json: options.Json = False) -> None:
     """Print the YAML of a preset."""
     from turnwise.cli.output import print_json
-    from turnwise.guard.presets import preset_text
+    from turnwise.guard.config import preset_text
     from turnwise.guard.yaml_lines import read_yaml
 
     text = preset_text(name)
@@ -57,7 +57,7 @@ def copy(
     """Copy a preset to a file of your own, to be changed and given as --config."""
     from turnwise.cli.files import writing
     from turnwise.cli.output import print_json
-    from turnwise.guard.presets import preset_text
+    from turnwise.guard.config import preset_text
 
     text = preset_text(name)
     with writing(file, taken=None if force else "give another name, or --force to write over it") as target:

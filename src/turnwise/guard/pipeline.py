@@ -17,7 +17,7 @@ from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import AuditEvent, AuditSink
 from turnwise.guard.audit.writer import AuditStatus
-from turnwise.guard.config import Config
+from turnwise.guard.config import Config, preset_names
 from turnwise.guard.guardrail import Action, Check
 from turnwise.guard.limits import CONVERSATION, KeyLimits, Refusal, note_refusal
 from turnwise.guard.metadata import GuardMetadataError, read_turn
@@ -103,8 +103,6 @@ class GuardrailPipeline:
         >>> "customer_service" in GuardrailPipeline.available_presets()
         True
         """
-        from turnwise.guard.presets import preset_names
-
         return preset_names()
 
     @property
