@@ -48,8 +48,8 @@ def test_what_would_have_been_blocked(cli: Cli, chats: Path, config: Path, tmp_p
 def test_lines_fit_eighty_columns(cli: Cli, tmp_path: Path) -> None:
     config, chats = tmp_path / "mine.yaml", tmp_path / "chats.jsonl"
     config.write_text(
-        "guardrails:\n  - pii: {action: redact}\n  - prompt_injection: {on: input}\n"
-        "  - drift: {warn_share: 0.5, breaker: block}\n"
+        "guardrails:\n  - pii: {action: redact}\n"
+        "  - drift: {observer: 'scripted:0.1,0.6,0.9,0.1', block_at: 0.8, warn_share: 0.5, breaker: block}\n"
     )
     example = resources.files("turnwise.datasets").joinpath("examples.jsonl").read_text(encoding="utf-8")
     chats.write_text(example.splitlines()[0] + "\n")

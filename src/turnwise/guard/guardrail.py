@@ -115,9 +115,9 @@ class Finding:
 
     def __post_init__(self) -> None:
         if self.found and not self.reason:
-            raise GuardError("a finding needs its reason")
+            raise GuardError("a Finding with found=True needs a reason")
         if not (math.isfinite(self.confidence) and 0.0 <= self.confidence <= 1.0):
-            raise GuardError(f"the confidence of a finding is in [0, 1], not {self.confidence!r}")
+            raise GuardError(f"the confidence of a Finding is {self.confidence!r}; use a number in [0, 1]")
 
     @property
     def in_full(self) -> bool:

@@ -250,8 +250,8 @@ def check_redactions(finding: Finding, text: str) -> None:
     for redaction in finding.redactions:
         if not end <= redaction.start < redaction.end <= len(text):
             raise GuardError(
-                f"redaction {redaction.start}:{redaction.end} of a text of {len(text)} characters: they stand in "
-                "order, apart from each other and within the text"
+                f"redaction {redaction.start}:{redaction.end} of a text of {len(text)} characters: redactions "
+                "must be in order, must not overlap, and must lie within the text"
             )
         end = redaction.end
 

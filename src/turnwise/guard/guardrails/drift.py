@@ -149,7 +149,9 @@ class Drift(Guardrail):
                 raise GuardError(f"warn_share is {self.warn_share}; use a share above 0, at most 1")
             if not 0.0 < detector.threshold < math.inf:
                 blocking = f"{detector.threshold:g}"
-                raise GuardError(f"warn_share is a share of the blocking score, which is {blocking}; leave it out")
+                raise GuardError(
+                    f"warn_share is a share of the blocking score, which is {blocking} here; leave it out"
+                )
             warn = self.warn_share * detector.threshold
         sessions = None
         if self.session is not None:
@@ -193,7 +195,9 @@ class Drift(Guardrail):
                 return self._take(progress, check.turn, check.text, check.session_id)
             finding = progress.ahead.pop(check.turn.number, None)
         if finding is None:
-            raise GuardError(f"turn {check.turn.number} was checked before; its prompt is checked once")
+            raise GuardError(
+                f"turn {check.turn.number}: its prompt was already checked; drift checks a prompt once"
+            )
         if isinstance(finding, Exception):
             raise finding
         return finding
