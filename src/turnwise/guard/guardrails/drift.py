@@ -150,7 +150,7 @@ class Drift(Guardrail):
             if not 0.0 < detector.threshold < math.inf:
                 blocking = f"{detector.threshold:g}"
                 raise GuardError(
-                    f"warn_share is a share of the blocking score, which is {blocking} here; leave it out"
+                    f"warn_share is a share of the blocking score, which is {blocking}: leave it out"
                 )
             warn = self.warn_share * detector.threshold
         sessions = None
