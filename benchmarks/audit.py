@@ -19,8 +19,7 @@ from turnwise.clock import utc_now
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter
-from turnwise.guard.audit.privacy import unchanged
-from turnwise.guard.audit.record import Recorder
+from turnwise.guard.audit.record import Recorder, unchanged
 
 CONFIG: dict[str, Any] = {"name": "customer_service", "guardrails": [{"pii": {"action": "redact"}}, "drift"]}
 TEXT = "Hello, my parcel has not come yet. I am ann@example.com, and you can call me under +1 202 555 0143 today."

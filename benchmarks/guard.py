@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.guard_calls import GUARD, calls_of_a_check
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard.presets import preset_text
+from turnwise.guard.config import preset_text
 from turnwise.guard.yaml_lines import read_yaml
 from turnwise.rates import clopper_pearson
 

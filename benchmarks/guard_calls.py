@@ -17,8 +17,10 @@ from turnwise import Conversation, GuardrailPipeline
 
 ROOT = str(Path(turnwise.__file__).parent)
 GUARD = "guard"
-OF_OTHERS = ("guardrails", "recognisers", "observing.py", "drift_state.py", "lasting_llm.py")
+OF_OTHERS = ("guardrails", "recognisers", "observing.py")
 """Parts of the guard that are counted by themselves."""
+OWN = ("observe", "start", "__deepcopy__")
+"""What observers do themselves: their calls are not counted."""
 TURNS = 6
 """Turns of the conversation before the check."""
 
@@ -55,7 +57,7 @@ def calls_of_a_check(preset: str) -> Calls:
         nonlocal inside
         file = frame.f_code.co_filename
         if event == "call":
-            if inside or (file.startswith(f"{ROOT}/observers") and frame.f_code.co_name in ("observe", "start")):
+            if inside or (file.startswith(f"{ROOT}/observers") and frame.f_code.co_name in OWN):
                 inside += 1
                 return
             calls.python[_part(file)] += 1

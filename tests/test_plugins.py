@@ -12,7 +12,7 @@ from turnwise.detectors import build_detector
 from turnwise.detectors.kit.registry import DETECTORS
 from turnwise.errors import PluginError, TurnwiseError, UnknownNameError
 from turnwise.guard import GuardrailPipeline
-from turnwise.guard.registry import GUARDRAILS
+from turnwise.guard.guardrail import GUARDRAILS
 from turnwise.observers.registry import OBSERVERS, build_observer
 from turnwise.patterns.named import default_library
 from turnwise.plugins import Registry

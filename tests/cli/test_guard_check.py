@@ -115,7 +115,7 @@ def test_a_chat_shows_bars_verdict_and_stance(cli: Cli, config: Path, typed: Typ
     ]
     assert "  reciprocity         F ██████████·········· 0.50   T 0.50  I 0.00" in lines
     assert any(line.startswith("  drift") and "1.00 of 0.80" in line for line in lines)
-    assert any(line.startswith("  stance     cautious: trust") for line in lines)
+    assert any(line.startswith("  stance              cautious: trust") for line in lines)
     assert "  goes on as: Hi, I am [EMAIL]" in lines
     assert "not read" not in done.out
     assert "pipeline mine: pii, keywords, drift" in done.err
@@ -134,11 +134,11 @@ def test_a_chat_can_be_saved_and_analysed(cli: Cli, config: Path, typed: Type, t
     saved = tmp_path / "chat.json"
     typed(f"Hello\nThe vault\n/forensics\n/save {saved}\n/save {saved}\n/save\n/save no/such/chat.json\n")
     done = cli("guard", "chat", "--config", config)
-    assert "Blocked: inputs of turn 2." in done.out
+    assert "Blocked: input of turn 2." in done.out
     assert "chat.json is there already" in done.err
     assert "/save needs the name" in done.err
     assert "can't write no/such/chat.json" in done.err
-    assert "Blocked: inputs of turn 2." in cli("forensics", saved).out
+    assert "Blocked: input of turn 2." in cli("forensics", saved).out
 
 
 def test_what_a_chat_cannot_do_is_said_and_it_goes_on(cli: Cli, config: Path, typed: Type) -> None:

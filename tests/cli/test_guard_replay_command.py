@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,32 @@ def config(tmp_path: Path) -> Path:
 def test_what_would_have_been_blocked(cli: Cli, chats: Path, config: Path, tmp_path: Path) -> None:
     done = cli("guard", "replay", chats, "--config", config)
     assert done.code == 0
-    rows = [line.split() for line in done.out.splitlines() if line.startswith((" attack_", " benign_"))]
-    assert ["attack_01", "attack", "3", "input", "keywords", "block"] in [row[:6] for row in rows]
-    assert ["benign_01", "benign", "1", "input", "levers", "warn"] in [row[:6] for row in rows]
+    lines = done.out.splitlines()
+    attack = lines[lines.index("attack_01 (attack, 3 turns)") :]
+    assert any(line.startswith("  turn 3, input: blocked by keywords: ") for line in attack)
+    benign = next(at for at, line in enumerate(lines) if line.startswith("benign_01 (benign, "))
+    assert lines[benign + 1].startswith("  turn 1, input: warned of by levers: ")
+    assert any(line.startswith("benign_02 (benign, ") and line.endswith(": nothing found") for line in lines)
     assert "1/1 = 100.0 % [2.5, 100.0]" in done.out
     assert "0/2 = 0.0 % [0.0, 84.2]" in done.out
     assert "1/2 = 50.0 % [1.3, 98.7]" in done.out
     assert "16 checks in" in done.out
     assert not (tmp_path / "audit.jsonl").exists()
+
+
+def test_lines_fit_eighty_columns(cli: Cli, tmp_path: Path) -> None:
+    config, chats = tmp_path / "mine.yaml", tmp_path / "chats.jsonl"
+    config.write_text(
+        "guardrails:\n  - pii: {action: redact}\n"
+        "  - drift: {observer: 'scripted:0.1,0.6,0.9,0.1', block_at: 0.8, warn_share: 0.5, breaker: block}\n"
+    )
+    example = resources.files("turnwise.datasets").joinpath("examples.jsonl").read_text(encoding="utf-8")
+    chats.write_text(example.splitlines()[0] + "\n")
+    for arguments in (("guard", "replay", chats), ("forensics", chats)):
+        done = cli(*arguments, "--config", config)
+        assert done.code == 0
+        assert "drift" in done.out
+        assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 80
 
 
 def test_json_has_each_conversation_and_the_rates(cli: Cli, chats: Path, config: Path) -> None:
@@ -134,7 +153,7 @@ def test_forensics_checks_first_where_it_is_asked_to(cli: Cli, config: Path, tmp
     assert "No guard looked at this conversation" in done.out
     assert "check it first: --preset NAME" in done.err
     done = cli("forensics", chat, "--config", config)
-    assert "Blocked: inputs of turn 2." in done.out
+    assert "Blocked: input of turn 2." in done.out
     assert "F of reciprocity" in done.out
     assert "blocked by keywords" in done.out
     found = cli("forensics", chat, "--preset", "research", "--json").json
@@ -153,7 +172,7 @@ def test_a_checked_conversation_is_not_checked_again(cli: Cli, tmp_path: Path) -
     saved.write_text(json.dumps(chat.to_dict()))
     done = cli("forensics", saved, "--preset", "research")
     assert "has its checks already" in done.err
-    assert "Blocked: inputs of turn 1." in done.out
+    assert "Blocked: input of turn 1." in done.out
     assert "A rate limit refused 1 prompt." in done.out
     assert "rate limit: more than 1 turns per day" in done.out
     assert cli("forensics", saved, "--json").json["rate_limits"]["count"] == 1

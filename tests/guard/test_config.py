@@ -9,7 +9,7 @@ from guard_rails import Contains
 from turnwise import GuardrailPipeline
 from turnwise.errors import GuardError, PluginError, UnknownNameError
 from turnwise.guard import CLEAN, Guardrail, describe_guardrails, guardrail
-from turnwise.guard.registry import GUARDRAILS
+from turnwise.guard.guardrail import GUARDRAILS
 
 
 @guardrail("test_config_word")
@@ -155,7 +155,7 @@ LINE = "guard.yaml, line "
         (("mode: whole", "mode: " + "[" * 1000), LINE + r"\d+: not readable as YAML: nested more than 50 levels"),
         (("mode: whole", "mode: &m [*m, *m]"), LINE + r"\d+: not readable as YAML: \*m is an alias"),
         (("hour: 20", "hour: " + "2" * 5000), LINE + "8: not readable as YAML: a whole number has 5000 digits"),
-        (("mode: whole", "words: [c]"), LINE + "15: 'words' stands twice"),
+        (("mode: whole", "words: [c]"), LINE + "15: 'words' appears twice"),
     ],
 )
 def test_an_error_says_file_line_key_and_what_is_allowed(write, change, told):

@@ -9,7 +9,7 @@ from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import TurnwiseError
-from turnwise.guard.guardrails.drift import Drift
+from turnwise.guard.guardrails.drift import Drift, scaled_scores
 from turnwise.observers import ObservationFailure
 from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.observers.protocol import Workers
@@ -93,7 +93,7 @@ def test_a_session_recovers_and_then_a_turn_in_good_faith_passes():
     _, results = talk_through(guard, 10)
     blocked = [result.blocked for result in results]
     assert blocked[:3] == [False, True, True]
-    assert results[2].reasons[0].startswith("drift: circuit breaker recovery")
+    assert results[2].reasons[0].startswith("drift: circuit breaker open")
     # Recovery is earned by turns in good faith, and then it is over.
     assert blocked[-4:] == [False] * 4
     assert results[-1].stance.phase is Phase.NORMAL
@@ -183,9 +183,9 @@ def test_a_response_tells_the_session_whether_it_refused():
 
 
 def test_scores_stand_on_the_scale_of_the_session():
-    drift = Drift()
-    point = drift._built.point
-    scaled = [drift._scaled(Score(0.5, 0.1, F)).F for F in (0.0, point / 2, point - 1e-9, point, 1.0)]
+    point = 0.3
+    values = (0.0, point / 2, point - 1e-9, point, 1.0)
+    scaled = [scaled_scores({"reciprocity": Score(0.5, 0.1, F)}, point)["reciprocity"].F for F in values]
     assert scaled == sorted(scaled)
     assert scaled[0] == 0.0
     assert scaled[2] < 0.65 < scaled[3] < scaled[4] == 1.0

@@ -7,7 +7,7 @@ import pytest
 
 from turnwise import GuardrailPipeline
 from turnwise.guard.config import Config
-from turnwise.guard.registry import GUARDRAILS
+from turnwise.guard.guardrail import GUARDRAILS
 from turnwise.guard.yaml_lines import read_yaml
 
 PAGE = (Path(__file__).parents[2] / "docs/guard.md").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from moderation_server import ModerationServer
 
 from turnwise.guard import Check, Finding, Guardrail, Redaction, check_guardrail, guardrail_names
 from turnwise.guard.config import build_guardrail
-from turnwise.guard.registry import GUARDRAILS
+from turnwise.guard.guardrail import GUARDRAILS
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "code": {},

@@ -158,7 +158,7 @@ FORGED: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_forged_json_never_gives_a_traceback(part: int) -> None:
     """Any field dropped, flipped or of another type: an analysis, or one clear error."""
     original, refused = checked(), 0
@@ -180,7 +180,8 @@ def test_forged_json_never_gives_a_traceback(part: int) -> None:
             continue
         json.dumps(analysis, allow_nan=False)
         assert in_words(analysis)
-        print_analysis(analysis)
+        if case % 8 == 7:  # drawing tables takes longer than all the rest
+            print_analysis(analysis)
         if case == 7:
             forensics_page(chat, analysis)
         GuardrailPipeline({"guardrails": [Contains("bad")]}).check_input("again", conversation=chat)

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard.presets import preset_names, preset_summary, preset_text
+from turnwise.guard.config import preset_names, preset_summary, preset_text
 
 NAMES = (
     "agent",

@@ -236,4 +236,4 @@ def test_the_rationale_can_be_checked_against_the_state(after):
     assert stance.to_dict()["rationale"] == stance.rationale
     assert json.loads(json.dumps(stance.to_dict()))["mode"] == EngagementMode.GUARDED
     _, stance = after(memory, [0.1, 0.9, 0.3])
-    assert stance.rationale.endswith("circuit breaker recovery in recovery 1")
+    assert stance.rationale.endswith("circuit breaker in recovery, attempt 1")

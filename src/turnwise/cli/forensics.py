@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +15,11 @@ from turnwise.cli.output import say
 if TYPE_CHECKING:
     from turnwise.cli.output import Table
 
-_WIDTH = 60
+_WIDTH = 20
 """Characters of a small graph at most."""
+
+_BESIDE = 40
+"""Columns that time, turn and side take beside what was found."""
 
 
 def forensics(
@@ -70,6 +74,7 @@ def print_analysis(analysis: Mapping[str, Any]) -> None:
     Args:
         analysis: what `analyze_conversation_forensics` gave.
     """
+    from turnwise.cli.guard_options import wrapped
     from turnwise.cli.output import print_table
     from turnwise.guard.forensics import in_words
 
@@ -77,7 +82,7 @@ def print_analysis(analysis: Mapping[str, Any]) -> None:
     say(f"Conversation {analysis['conversation_id']}: {sides['initiator']} and {sides['responder']}")
     span = f", {times['first'][:19]} to {times['last'][:19]} UTC" if times["first"] else ""
     say(f"{totals['turns']} turns, {totals['checks']} checks{span}", "")
-    say(*(f"- {line}" for line in in_words(analysis)), "")
+    say(*(part for line in in_words(analysis) for part in wrapped(f"- {line}", hanging="  ")), "")
     for table in (_graphs(analysis), _guardrails(analysis), _timeline(analysis)):
         if table.rows:
             print_table(table)
@@ -110,23 +115,27 @@ def _narrowed(values: Sequence[float | None], worst: Callable[[Iterable[float]],
 def _guardrails(analysis: Mapping[str, Any]) -> Table:
     from turnwise.cli.output import Table
 
-    columns = ("evaluated", "skipped", "failed", "firings", "blocks", "warnings")
-    table = Table("guardrail", *columns, "first firing", "redactions", numeric=(*columns, "first firing"))
-    for name, counts in analysis["guardrails"].items():
+    guardrails = analysis["guardrails"]
+    always = {"ran": "evaluated", "found": "firings", "blocked": "blocks", "warned": "warnings"}
+    seldom = {key: key for key in ("skipped", "failed") if any(counts[key] for counts in guardrails.values())}
+    columns = {**always, **seldom}
+    table = Table("guardrail", *columns, "first turn", "redacted", numeric=(*columns, "first turn"))
+    for name, counts in guardrails.items():
         first = counts["first_firing"]
-        kinds = ", ".join(f"{count} {kind}" for kind, count in counts["redactions"].items())
-        cells = (str(counts[column]) for column in columns)
-        table.add_row(name, *cells, "" if first is None else f"turn {first}", kinds)
+        kinds = [f"{count} {kind}" for kind, count in counts["redactions"].items()]
+        cells = [str(counts[key]) for key in columns.values()]
+        table.add_row(name, *cells, "" if first is None else str(first), kinds)
     return table
 
 
 def _timeline(analysis: Mapping[str, Any]) -> Table:
-    """Return what did not pass in silence; the rest is in --json and on the page."""
+    """Return what was found, and what failed; every check is in --json and on the page."""
+    from turnwise.cli.guard_options import WIDTH
     from turnwise.cli.output import Table
 
-    table = Table("time", "turn", "side", "what", title="What did not pass in silence")
+    table = Table("time (UTC)", "turn", "side", "what", title="What was found, and what failed")
     for entry in analysis["timeline"]:
-        time = (entry["time"] or "")[:19]
+        time = [(entry["time"] or "")[:10], (entry["time"] or "")[11:19]]
         if entry["kind"] == "rate_limit":
             table.add_row(
                 time, f"after {entry.get('after_turn', '?')}", "input", f"rate limit: {entry.get('reason')}"
@@ -138,12 +147,12 @@ def _timeline(analysis: Mapping[str, Any]) -> Table:
             failure for failure in entry["failures"] if failure not in {*entry["reasons"], *entry["warnings"]}
         ]
         if told:
-            table.add_row(time, str(entry["turn"]), entry["side"], "; ".join(told))
+            lines = [line for one in told for line in textwrap.wrap(one, WIDTH - _BESIDE)]
+            table.add_row(time, str(entry["turn"]), entry["side"], lines)
     return table
 
 
 def _without_charts() -> str:
-    from turnwise.guard.forensics.charts import can_draw
-    from turnwise.guard.forensics.page import NO_CHARTS
+    from turnwise.guard.forensics.page import NO_CHARTS, can_draw
 
     return "" if can_draw() else f", without charts. {NO_CHARTS}"

@@ -127,7 +127,7 @@ class _Loop:
         note(HELP)
 
     def _tell(self, result: PipelineResult) -> None:
-        from turnwise.cli.guard_options import result_lines
+        from turnwise.cli.guard_options import result_lines, wrapped
 
         if self._json:
             print_json(result.to_dict(), indent=None)
@@ -138,7 +138,8 @@ class _Loop:
             if detail["status"] == "skipped":
                 lines.append(f"  {name:<19} skipped: {detail.reason}")
         if result.stance is not None:
-            lines.append(f"  stance     {result.stance.mode}: {result.stance.rationale}")
+            stance = f"{result.stance.mode}: {result.stance.rationale}"
+            lines += wrapped(f"  {'stance':<19} {stance}", hanging=" " * 22)
         say(*lines)
 
 

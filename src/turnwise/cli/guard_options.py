@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -26,6 +27,9 @@ Findings: TypeAlias = Annotated[
 ]
 
 DEFAULT_PRESET = "basic"
+
+WIDTH = 80
+"""Columns that lines for people take at most."""
 
 
 def read_config(preset: str | None, config: str | None, observer: str | None = None) -> Config:
@@ -58,7 +62,7 @@ def open_pipeline(preset: str | None, config: str | None, observer: str | None =
 def _with_observer(config: Config, observer: str) -> Config:
     import inspect
 
-    from turnwise.guard.registry import GUARDRAILS
+    from turnwise.guard.guardrail import GUARDRAILS
 
     def takes(kind: object) -> bool:
         return isinstance(kind, str) and "observer" in inspect.signature(GUARDRAILS.get(kind)).parameters
@@ -72,6 +76,15 @@ def _with_observer(config: Config, observer: str) -> Config:
     return replace(config, entries=tuple(entries))
 
 
+def wrapped(line: str, *, hanging: str = "    ") -> list[str]:
+    """Return a line as lines of at most 80 columns; a word that is longer stays whole.
+
+    >>> wrapped("  blocked by drift: " + "word " * 14)
+    ['  blocked by drift: word word word word word word word word word word word word', '    word word']
+    """
+    return textwrap.wrap(line, WIDTH, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+
+
 def warned(result: PipelineResult) -> bool:
     """Return whether a text was blocked or warned of."""
     return result.blocked or bool(result.warnings)
@@ -81,10 +94,11 @@ def result_lines(result: PipelineResult) -> list[str]:
     """Return what came of a check, a line each: the verdict, its reasons, warnings and failures."""
     verdict = "blocked" if result.blocked else "passed with a warning" if result.warnings else "passed"
     lines = [f"{verdict}  ({result.pipeline_type}, {1000 * result.seconds:.2f} ms)"]
-    lines += [f"  blocked by {reason}" for reason in result.reasons]
-    lines += [f"  warning of {warning}" for warning in result.warnings]
-    told = {*result.reasons, *result.warnings}
-    lines += [f"  let pass, though {failure}" for failure in result.failures if failure not in told]
+    told = [f"  blocked by {reason}" for reason in result.reasons]
+    told += [f"  warning of {warning}" for warning in result.warnings]
+    shown = {*result.reasons, *result.warnings}
+    told += [f"  let pass, though {failure}" for failure in result.failures if failure not in shown]
+    lines += [line for one in told for line in wrapped(one)]
     if any(detail.redactions for detail in result.details.values()):
         lines.append(f"  goes on as: {result.text}")
     return lines

@@ -59,6 +59,9 @@ def replay(
         began = time.perf_counter()
         rows.append(_row(pipeline, sequence))
         seconds += time.perf_counter() - began
+        if not json:
+            # At once: a model reads every turn, so a file of conversations takes minutes.
+            say(*_lines(rows[-1]))
     checks = sum(row["checks"] for row in rows)
     pace = (
         f"{checks} checks in {seconds:.2f} s: {checks / seconds:,.0f} a second" if checks else "nothing to check"
@@ -80,7 +83,7 @@ def replay(
         )
         note(pace)
     else:
-        _print(rows)
+        _print_summary(rows)
         say(pace)
     for one in bad:
         note(f"{file}, line {one.line}: {one.reason}; left out")
@@ -130,15 +133,25 @@ def _rate_json(rate: Rate) -> dict[str, Any]:
     return {"count": rate.count, "of": rate.of, "interval": list(rate.interval)}
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+_DONE = {"block": "blocked", "redact": "redacted", "warn": "warned of", "log": "logged"}
+
+
+def _lines(row: dict[str, Any]) -> list[str]:
+    """Return what was found in a conversation, as lines."""
+    from turnwise.cli.guard_options import wrapped
+
+    clean = "" if row["findings"] else ": nothing found"
+    lines = [f"{row['sequence_id']} ({row['label']}, {row['turns']} turns){clean}"]
+    for one in row["findings"]:
+        done = _DONE.get(one["action"], one["action"])
+        what = f"  turn {one['turn']}, {one['side']}: {done} by {one['guardrail']}: {one['reason']}"
+        lines += wrapped(what, hanging=" " * 6)
+    return lines
+
+
+def _print_summary(rows: list[dict[str, Any]]) -> None:
     from turnwise.cli.output import Table, note, print_table
 
-    table = Table("conversation", "label", "turn", "side", "guardrail", "action", "reason", numeric=("turn",))
-    for row in rows:
-        for finding in row["findings"]:
-            cells = (str(finding[key]) for key in ("turn", "side", "guardrail", "action"))
-            table.add_row(row["sequence_id"], row["label"], *cells, finding["reason"])
-    print_table(table)
     summary = Table("label", "blocked", "blocked or warned of", title="Conversations, with 95 % intervals")
     for group, rates in _summary(rows).items():
         summary.add_row(group, *map(str, rates.values()))

@@ -22,17 +22,22 @@ Name: TypeAlias = Annotated[str, typer.Argument(help="Name of the preset.", show
 @presets.command("list")
 def list_(json: options.Json = False) -> None:
     """List the presets."""
-    from turnwise.cli.listings import print_rows
-    from turnwise.guard.presets import preset_names, preset_summary
+    from turnwise.cli.guard_options import wrapped
+    from turnwise.cli.output import print_json
+    from turnwise.guard.config import preset_names, preset_summary
 
-    print_rows([{"name": name, "summary": preset_summary(name)} for name in preset_names()], json)
+    if json:
+        print_json([{"name": name, "summary": preset_summary(name)} for name in preset_names()])
+        return
+    for name in preset_names():
+        say(*wrapped(f"{name:<20} {preset_summary(name)}", hanging=" " * 21))
 
 
 @presets.command()
 def show(name: Name, json: options.Json = False) -> None:
     """Print the YAML of a preset."""
     from turnwise.cli.output import print_json
-    from turnwise.guard.presets import preset_text
+    from turnwise.guard.config import preset_text
     from turnwise.guard.yaml_lines import read_yaml
 
     text = preset_text(name)
@@ -52,7 +57,7 @@ def copy(
     """Copy a preset to a file of your own, to be changed and given as --config."""
     from turnwise.cli.files import writing
     from turnwise.cli.output import print_json
-    from turnwise.guard.presets import preset_text
+    from turnwise.guard.config import preset_text
 
     text = preset_text(name)
     with writing(file, taken=None if force else "give another name, or --force to write over it") as target:

@@ -155,7 +155,7 @@ class Conversation(LimitedHistory):
         conversation = cls(**kwargs)
         for number, item in enumerate(turns, start=1):
             kept = not copy and isinstance(item, Turn)
-            conversation._append(item if kept else _as_turn(item, number))  # type: ignore[arg-type]
+            conversation._log.append(item if kept else _as_turn(item, number))  # type: ignore[arg-type]
         conversation._recount()
         return conversation
 
@@ -226,9 +226,24 @@ class Conversation(LimitedHistory):
             stamp, arrival = self._arrival(timestamp)
             if response is not None:
                 response_timestamp = response_timestamp or stamp
-            number = len(self._log) + 1
-            extra = json_object(metadata, f"turn {number}: metadata")
-            return self._append(Turn(number, prompt, response, stamp, response_timestamp, extra), arrival)
+            return self._add(prompt, response, metadata, stamp, response_timestamp, arrival)
+
+    def _add(
+        self,
+        prompt: str,
+        response: str | None,
+        metadata: Mapping[str, Any] | None,
+        stamp: datetime,
+        response_stamp: datetime | None,
+        arrival: datetime | None,
+    ) -> Turn:
+        """Add a turn that arrived; the caller holds the lock."""
+        number = len(self._log) + 1
+        extra = json_object(metadata, f"turn {number}: metadata")
+        turn = self._log.append(Turn(number, prompt, response, stamp, response_stamp, extra))
+        if self._rate_limit is not None and arrival is not None:
+            self._rate_limit.record(arrival)
+        return turn
 
     def add_exchange(
         self,
@@ -267,9 +282,9 @@ class Conversation(LimitedHistory):
         """
         with self._lock:
             stamp, arrival = self._arrival(timestamp)
-            if self._rate_limit is not None and self._rate_limit.exceeded(arrival):
+            if self._rate_limit is not None and arrival is not None and self._rate_limit.exceeded(arrival):
                 return None
-            return self.add_turn(prompt, None, metadata, timestamp=stamp)
+            return self._add(prompt, None, metadata, stamp, None, arrival)
 
     def add_response(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from threading import RLock
 from typing import Any, Final
 
@@ -138,7 +138,9 @@ class History:
                 turn.response = text
             return turn
 
-    def annotate(self, number: int, key: str, change: Callable[[Any], Any]) -> Turn:
+    def annotate(
+        self, number: int, key: str, change: Callable[[Any], Any], *, release: Side | None = None
+    ) -> Turn:
         """Set a key of a turn's metadata in one step that no other thread can split, and return the turn.
 
         Args:
@@ -146,6 +148,7 @@ class History:
             key: the key.
             change: is given what stands there, or None, and returns what is to stand there: a JSON value, or a
                 mapping that reads like one.
+            release: the side that readers may have from now on, as its check has ended; None for neither.
 
         Raises:
             ConversationError: no turn has that number.
@@ -153,17 +156,8 @@ class History:
         with self._lock:
             turn = self._log.turn(number)
             turn.metadata[key] = change(turn.metadata.get(key))
-            return turn
-
-    def release(self, number: int, side: Side) -> Turn:
-        """Let readers have one side of a turn, now that its check has ended; return the turn.
-
-        Raises:
-            ConversationError: no turn has that number.
-        """
-        with self._lock:
-            turn = self._log.turn(number)
-            turn.metadata.pop(CHECKING_KEYS[side], None)
+            if release is not None:
+                turn.metadata.pop(CHECKING_KEYS[release], None)
             return turn
 
     def __getstate__(self) -> dict[str, Any]:
@@ -235,7 +229,8 @@ class LimitedHistory(History):
     def check_rate_limit(self) -> bool:
         """Return True when the limit is exceeded: a prompt that came now would be one too many."""
         with self._lock:
-            return self._rate_limit is not None and self._rate_limit.exceeded(self._arrival(None)[1])
+            arrival = self._arrival(None)[1]
+            return self._rate_limit is not None and arrival is not None and self._rate_limit.exceeded(arrival)
 
     def reset_rate_limit(self) -> None:
         """Forget the prompts that were counted so far; the limits stay."""
@@ -247,23 +242,20 @@ class LimitedHistory(History):
     def _time(self, given: datetime | None) -> datetime:
         return as_utc(self._clock() if given is None else given, "the time")
 
-    def _arrival(self, given: datetime | None) -> tuple[datetime, datetime]:
-        """Return the time stamp of a prompt that arrives, and where it lies on the timeline.
+    def _arrival(self, given: datetime | None) -> tuple[datetime, datetime | None]:
+        """Return the time stamp of a prompt that arrives, and where it lies on the timeline if that is counted.
 
         Args:
             given: the time stamp, aware; one ahead of the clock takes the present along. None for the present.
         """
+        if self._rate_limit is None:
+            stamp = self._clock() if given is None else given
+            return stamp if getattr(stamp, "tzinfo", None) is UTC else as_utc(stamp, "the time"), None
         now = self._time(None)
         stamp = now if given is None else self._time(given)
         apart = stamp - now
         ahead, before = min(max(apart, _ZERO), _LONGEST), max(min(apart, _ZERO), -_LONGEST)
         return stamp, self._timeline.at(now, ahead) + before
-
-    def _append(self, turn: Turn, arrival: datetime | None = None) -> Turn:
-        self._log.append(turn)
-        if self._rate_limit is not None and arrival is not None:
-            self._rate_limit.record(arrival)
-        return turn
 
     def _recount(self) -> None:
         """Count the latest prompts again; older ones than the largest limit can't matter."""

@@ -13,6 +13,8 @@ from turnwise.visible import shown
 MAX_DEPTH = 100
 """Levels of nesting that metadata may have; deeper values are refused before they exhaust the stack."""
 
+_AS_THEY_ARE = frozenset((str, bool, int))
+
 
 def json_copy(value: object, where: str, depth: int = 0) -> Any:
     """Return a deep copy of a value as JSON gives it back: dicts with text keys, lists, text, numbers.
@@ -56,12 +58,14 @@ def json_object(value: object, where: str, depth: int = 0) -> dict[str, Any]:
     """
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
+    if not isinstance(value, (dict, Mapping)):
         raise ConversationError(f"{where} is {type(value).__name__}, not an object with keys")
-    for key in value:
+    copied: dict[str, Any] = {}
+    for key, item in value.items():
         if not isinstance(key, str):
             raise ConversationError(f"{where} has the key {shown(key)}: JSON has text keys only")
-    return {key: json_copy(item, where, depth + 1) for key, item in value.items()}
+        copied[key] = item if type(item) in _AS_THEY_ARE else json_copy(item, where, depth + 1)
+    return copied
 
 
 def check_keys(data: object, what: str, known: Iterable[str], needed: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ class Side(StrEnum):
 
 
 CHECKING_KEYS: Final = {side: f"guardrail_checking_{side}" for side in Side}
-"""Key of a turn's metadata that is true while a guard checks that side; `History.release` takes it away."""
+"""Key of a turn's metadata that is true while a guard checks that side; `History.annotate` takes it away."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Turn:
             raise ConversationError(f"turns are numbered from 1, not {shown(self.number)}")
         if not isinstance(self.prompt, str):
             raise ConversationError(f"turn {self.number}: prompt is {type(self.prompt).__name__}, not text")
-        if self.timestamp is not None:
+        if self.timestamp is not None and getattr(self.timestamp, "tzinfo", None) is not UTC:
             self.timestamp = as_utc(self.timestamp, f"turn {self.number}: timestamp")
         if self.response is not None:
             self.complete_with(self.response, self.response_timestamp)
@@ -92,11 +92,10 @@ class Turn:
         >>> Turn(1, "hello", metadata={GUARD_KEY: checks}).blocked(Side.PROMPT)
         True
         """
-        checks = self.metadata.get(GUARD_KEY)
-        if not isinstance(checks, Mapping):
-            return False
-        check = checks.get("input" if side is Side.PROMPT else "output")
-        return isinstance(check, Mapping) and check.get("blocked") is True
+        # Mappings are told by their `get`: this is asked at every check, and the abstract class is slow to answer.
+        checks: Any = self.metadata.get(GUARD_KEY)
+        check: Any = checks.get("input" if side is Side.PROMPT else "output") if hasattr(checks, "get") else None
+        return hasattr(check, "get") and check.get("blocked") is True
 
     def withheld(self, side: Side) -> bool:
         """Return whether one side must not go on: a guard blocked it, or has not ended its check.

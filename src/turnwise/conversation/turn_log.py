@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, overload
 
-from turnwise.conversation.turn import Side, Turn
+from turnwise.conversation.turn import GUARD_KEY, Side, Turn
 from turnwise.errors import ConversationError
 
 
@@ -143,12 +143,12 @@ class TurnLog:
         if turn.number != expected:
             raise ConversationError(f"turn {turn.number} stands where turn {expected} belongs; count from 1")
         self._turns.append(turn)
-        if turn.complete:
+        if turn.response is not None:
             self._complete += 1
-        elif not turn.blocked(Side.PROMPT):
+            self._stretch(turn.response_timestamp)
+        elif GUARD_KEY not in turn.metadata or not turn.blocked(Side.PROMPT):
             self._open[turn.number] = turn
         self._stretch(turn.timestamp)
-        self._stretch(turn.response_timestamp)
         return turn
 
     def complete(

@@ -1,10 +1,23 @@
 """The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
 
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On, OnError, Redaction
+from turnwise.guard.guardrail import (
+    CLEAN,
+    Action,
+    Check,
+    Cost,
+    Finding,
+    Guardrail,
+    GuardrailInfo,
+    On,
+    OnError,
+    Redaction,
+    describe_guardrails,
+    guardrail,
+    guardrail_names,
+)
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.records import Detail, PipelineResult, Status
-from turnwise.guard.registry import GuardrailInfo, describe_guardrails, guardrail, guardrail_names
 from turnwise.guard.step import Step
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Configuration of a pipeline: from YAML or a mapping, checked before anything runs."""
+"""Configuration of a pipeline, checked before anything runs: from YAML, a mapping, or a preset that ships."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import resources
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from turnwise.clock import Clock
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
 from turnwise.guard.audit.settings import AuditSettings
-from turnwise.guard.guardrail import Guardrail, OnError
+from turnwise.guard.guardrail import GUARDRAILS, Guardrail, OnError
 from turnwise.guard.limits import RateLimits
-from turnwise.guard.registry import GUARDRAILS
 from turnwise.guard.step import TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, Place, read_yaml
 from turnwise.paths import to_path
@@ -136,8 +136,6 @@ class Config:
         Raises:
             UnknownNameError: no preset has that name.
         """
-        from turnwise.guard.presets import preset_text
-
         return cls.of(*read_yaml(preset_text(name), f"preset {name}"))
 
     @classmethod
@@ -327,3 +325,33 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(hint)
+
+
+_SUFFIX = ".yaml"
+
+
+@cache
+def preset_names() -> tuple[str, ...]:
+    """Return the names of the presets, sorted."""
+    files = resources.files("turnwise.guard").joinpath("presets").iterdir()
+    return tuple(sorted(file.name.removesuffix(_SUFFIX) for file in files if file.name.endswith(_SUFFIX)))
+
+
+def preset_text(name: str) -> str:
+    """Return the YAML text of a preset.
+
+    Raises:
+        UnknownNameError: no preset has that name.
+    """
+    if name not in preset_names():
+        raise UnknownNameError("preset", name, preset_names())
+    file = resources.files("turnwise.guard").joinpath("presets", name + _SUFFIX)
+    return file.read_text(encoding="utf-8")
+
+
+def preset_summary(name: str) -> str:
+    """Return what a preset is for, in a line."""
+    import yaml
+
+    data: dict[str, Any] = yaml.safe_load(preset_text(name))
+    return " ".join(str(data["description"]).split())

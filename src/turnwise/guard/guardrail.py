@@ -1,7 +1,8 @@
-"""What a guardrail is: one inline check of a text, with the conversation behind it."""
+"""What a guardrail is: one inline check of a text, with the conversation behind it; and the guardrails by name."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
+from turnwise.plugins import Registry, is_factory, parameters_of
 from turnwise.sessions import Stance
 
 Value = TypeVar("Value")
@@ -113,9 +115,9 @@ class Finding:
 
     def __post_init__(self) -> None:
         if self.found and not self.reason:
-            raise GuardError("a finding needs its reason")
+            raise GuardError("a Finding with found=True needs a reason")
         if not (math.isfinite(self.confidence) and 0.0 <= self.confidence <= 1.0):
-            raise GuardError(f"the confidence of a finding is in [0, 1], not {self.confidence!r}")
+            raise GuardError(f"the confidence of a Finding is {self.confidence!r}; use a number in [0, 1]")
 
     @property
     def in_full(self) -> bool:
@@ -195,3 +197,68 @@ class Guardrail(ABC):
     @abstractmethod
     def check(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+
+
+GuardrailFactory = Callable[..., Guardrail]
+"""Builds a guardrail from its settings, given by name: its class."""
+
+GUARDRAILS: Registry[GuardrailFactory] = Registry("guardrail", "turnwise.guardrails", is_factory)
+for _name, _class in {
+    "code": "Code",
+    "drift": "Drift",
+    "harm": "Harm",
+    "keywords": "Keywords",
+    "length": "Length",
+    "llm": "Llm",
+    "openai_moderation": "OpenAIModeration",
+    "pii": "Pii",
+    "presidio": "Presidio",
+    "prompt_injection": "PromptInjection",
+    "regex": "Regex",
+    "secrets": "Secrets",
+    "topics": "Topics",
+    "toxicity": "Toxicity",
+    "urls": "Urls",
+}.items():
+    GUARDRAILS.add_lazy(_name, f"turnwise.guard.guardrails.{_name}:{_class}")
+
+guardrail = GUARDRAILS.register
+"""Decorator that registers a guardrail's class under a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardrailInfo:
+    """What a person should know of a guardrail before using it.
+
+    Args:
+        name: name under which it is registered.
+        summary: what it is for, in a line.
+        settings: default by setting; ``"required"`` where there is none.
+    """
+
+    name: str
+    summary: str
+    settings: Mapping[str, Any]
+
+
+def guardrail_names() -> tuple[str, ...]:
+    """Return the name of every guardrail that can be built, sorted.
+
+    >>> {"drift", "pii", "length"} <= set(guardrail_names())
+    True
+    """
+    return GUARDRAILS.names()
+
+
+def describe_guardrails() -> tuple[GuardrailInfo, ...]:
+    """Return what is to be known of every guardrail, sorted by name.
+
+    Raises:
+        PluginError: a plug-in that has a guardrail failed to import.
+    """
+    rows = []
+    for name in GUARDRAILS.names():
+        factory = GUARDRAILS.get(name)
+        summary = (inspect.getdoc(factory) or "").partition("\n")[0]
+        rows.append(GuardrailInfo(name, summary, parameters_of(factory)))
+    return tuple(rows)

@@ -15,7 +15,6 @@ from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
     ContextMode,
-    Observation,
     ObservationFailure,
     Observer,
     ObserverInfo,
@@ -79,18 +78,26 @@ class SideScores:
 
 
 @dataclass(slots=True)
+class _Taken:
+    """A turn, with the session before it, and its prompt and reply as they were taken."""
+
+    turn: Turn
+    before: ObserverSession
+    prompt: str
+    response: str | None
+
+
+@dataclass(slots=True)
 class ScorerState:
     """What a scorer remembers of one conversation.
 
     Args:
         session: the observer's, after the latest turn.
-        before: the session before each of the last `KEPT` turns.
-        taken: prompt and response of these turns as they were taken.
+        recent: the last `KEPT` turns by number, as they were taken.
     """
 
     session: ObserverSession
-    before: dict[int, ObserverSession] = field(default_factory=dict)
-    taken: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+    recent: dict[int, _Taken] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
@@ -126,7 +133,13 @@ class Scorer:
         self._observer = shared_observer(observer) if isinstance(observer, str) else observer
         self._context = context if isinstance(context, Context) else Context.parse(context)
         named = principle_names() if principles is None else principles
-        self._principles = tuple(one if isinstance(one, Principle) else load_principle(one) for one in named)
+        judged_against = [one if isinstance(one, Principle) else load_principle(one) for one in named]
+        self._wanted = {side: tuple(Request(one, side) for one in judged_against) for side in Side}
+        self._forgets = self._context.mode is ContextMode.TURN
+        self.context = str(self._context)
+        """What the observer may see, such as ``"turn"``."""
+        self.principles = tuple(one.name for one in judged_against)
+        """Names of the principles that turns are judged against."""
         check_supported(self.info, self._context, self.principles)
 
     @property
@@ -135,25 +148,15 @@ class Scorer:
         return self._observer.info
 
     @property
-    def context(self) -> str:
-        """What the observer may see, such as ``"turn"``."""
-        return str(self._context)
-
-    @property
     def waits(self) -> bool:
         """Whether the observer waits for something outside this process, such as a language model."""
         return self.info.workers is Workers.THREADS
 
-    @property
-    def principles(self) -> tuple[str, ...]:
-        """Names of the principles that turns are judged against."""
-        return tuple(principle.name for principle in self._principles)
-
     def start(self, conversation_id: str) -> ScorerState:
         """Return the state of one conversation before its first turn."""
-        return ScorerState(self._session(conversation_id))
+        return ScorerState(ObserverSession(self._observer, self._context, conversation_id, goes_on=True))
 
-    def score(self, state: ScorerState, turn: Turn) -> SideScores:
+    def score(self, state: ScorerState, turn: Turn, text: str | None = None) -> SideScores:
         """Take the next turn into the state and return the scores of its prompt.
 
         Checks of one conversation take turns; those of several don't wait.
@@ -161,20 +164,20 @@ class Scorer:
         Args:
             state: what `start` gave.
             turn: the turn; it comes after those that the state has. An empty text has no scores.
+            text: what is read in place of its prompt, such as the redacted prompt; None for the prompt as it is.
 
         Raises:
             ObserverError: nothing could be scored, because of a failure: the text is not checked.
         """
-        if self._context.mode is ContextMode.TURN:
-            return self._scores(state.session.copy(), turn, Side.PROMPT)
+        read = turn if text is None or text == turn.prompt else Turn(turn.number, text, turn.response)
+        if self._forgets:
+            return self._scores(state.session.copy(), read, Side.PROMPT)
         with state.lock:
-            state.before[turn.number] = state.session.copy()
-            state.taken[turn.number] = (turn.prompt, turn.response)
-            if len(state.before) > KEPT:
-                oldest = min(state.before)
-                del state.before[oldest], state.taken[oldest]
+            state.recent[turn.number] = _Taken(turn, state.session.copy(), read.prompt, read.response)
+            if len(state.recent) > KEPT:
+                del state.recent[min(state.recent)]
             # Where scoring fails the turn was said all the same, and later ones are read after it.
-            return self._scores(state.session, turn, Side.PROMPT)
+            return self._scores(state.session, read, Side.PROMPT)
 
     def skip(self, state: ScorerState, turn: Turn) -> None:
         """Take a turn into the state without asking for scores of it.
@@ -183,36 +186,41 @@ class Scorer:
             state: what `start` gave.
             turn: the turn; it comes after those that the state has.
         """
-        if self._context.mode is not ContextMode.TURN:
+        if not self._forgets:
             with state.lock:
                 state.session.observe(_readable(turn))
 
-    def follow(self, state: ScorerState, turns: Iterable[Turn]) -> None:
-        """Take turns that were taken before as they stand now: with replies that came, and as redacted since.
+    def follow(self, state: ScorerState) -> None:
+        """Read the last `KEPT` turns again as they stand now: with replies that came, and as redacted since.
 
-        Nothing happens where they stand as they were taken, and to turns that are over `KEPT` turns old.
+        A reply that was blocked, or is still being checked, reached nobody and is left out. Nothing happens where
+        turns stand as they were taken.
 
         Args:
             state: what `start` gave.
-            turns: the latest turns that the state has, in order, up to the very latest.
 
         Raises:
             ObserverError: the observer failed.
         """
-        if self._context.mode is ContextMode.TURN:
+        if self._forgets:
             return
         with state.lock:
             session: ObserverSession | None = None
-            for turn in turns:
-                said = (turn.prompt, turn.response)
-                if turn.number not in state.before or (session is None and state.taken.get(turn.number) == said):
+            for taken in state.recent.values():
+                turn = taken.turn
+                prompt, response = turn.prompt, turn.response
+                if session is None and taken.response == response and taken.prompt == prompt:
                     continue
+                if response is not None and turn.withheld(Side.RESPONSE):
+                    response = None
+                    if session is None and taken.response is None and taken.prompt == prompt:
+                        continue
                 if session is None:
-                    session = state.before[turn.number].copy()
+                    session = taken.before.copy()
                 else:
-                    state.before[turn.number] = session.copy()
-                session.observe(_readable(turn))
-                state.taken[turn.number] = said
+                    taken.before = session.copy()
+                session.observe(_readable(turn if response is turn.response else Turn(turn.number, prompt)))
+                taken.prompt, taken.response = prompt, response
             if session is not None:
                 state.session = session
 
@@ -233,7 +241,7 @@ class Scorer:
         Raises:
             ObserverError: as for `score`.
         """
-        session = self._session(conversation_id)
+        session = ObserverSession(self._observer, self._context, conversation_id, goes_on=True)
         for one in earlier:
             session.observe(_readable(one))
         return self._scores(session, turn, side)
@@ -247,22 +255,21 @@ class Scorer:
         """Return the threshold at which a detector was calibrated on the observer's scores, or None."""
         return self.operating_points.get(detector_name)
 
-    def _session(self, conversation_id: str) -> ObserverSession:
-        return ObserverSession(self._observer, self._context, conversation_id, goes_on=True)
-
     def _scores(self, session: ObserverSession, turn: Turn, side: Side) -> SideScores:
-        wanted = [Request(principle, side) for principle in self._principles]
-        answers = session.observe(_readable(turn), wanted).given
-        given = [one for one in answers if isinstance(one, Observation)]
-        failures = tuple(one for one in answers if isinstance(one, ObservationFailure))
-        if failures and not given:
+        scores: dict[str, Score] = {}
+        reasonings: dict[str, str] = {}
+        failures: list[ObservationFailure] = []
+        for one in session.observe(_readable(turn), self._wanted[side]).given:
+            if isinstance(one, ObservationFailure):
+                failures.append(one)
+                continue
+            scores[one.principle] = one.score
+            if one.reasoning:
+                reasonings[one.principle] = one.reasoning
+        if failures and not scores:
             first = failures[0]
             raise ObserverError(f"observer {self.spec} could not score a {side}: {first.reason}: {first.message}")
-        return SideScores(
-            scores={one.principle: one.score for one in given},
-            failures=failures,
-            reasonings={one.principle: one.reasoning for one in given if one.reasoning},
-        )
+        return SideScores(scores, tuple(failures), reasonings)
 
 
 def _told(failure: ObservationFailure) -> str:
@@ -271,6 +278,8 @@ def _told(failure: ObservationFailure) -> str:
 
 def _readable(turn: Turn) -> Turn:
     """Return a turn whose texts are Unicode: a lone surrogate must not keep a text from being read."""
+    if turn.prompt.isascii() and (turn.response is None or turn.response.isascii()):
+        return turn
     prompt, response = encodable(turn.prompt), None if turn.response is None else encodable(turn.response)
     if prompt == turn.prompt and response == turn.response:
         return turn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Ordered
+from functools import partial
 from hashlib import sha256
 from os import PathLike
 from time import perf_counter
@@ -16,7 +17,7 @@ from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import AuditEvent, AuditSink
 from turnwise.guard.audit.writer import AuditStatus
-from turnwise.guard.config import Config
+from turnwise.guard.config import Config, preset_names
 from turnwise.guard.guardrail import Action, Check
 from turnwise.guard.limits import CONVERSATION, KeyLimits, Refusal, note_refusal
 from turnwise.guard.metadata import GuardMetadataError, read_turn
@@ -24,9 +25,12 @@ from turnwise.guard.records import Detail, Pipeline, PipelineResult, SideRecord,
 from turnwise.guard.request import answered_turn, checkable, last_message, short_id, turn_metadata
 from turnwise.guard.step import TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
 from turnwise.sessions import Stance
+from turnwise.sessions.state import ID_BYTES
 
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
+
+_PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
 NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
@@ -99,8 +103,6 @@ class GuardrailPipeline:
         >>> "customer_service" in GuardrailPipeline.available_presets()
         True
         """
-        from turnwise.guard.presets import preset_names
-
         return preset_names()
 
     @property
@@ -169,7 +171,7 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
-        return await afinish(self._input(content, conversation, key, role, session_id, metadata))
+        return await afinish(self._input(content, conversation, key, role, session_id, metadata, here=False))
 
     def check_output(
         self,
@@ -211,7 +213,8 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
-        return await afinish(self._output(content, conversation, turn_number, turn, session_id, metadata))
+        run = self._output(content, conversation, turn_number, turn, session_id, metadata, here=False)
+        return await afinish(run)
 
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message of an OpenAI list, with those before it as the conversation so far.
@@ -236,7 +239,7 @@ class GuardrailPipeline:
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        return await afinish(self._last(messages, kwargs))
+        return await afinish(self._last(messages, {**kwargs, "here": False}))
 
     # How a check goes, alike for sync and async
 
@@ -255,17 +258,20 @@ class GuardrailPipeline:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         unread: str = "",
+        *,
+        here: bool = True,
     ) -> CheckRun | PipelineResult:
         start = perf_counter()
-        content = checkable(content)
+        if not (isinstance(content, str) and content.isascii()):
+            content = checkable(content)
         chat = Conversation() if conversation is None else conversation
         session = self._session(session_id, chat)
-        extra = turn_metadata(metadata, Side.PROMPT)
+        extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
         refusal = self._limits.refuse(key, role, self._clock()) if self._limits.active else None
         turn = None if refusal else chat.try_add_prompt(content, extra)
         if turn is None:
             return self._refused(content, chat, refusal, session, perf_counter() - start)
-        return self._run(Check(content, Side.PROMPT, turn, chat, session), unread, start)
+        return self._run(Check(content, Side.PROMPT, turn, chat, session), unread, start, here=here)
 
     def _output(
         self,
@@ -276,6 +282,8 @@ class GuardrailPipeline:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         unread: str = "",
+        *,
+        here: bool = True,
     ) -> CheckRun:
         start = perf_counter()
         content = checkable(content)
@@ -283,10 +291,10 @@ class GuardrailPipeline:
         session = self._session(session_id, chat)
         extra = turn_metadata(metadata, Side.RESPONSE)
         answered = chat.answer(content, extra, turn_number=answered_turn(turn_number, turn, chat))
-        return self._run(Check(content, Side.RESPONSE, answered, chat, session), unread, start)
+        return self._run(Check(content, Side.RESPONSE, answered, chat, session), unread, start, here=here)
 
-    def _run(self, check: Check, unread: str, start: float) -> CheckRun:
-        """Run the guardrails of one side in order: each step goes out to be run, and what it said comes back."""
+    def _run(self, check: Check, unread: str, start: float, *, here: bool) -> CheckRun:
+        """Run the guardrails of one side in order, here or where the steps go that are yielded."""
         content, steps, most = check.text, self._by_side[check.side], self.config.max_characters
         details: list[Detail] = []
         extra = {UNREAD: failure(self.config.on_unread, unread)} if unread else {}
@@ -294,6 +302,7 @@ class GuardrailPipeline:
             extra[TOO_LONG] = _refused_length(len(content), most)
             check.text = content[:most]
         blocker: Step | None = None
+        acted = False
         try:
             for step in steps:
                 if not step.enabled:
@@ -303,13 +312,15 @@ class GuardrailPipeline:
                 elif blocker is not None and self._spares(step, blocker):
                     detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
                 else:
-                    detail = yield step, check
+                    detail = step.run(check) if here else (yield step, check)
                 details.append(detail)
-                if detail.blocked:
-                    blocker = blocker or step
+                if detail.action is not None:
+                    acted = True
+                if detail.blocked and blocker is None:
+                    blocker = step
                 if detail.redactions:
                     check.text = redacted(check.text, detail)
-        except GeneratorExit:
+        except BaseException:
             # Nobody waits for the result any more, but the turn stays and must not pass for clean.
             details += [step.failed("the check was cancelled") for step in steps[len(details) :]]
             blocked = any(detail.blocked for detail in (*details, *extra.values()))
@@ -318,10 +329,10 @@ class GuardrailPipeline:
         blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
         record = self._record(check, content, details, extra, blocked=blocked)
         result = PipelineResult(
-            blocked=record.blocked,
-            warnings=record.told("warned"),
-            reasons=record.told("blocked"),
-            details=record.details,
+            blocked=blocked,
+            warnings=record.told("warned") if acted or extra else [],
+            reasons=record.told("blocked") if blocked else [],
+            details=dict(zip(record.names, record.verdicts, strict=True)),
             pipeline_type=record.pipeline_type,
             conversation_id=check.conversation.conversation_id,
             turn_number=check.turn.number,
@@ -357,10 +368,9 @@ class GuardrailPipeline:
         )
         if check.text != content:
             conversation.replace_text(turn.number, side, check.text)
-        conversation.annotate(turn.number, GUARD_KEY, lambda before: _with_check(before, turn.number, record))
         if blocked and side is Side.PROMPT:
             conversation.withdraw(turn.number)
-        conversation.release(turn.number, side)
+        conversation.annotate(turn.number, GUARD_KEY, partial(_with_check, turn.number, record), release=side)
         return record
 
     def _refused(
@@ -404,7 +414,7 @@ class GuardrailPipeline:
             session_id = conversation.initiator if by_person else conversation.conversation_id
         if not isinstance(session_id, str) or not session_id:
             raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
-        return short_id(session_id)
+        return session_id if session_id.isascii() and len(session_id) <= ID_BYTES else short_id(session_id)
 
     def _tell(self, audit: AuditSink, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
         audit.write(AuditEvent.of(result, session_id, conversation, self.config.name, self._clock()))
@@ -416,14 +426,16 @@ def _refused_length(length: int, most: int) -> Detail:
     return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
 
-def _with_check(before: object, number: int, record: SideRecord) -> TurnRecord:
+def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:
     """Return the checks of a turn after one more; earlier ones that can't be read are left out."""
     if before is not None and not isinstance(before, TurnRecord):
         try:
             before = read_turn(before, number)
         except GuardMetadataError:
             before = None
-    return TurnRecord.after(before, record)
+    if record.pipeline_type is Pipeline.INPUT:
+        return TurnRecord(record, None if before is None else before.output, Pipeline.INPUT)
+    return TurnRecord(None if before is None else before.input, record, Pipeline.OUTPUT)
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:

@@ -5,12 +5,13 @@ A long conversation keeps these for every turn, so they are slotted objects that
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, final
 
 from turnwise.guard.guardrail import Action, Redaction
 from turnwise.scoring import Score
@@ -242,20 +243,8 @@ class TurnRecord(Record):
         """When the last check ended."""
         return self._sides[-1].timestamp.isoformat()
 
-    @classmethod
-    def after(cls, before: TurnRecord | None, side: SideRecord) -> TurnRecord:
-        """Return the checks of a turn after one more.
 
-        Args:
-            before: what stood there; None before the first check.
-            side: the check.
-        """
-        kind = side.pipeline_type
-        if before is None:
-            return cls(side, None, kind) if kind is Pipeline.INPUT else cls(None, side, kind)
-        return cls(side, before.output, kind) if kind is Pipeline.INPUT else cls(before.input, side, kind)
-
-
+@final
 @dataclass(frozen=True, slots=True, eq=False)
 class PipelineResult(Record):
     """The verdict of a pipeline on one text. Every field can be read as an attribute and as a key.
@@ -293,3 +282,37 @@ class PipelineResult(Record):
         """``"name: reason"`` of every guardrail that failed to check the text, whichever way it went."""
         failed = ((name, detail) for name, detail in self.details.items() if detail.status is Status.FAILED)
         return [f"{name}: {detail.reason}" for name, detail in failed]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DriftData(Record):
+    """What drift keeps with a turn.
+
+    Args:
+        detector: the detector, such as ``"any_turn"``.
+        score: what it said after this turn.
+        threshold: score at which a turn is blocked.
+        warn: score at which a turn is warned of; None for never.
+        active: whether the turn was over the threshold.
+        turn: number of the turn.
+        principles: names of the principles that were scored.
+        components: T, I and F of each, one after the other.
+    """
+
+    derived = ("scores",)
+    hidden = ("principles", "components")
+
+    detector: str
+    score: float
+    threshold: float
+    warn: float | None
+    active: bool
+    turn: int
+    principles: tuple[str, ...]
+    components: array[float]
+
+    @property
+    def scores(self) -> dict[str, Score]:
+        """The score of each principle."""
+        triples = zip(*[iter(self.components)] * 3, strict=True)
+        return {name: Score(*triple) for name, triple in zip(self.principles, triples, strict=True)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache
 from time import perf_counter
 from typing import TypeVar
 
@@ -144,8 +144,10 @@ class Step:
                 finding = self.guardrail.check(check)
             else:
                 finding = self._workers.run(self._call(check), self.timeout)
-            seconds = perf_counter() - start
-            return _clean(float(f"{seconds:.1e}")) if finding is CLEAN else self._judged(finding, check, seconds)
+            # Two digits, which is as far as a time can be trusted.
+            seconds = float(f"{perf_counter() - start:.1e}")
+            clean = _clean_details().get(seconds) if finding is CLEAN else None
+            return self._judged(finding, check, seconds) if clean is None else clean
         except Exception as error:  # noqa: BLE001 - a guardrail may raise anything, and the check must go on
             return self.failed(error, perf_counter() - start)
 
@@ -166,7 +168,7 @@ class Step:
                 finding = await asyncio.to_thread(self.guardrail.check, check)
             else:
                 finding = self.guardrail.check(check)
-            return self._judged(finding, check, perf_counter() - start)
+            return self._judged(finding, check, float(f"{perf_counter() - start:.1e}"))
         except TimeoutError:
             return self.failed(TimeoutError(f"no answer within {self.timeout} s"), perf_counter() - start)
         except Exception as error:  # noqa: BLE001 - as in run
@@ -184,11 +186,8 @@ class Step:
         if not isinstance(finding, Finding):
             raise GuardError(f"the guardrail returned {type(finding).__name__}, not a Finding")
         check.stance = finding.stance or check.stance
-        seconds = float(f"{seconds:.1e}")  # two digits, which is as far as a time can be trusted
         if not finding.found:
             confidence = round(finding.confidence, 2)
-            if finding.data is None:
-                return _clean(seconds, confidence)
             return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds, data=finding.data)
         check_redactions(finding, check.text)
         action = self.action
@@ -231,10 +230,14 @@ def failure(on_error: OnError, reason: str, seconds: float = 0.0) -> Detail:
     )
 
 
-@lru_cache(maxsize=2_048)
-def _clean(seconds: float, confidence: float = 0.0) -> Detail:
-    """Return the detail of a check that found nothing: one for equal ones, since a long conversation has many."""
-    return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds)
+@cache
+def _clean_details() -> dict[float, Detail]:
+    """Return what is told of a check that found nothing, by its seconds up to 10.
+
+    A long conversation has many of these, so equal ones are one object.
+    """
+    times = [float(f"{digits / 10}e{power}") for power in range(-7, 1) for digits in range(10, 100)]
+    return {seconds: Detail(Status.EVALUATED, seconds=seconds) for seconds in times}
 
 
 def check_redactions(finding: Finding, text: str) -> None:
@@ -247,8 +250,8 @@ def check_redactions(finding: Finding, text: str) -> None:
     for redaction in finding.redactions:
         if not end <= redaction.start < redaction.end <= len(text):
             raise GuardError(
-                f"redaction {redaction.start}:{redaction.end} of a text of {len(text)} characters: they stand in "
-                "order, apart from each other and within the text"
+                f"redaction {redaction.start}:{redaction.end} of a text of {len(text)} characters: redactions "
+                "must be in order, must not overlap, and must lie within the text"
             )
         end = redaction.end
 
@@ -279,22 +282,19 @@ def _member(name: str, setting: str, kind: type[Member], value: str) -> Member:
 
 
 CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]
-"""A check under way: yields the step to run next, is sent what that said, and returns the result."""
+"""A check under way, which returns the result: one that is awaited yields each step and is sent what it said."""
 
 
 def finish(run: CheckRun | PipelineResult) -> PipelineResult:
     """Run a check to its end in this thread, and return the result; one that is there already as it is."""
-    if isinstance(run, PipelineResult):
+    if type(run) is PipelineResult:
         return run
     try:
-        step, check = next(run)
-        while True:
-            step, check = run.send(step.run(check))
+        next(run)
     except StopIteration as end:
         result: PipelineResult = end.value
         return result
-    finally:
-        run.close()
+    raise GuardError("a check that runs in place has nothing to wait for")
 
 
 async def afinish(run: CheckRun | PipelineResult) -> PipelineResult:

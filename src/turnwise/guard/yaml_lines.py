@@ -95,7 +95,9 @@ def _collect(node: yaml.Node, place: Place, lines: dict[Place, int], source: str
         for key, value in node.value:
             inside = (*place, str(key.value))
             if key.value in seen:
-                raise GuardError(f"{source}, line {key.start_mark.line + 1}: {key.value!r} stands twice; keep one")
+                raise GuardError(
+                    f"{source}, line {key.start_mark.line + 1}: {key.value!r} appears twice; keep one"
+                )
             seen.add(key.value)
             lines[inside] = key.start_mark.line + 1
             _collect(value, inside, lines, source)

@@ -124,8 +124,11 @@ class ObserverSession:
 
     def copy(self) -> ObserverSession:
         """Return a session that stands where this one does, and goes on by itself."""
-        other = copy.copy(self)
-        other._state = copy.deepcopy(self._state)
+        other = ObserverSession.__new__(ObserverSession)
+        other._observer, other._context = self._observer, self._context
+        other._goes_on, other._broken = self._goes_on, self._broken
+        own_copy = getattr(self._state, "__deepcopy__", None)
+        other._state = copy.deepcopy(self._state) if own_copy is None else own_copy({})
         return other
 
     def _named(self) -> str:

@@ -15,7 +15,7 @@ LONG_TEXT = 5_000
 """Characters above which a text can saturate the context it is read in."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Score:
     """Truth, indeterminacy and falsity of "this turn keeps the principle", each finite and in [0, 1].
 
@@ -41,14 +41,12 @@ class Score:
     I: float  # noqa: E741 - the field's name for indeterminacy
     F: float
 
-    def __post_init__(self) -> None:
-        for name in ("T", "I", "F"):
-            given = getattr(self, name)
+    def __init__(self, T: float, I: float, F: float) -> None:  # noqa: E741 - as above
+        for name, given in (("T", T), ("I", I), ("F", F)):
             value = given if type(given) is float else _as_float(given)
             if not (math.isfinite(value) and 0.0 <= value <= 1.0):
                 raise ScoreError(f"{name} must be a finite number in [0, 1], not {given!r}")
-            if value is not given:
-                object.__setattr__(self, name, value)
+            object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, float]:
         """Return ``{"T": ..., "I": ..., "F": ...}``."""
@@ -83,9 +81,10 @@ def balance(score: Score, length: int) -> float:
     >>> balance(Score(0.9, 0.3, 0.66), 120)
     -1.0
     """
-    if score.F > HOSTILE_F or _saturated(score, length):
+    F = score.F
+    if F > HOSTILE_F or (length > LONG_TEXT and F > 0.5):
         return -1.0
-    penalty = 0.8 if score.F > 0.6 else 0.5 * score.F
+    penalty = 0.8 if F > 0.6 else 0.5 * F
     return max(-1.0, min(1.0, score.T - 0.5 * abs(score.I - 0.3) - penalty))
 
 
@@ -105,11 +104,7 @@ def trust_strength(score: Score, length: int) -> float:
     0.15
     """
     strength = 0.3 if score.F > HOSTILE_F else 1.0
-    return strength * 0.5 if _saturated(score, length) else strength
-
-
-def _saturated(score: Score, length: int) -> bool:
-    return length > LONG_TEXT and score.F > 0.5
+    return strength * 0.5 if length > LONG_TEXT and score.F > 0.5 else strength
 
 
 def _as_float(value: object) -> float:

@@ -133,9 +133,14 @@ class MemoryStateStore:
                 forgotten and nobody would be told.
         """
         with self._lock:
-            state, result = change(self._read(session_id))
+            live = self._live.get(session_id)
+            state, result = change(self._read(session_id) if live is None else live)
             if state.session_id != session_id:
                 raise SessionError(f"a change of session {session_id!r} gave a state of {state.session_id!r}")
+            if live is not None:
+                self._live[session_id] = state
+                self._live.move_to_end(session_id)
+                return result
             let_go = self._keep(session_id, state)
         self._tell(let_go)
         return result
@@ -172,9 +177,6 @@ class MemoryStateStore:
         return ended.state(session_id)
 
     def _keep(self, session_id: str, state: SessionState) -> list[Evicted]:
-        if session_id in self._live:
-            self._live[session_id] = state
-            return []
         if state.terminated and session_id in self._ended:
             # It is not let in again: else the ended could push the living out.
             self._ended[session_id] = _Ended.of(state)

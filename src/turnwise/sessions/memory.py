@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from operator import attrgetter
 
 from turnwise.conversation.json_values import as_utc
@@ -138,7 +139,7 @@ class SessionMemory:
         length = scores.length
         worst = max(known.values(), key=_F)
         F = worst.F
-        low = round(min([balance(score, length) for score in known.values()]), DIGITS)
+        low = round(min(map(balance, known.values(), repeat(length))), DIGITS)
         strength = trust_strength(worst, length)
         confused = F > HOSTILE_F
         saturated = strength < (_ROLE_CONFUSION if confused else 1.0)

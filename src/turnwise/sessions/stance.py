@@ -71,14 +71,15 @@ class Stance:
     @property
     def rationale(self) -> str:
         """Why, in words that can be checked against the state."""
-        parts = [f"trust {self.trust:.3f} after {self.interactions} turns, {self.trajectory}"]
+        turns = "turn" if self.interactions == 1 else "turns"
+        parts = [f"trust {self.trust:.3f} after {self.interactions} {turns}, {self.trajectory}"]
         if self.boundary:
             parts.append(f"boundary testing by {', '.join(self.boundary)}")
         if self.friction is not Friction.NONE:
             parts.append(f"friction {self.friction}")
         if self.phase is not Phase.NORMAL:
-            tries = f" in recovery {self.attempts}" if self.phase is Phase.RECOVERY else ""
-            parts.append(f"circuit breaker {self.phase}{tries}")
+            phase = f"in recovery, attempt {self.attempts}" if self.phase is Phase.RECOVERY else str(self.phase)
+            parts.append(f"circuit breaker {phase}")
         if self.restarted:
             parts.append("began anew after it had expired")
         return "; ".join(parts)
@@ -115,13 +116,13 @@ def assess(state: SessionState, settings: SessionSettings, *, restarted: bool = 
         heading = SessionTrajectory.HOSTILE
     became = friction(state.balances)
     breaker = state.breaker
-    processing = breaker.processing
+    processing = breaker.phase is Phase.NORMAL
     if not processing and state.terminated:
         mode, level = _TERMINATED, _ZERO
     elif settings.trajectory.rules == "original":
         mode, level = original_stance(state.trust, heading, low=settings.low, high=settings.high)
     else:
-        mode, level = _corrected(state, settings, heading, became)
+        mode, level = _corrected(state, settings, heading, became, processing=processing)
     return Stance(
         level,
         mode,
@@ -164,12 +165,17 @@ def original_stance(
 
 
 def _corrected(
-    state: SessionState, settings: SessionSettings, heading: SessionTrajectory, became: Friction
+    state: SessionState,
+    settings: SessionSettings,
+    heading: SessionTrajectory,
+    became: Friction,
+    *,
+    processing: bool,
 ) -> tuple[EngagementMode, TrustLevel]:
     if state.trust < settings.low:
         return _GUARDED, _LOW
     level = _HIGH if state.trust >= settings.high else _MODERATE
-    if heading in _BAD or became is _STAYS or not state.breaker.processing:
+    if heading in _BAD or became is _STAYS or not processing:
         return _GUARDED, level
     if level is _MODERATE or len(state.balances) < settings.trajectory.min_turns:
         return _CAUTIOUS, level

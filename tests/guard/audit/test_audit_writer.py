@@ -21,8 +21,7 @@ from turnwise.conversation import Conversation
 from turnwise.errors import GuardError
 from turnwise.guard import GuardrailPipeline, PipelineResult
 from turnwise.guard.audit import AuditEvent, AuditSettings, AuditWriter, read_audit
-from turnwise.guard.audit.privacy import unchanged
-from turnwise.guard.audit.record import Recorder
+from turnwise.guard.audit.record import Recorder, unchanged
 
 Records = Callable[[], list[dict[str, Any]]]
 Make = Callable[..., GuardrailPipeline]

@@ -131,7 +131,7 @@ def test_what_can_not_work_is_refused_when_it_is_built(server: ModerationServer,
         guardrail(server, thresholds={"violence/grafic": 0.5})
     for settings, message in (
         ({"thresholds": {"hate": 1.5}}, "the threshold of hate"),
-        ({"flagged": False}, "nothing can count"),
+        ({"flagged": False}, "give thresholds, or set flagged"),
         ({"request_seconds": 0}, "request_seconds"),
     ):
         with pytest.raises(GuardError, match=message):

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from turnwise.conversation import Side, Turn
+from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
 from turnwise.guard.observing import KEPT, Scorer, shared_observer
 from turnwise.observers import (
@@ -90,22 +91,40 @@ def test_turns_are_read_again_as_they_stand_by_now() -> None:
     observer = Listener()
     scorer = listening(observer)
     state = scorer.start("c")
-    scorer.score(state, Turn(1, "one"))
-    scorer.score(state, Turn(2, "two"))
-    scorer.follow(state, [Turn(1, "one", "late answer"), Turn(2, "redacted")])
-    scorer.score(state, Turn(3, "three"))
+    one, two, three = Turn(1, "one"), Turn(2, "two"), Turn(3, "three")
+    scorer.score(state, one)
+    scorer.score(state, two, "redacted")
+    one.response, two.prompt = "late answer", "redacted"
+    scorer.follow(state)
+    scorer.score(state, three)
     assert observer.heard[-1] == ((1, "one", "late answer"), (2, "redacted", None), (3, "three", None))
     heard = len(observer.heard)
-    scorer.follow(state, [Turn(1, "one", "late answer"), Turn(2, "redacted"), Turn(3, "three")])
-    scorer.follow(state, [Turn(9, "nine", "never asked")])
+    scorer.follow(state)
     assert len(observer.heard) == heard
-    scorer.follow(state, [Turn(2, "redacted", "answer"), Turn(3, "three")])
+    two.response = "answer"
+    scorer.follow(state)
     scorer.score(state, Turn(4, "four"))
     assert observer.heard[-1][1:] == ((2, "redacted", "answer"), (3, "three", None), (4, "four", None))
     heard = len(observer.heard)
     alone = listening(observer, "turn")
-    alone.follow(alone.start("c"), [Turn(1, "one", "answer")])
+    alone.follow(alone.start("c"))
     assert len(observer.heard) == heard
+
+
+def test_a_reply_that_is_blocked_or_still_checked_is_not_read() -> None:
+    observer = Listener()
+    scorer = listening(observer)
+    state, turn = scorer.start("c"), Turn(1, "one")
+    scorer.score(state, turn)
+    turn.response, turn.metadata = "answer", {CHECKING_KEYS[RESPONSE]: True}
+    scorer.follow(state)
+    assert observer.heard == [((1, "one", None),)]
+    turn.metadata = {GUARD_KEY: {"input": None, "output": {"blocked": True}}}
+    scorer.follow(state)
+    assert observer.heard == [((1, "one", None),)]
+    turn.metadata = {}
+    scorer.follow(state)
+    assert observer.heard[-1] == ((1, "one", "answer"),)
 
 
 def test_what_a_state_remembers_does_not_grow() -> None:
@@ -113,7 +132,7 @@ def test_what_a_state_remembers_does_not_grow() -> None:
     state = scorer.start("c")
     for number in range(1, 50):
         scorer.score(state, Turn(number, f"Question {number}?"))
-    assert len(state.before) == KEPT
+    assert len(state.recent) == KEPT
 
 
 def test_in_context_turn_each_turn_stands_alone() -> None:

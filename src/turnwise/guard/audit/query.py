@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from turnwise.bounded import read_json
 from turnwise.errors import GuardError
-from turnwise.guard.audit.privacy import pseudonym
-from turnwise.guard.audit.record import CHECK, GAP, time_text
+from turnwise.guard.audit.record import CHECK, GAP, pseudonym, time_text
 from turnwise.guard.metadata import audit_problem
 from turnwise.paths import to_path
 from turnwise.spreadsheets import cell

@@ -216,9 +216,9 @@ def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
         return
     for kind in ("blocked", "warned"):
         sides = analysis[f"{kind}_turns"]
-        parts = [f"{side}s of {_listed(turns)}" for side, turns in sides.items() if turns]
+        parts = [f"{side} of {_listed(turns)}" for side, turns in sides.items() if turns]
         if parts:
-            yield f"{'Blocked' if kind == 'blocked' else 'Warned of'}: {'; '.join(parts)}."
+            yield f"{kind.capitalize()}: {'; '.join(parts)}."
     for drift in analysis["drift"]:
         yield _drift(drift)
     if totals["failures"]:
@@ -228,7 +228,7 @@ def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
         yield f"No guard looked at {_listed(analysis['unchecked_turns'])}: not checked is not clean."
     if analysis["stance"]:
         last = analysis["stance"][-1]
-        yield f"Last stance, at turn {last['turn']}: {last.get('mode')} ({last.get('rationale')})."
+        yield f"Stance after turn {last['turn']}: {last.get('mode')} ({last.get('rationale')})."
     if not totals["blocked_turns"] and not totals["warned_turns"]:
         yield "Nothing was blocked or warned of."
 
@@ -236,16 +236,16 @@ def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
 def _drift(drift: Mapping[str, Any]) -> str:
     name, began = drift["guardrail"], drift["began"]
     if began is None:
-        return f"By {name}: the score of {drift['detector']} never rose."
+        return f"{name}: the score of {drift['detector']} never rose."
     limit = "" if drift["threshold"] is None else f", threshold {drift['threshold']:.3g}"
     if began["alarm"]:
         return (
-            f"By {name}, drift began at turn {began['turn']} and led to the first alarm at turn {began['led_to']} "
+            f"{name}: drift began at turn {began['turn']}; first alarm at turn {began['led_to']} "
             f"({drift['detector']} {began['score']:.3g}{limit})."
         )
     return (
-        f"By {name}, no alarm: the score of {drift['detector']} was highest at turn {began['led_to']} "
-        f"({began['score']:.3g}{limit}); it rose from turn {began['turn']} on."
+        f"{name}: no alarm. The {drift['detector']} score rose from turn {began['turn']} and was highest at turn "
+        f"{began['led_to']} ({began['score']:.3g}{limit})."
     )
 
 

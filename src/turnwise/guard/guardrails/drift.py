@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
+import threading
+from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
-from turnwise.detectors.kit.protocol import Signal
+from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.errors import GuardError, TurnwiseError
-from turnwise.guard.drift_state import DriftData, Followed, Following, packed
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
 from turnwise.guard.metadata import GuardMetadataError, kept_scores
-from turnwise.guard.observing import KEPT, Scorer
+from turnwise.guard.observing import Scorer, ScorerState
+from turnwise.guard.records import DriftData
 from turnwise.guard.request import short_id
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, MemoryStateStore, SessionMemory, Sessions, Stance, preset
 
-_MODES = tuple(EngagementMode)
 _CATCH_UP, _SCORED = 200, 10
 """Earlier turns that are read when a conversation is seen for the first time, and the latest that are scored then;
 they bound the time that takes."""
@@ -35,9 +38,41 @@ _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
 
 
+@dataclass(slots=True)
+class _Progress:
+    """Where drift stands in one conversation.
+
+    Args:
+        conversation_id: its id, as the session memory takes it.
+        scores: state of the observer.
+        detected: state of the detector.
+        turns: turns taken in so far.
+        ahead: findings of turns that another check took in, until their own check asks for them.
+        lock: held while turns are taken in.
+    """
+
+    conversation_id: str
+    scores: ScorerState
+    detected: State
+    turns: int = 0
+    ahead: dict[int, Finding | Exception] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
 @dataclass(frozen=True, slots=True)
-class _Settings:
-    """Built once from what is set."""
+class _Built:
+    """Built once from the settings.
+
+    Args:
+        scorer: asks the observer.
+        detector: decides on the trajectory.
+        detector_name: its specification.
+        warn: its score from which a turn is warned of; None for never.
+        point: the observer's operating point of ``any_turn``, where it publishes one in (0, 1).
+        sessions: the session memory.
+        by_mode: what becomes of a turn by engagement mode, where anything does.
+        progress: where each conversation stands; one that nobody holds any more is forgotten.
+    """
 
     scorer: Scorer
     detector: Detector
@@ -45,7 +80,9 @@ class _Settings:
     warn: float | None
     point: float | None
     sessions: Sessions | None
-    followed: Followed = field(default_factory=Followed)
+    by_mode: Mapping[EngagementMode, Action]
+    progress: WeakKeyDictionary[Conversation, _Progress] = field(default_factory=WeakKeyDictionary)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True)
@@ -97,7 +134,7 @@ class Drift(Guardrail):
     block_stance: Literal["guarded", "terminated", "never"] = "terminated"
     warn_stance: Literal["cautious", "guarded", "terminated", "never"] = "guarded"
     breaker: Literal["block", "warn", "ignore"] = "warn"
-    _built: _Settings = field(init=False, repr=False, compare=False)
+    _built: _Built = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         scorer = Scorer(self.observer, self.context, self.principles)
@@ -112,18 +149,22 @@ class Drift(Guardrail):
                 raise GuardError(f"warn_share is {self.warn_share}; use a share above 0, at most 1")
             if not 0.0 < detector.threshold < math.inf:
                 blocking = f"{detector.threshold:g}"
-                raise GuardError(f"warn_share is a share of the blocking score, which is {blocking}; leave it out")
+                raise GuardError(
+                    f"warn_share is a share of the blocking score, which is {blocking}: leave it out"
+                )
             warn = self.warn_share * detector.threshold
         sessions = None
         if self.session is not None:
             sessions = Sessions(MemoryStateStore(), utc_now, SessionMemory(preset(self.session)))
-        built = _Settings(
+        point = scorer.operating_point("any_turn")
+        built = _Built(
             scorer=scorer,
             detector=detector,
             detector_name=format_spec(named.plain),
             warn=warn,
-            point=scorer.operating_point("any_turn"),
+            point=point if point is not None and 0.0 < point < 1.0 else None,
             sessions=sessions,
+            by_mode=_by_mode(self.block_stance, self.warn_stance),
         )
         object.__setattr__(self, "_built", built)
 
@@ -144,54 +185,57 @@ class Drift(Guardrail):
         """
         if check.side is Side.RESPONSE:
             return self._answered(check)
-        following = self._following(check.conversation)
-        with following.lock:
-            self._catch_up(following, check)
-            if check.turn.number > following.turns:
-                return self._take(following, check.turn, check.text, check.conversation, check.session_id)
-            finding = following.ahead.pop(check.turn.number, None)
+        progress = self._built.progress.get(check.conversation)
+        if progress is None:
+            progress = self._begin(check.conversation)
+        with progress.lock:
+            if progress.turns < check.turn.number - 1:
+                self._catch_up(progress, check)
+            if check.turn.number > progress.turns:
+                return self._take(progress, check.turn, check.text, check.session_id)
+            finding = progress.ahead.pop(check.turn.number, None)
         if finding is None:
-            raise GuardError(f"turn {check.turn.number} was checked before; its prompt is checked once")
+            raise GuardError(
+                f"turn {check.turn.number}: its prompt was already checked; drift checks a prompt once"
+            )
         if isinstance(finding, Exception):
             raise finding
         return finding
 
-    def _following(self, conversation: Conversation) -> Following:
+    def _begin(self, conversation: Conversation) -> _Progress:
+        """Return where a conversation stands that was not known; another thread may know it by now."""
         built = self._built
-        known = built.followed.get(conversation)
-        if known is None:
-            fresh = Following(built.scorer.start(conversation.conversation_id), built.detector.start())
-            known = built.followed.add(conversation, fresh)
-        return known
+        name = conversation.conversation_id
+        fresh = _Progress(short_id(name), built.scorer.start(name), built.detector.start())
+        with built.lock:
+            return built.progress.setdefault(conversation, fresh)
 
-    def _catch_up(self, following: Following, check: Check) -> None:
+    def _catch_up(self, progress: _Progress, check: Check) -> None:
         """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
         number, conversation = check.turn.number, check.conversation
-        if following.turns >= number - 1:
-            return
         sessions = self._built.sessions
         # The session knows the turns of a conversation that was followed elsewhere; of one that is followed here,
         # those that drift was skipped at are still to be told.
-        take = sessions is not None and (following.turns > 0 or sessions.stance(check.session_id) is None)
-        if not following.turns and number - 1 > _CATCH_UP:
-            following.turns = number - 1 - _CATCH_UP
-        for before in range(following.turns + 1, number):
+        take = sessions is not None and (progress.turns > 0 or sessions.stance(check.session_id) is None)
+        if not progress.turns and number - 1 > _CATCH_UP:
+            progress.turns = number - 1 - _CATCH_UP
+        for before in range(progress.turns + 1, number):
             turn = conversation.turn(before)
             if turn.metadata.get(GUARD_KEY) is None and turn.response is None:
                 # It is under check by another thread at this moment, which will ask for what is found here.
-                following.ahead[before] = self._tried(following, turn, check)
-                if len(following.ahead) > _WAITING:
-                    del following.ahead[min(following.ahead)]
+                progress.ahead[before] = self._tried(progress, turn, check)
+                if len(progress.ahead) > _WAITING:
+                    del progress.ahead[min(progress.ahead)]
             else:
-                self._recall(following, turn, check, take=take, recent=before >= number - _SCORED)
+                self._recall(progress, turn, check, take=take, recent=before >= number - _SCORED)
 
-    def _tried(self, following: Following, turn: Turn, check: Check) -> Finding | Exception:
+    def _tried(self, progress: _Progress, turn: Turn, check: Check) -> Finding | Exception:
         try:
-            return self._take(following, turn, turn.prompt, check.conversation, check.session_id)
+            return self._take(progress, turn, turn.prompt, check.session_id)
         except TurnwiseError as error:
             return error
 
-    def _recall(self, following: Following, turn: Turn, check: Check, *, take: bool, recent: bool) -> None:
+    def _recall(self, progress: _Progress, turn: Turn, check: Check, *, take: bool, recent: bool) -> None:
         """Take in a turn of which the check is over, with the scores that were kept where there are any.
 
         One that can't be scored is a gap: its failure is none of the turn that is under check.
@@ -201,44 +245,47 @@ class Drift(Guardrail):
         try:
             refused = turn.blocked(Side.PROMPT) and len(turn.prompt) > _LONGEST_REFUSED
             if scores is None and recent and not (built.scorer.waits or refused):
-                scores = dict(built.scorer.score(following.scores, turn).scores)
+                scores = dict(built.scorer.score(progress.scores, turn).scores)
             else:
                 # Nobody waits, or pays a language model, for turns long past, or long and blocked.
-                built.scorer.skip(following.scores, turn)
+                built.scorer.skip(progress.scores, turn)
         except TurnwiseError:
             scores = None
         finally:
-            following.turns = turn.number
+            progress.turns = turn.number
         told = TurnScores(turn.number, scores or {}, len(turn.prompt))
-        signal = built.detector.update(following.detected, told)
+        signal = built.detector.update(progress.detected, told)
         if signal.active:
-            following.detected = built.detector.start()
-        if take and built.sessions is not None:
-            self._session(built.sessions, check.conversation, check.session_id, told, turn)
+            progress.detected = built.detector.start()
+        if take:
+            self._session(progress, check.session_id, told, turn)
 
-    def _take(
-        self, following: Following, turn: Turn, text: str, conversation: Conversation, session_id: str
-    ) -> Finding:
+    def _take(self, progress: _Progress, turn: Turn, text: str, session_id: str) -> Finding:
         built = self._built
-        self._follow(following, conversation)
+        try:  # noqa: SIM105 - this runs at every check, and `suppress` takes three calls
+            # The observer reads the latest turns as they stand: replies have come, later guardrails redacted.
+            built.scorer.follow(progress.scores)
+        except TurnwiseError:
+            pass  # they are read as they were taken then, and the turn under check is scored all the same
         try:
-            read = Turn(turn.number, text, turn.response) if text != turn.prompt else turn
-            given = built.scorer.score(following.scores, read)
+            given = built.scorer.score(progress.scores, turn, text)
         finally:
             # The turn was said, whether it could be scored or not.
-            following.turns = turn.number
+            progress.turns = turn.number
         told = TurnScores(turn.number, given.scores, len(text))
-        signal = built.detector.update(following.detected, told)
+        signal = built.detector.update(progress.detected, told)
         if signal.active:
-            following.detected = built.detector.start()
-        stance = None
-        if built.sessions is not None:
-            stance = self._session(built.sessions, conversation, session_id, told, turn)
-        return given.settle(self._finding(told, signal, stance))
+            progress.detected = built.detector.start()
+        finding = self._finding(told, signal, self._session(progress, session_id, told, turn))
+        return given.settle(finding) if given.failures else finding
 
     def _finding(self, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
         """Return what the trajectory up to a turn and the stance towards the session say of the turn."""
         built = self._built
+        components, confidence = array("d"), 0.0
+        for score in told.scores.values():
+            components.extend((score.T, score.I, score.F))
+            confidence = max(confidence, score.F)
         data = DriftData(
             detector=built.detector_name,
             score=signal.score,
@@ -247,73 +294,70 @@ class Drift(Guardrail):
             active=signal.active,
             turn=told.turn,
             principles=_shared(tuple(told.scores)),
-            components=packed(told.scores),
+            components=components,
         )
-        confidence = max((score.F for score in told.scores.values()), default=0.0)
         if signal.active:
             return Finding(True, signal.reason, confidence, data=data, stance=stance)
-        reason, action = self._of_stance(stance)
+        reason, action = "", None
+        if stance is not None and (not stance.processing or stance.mode in built.by_mode):
+            reason, action = self._of_stance(stance)
         if action is Action.BLOCK:
             return Finding(True, reason, confidence, data=data, stance=stance)
         if signal.contributions and built.warn is not None and signal.score >= built.warn:
             reason, action = f"{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
-    def _follow(self, following: Following, conversation: Conversation) -> None:
-        """Let the observer read the latest turns as they stand: replies have come, later guardrails redacted.
+    def _session(self, progress: _Progress, session_id: str, told: TurnScores, turn: Turn) -> Stance | None:
+        """Take a turn into its session, and return the stance after it; None without a session memory."""
+        built = self._built
+        if built.sessions is None:
+            return None
+        if built.point is not None:
+            told = TurnScores(told.turn, scaled_scores(told.scores, built.point), told.length)
+        return built.sessions.take(session_id, told, conversation_id=progress.conversation_id, now=turn.timestamp)
 
-        A reply that was blocked, or is still checked, reached nobody and is left out.
-        """
-        built, last = self._built, following.turns
-        turns = (conversation.turn(number) for number in range(max(1, last - KEPT + 1), last + 1))
-        said = (Turn(one.number, one.prompt) if one.withheld(Side.RESPONSE) else one for one in turns)
-        try:
-            built.scorer.follow(following.scores, said)
-        except TurnwiseError:
-            # What was said before is read as it was taken then; the turn under check is scored all the same.
-            return
-
-    def _session(
-        self, sessions: Sessions, conversation: Conversation, session_id: str, told: TurnScores, turn: Turn
-    ) -> Stance:
-        scaled = TurnScores(
-            told.turn, {name: self._scaled(score) for name, score in told.scores.items()}, told.length
-        )
-        conversation_id = short_id(conversation.conversation_id)
-        return sessions.take(session_id, scaled, conversation_id=conversation_id, now=turn.timestamp)
-
-    def _scaled(self, score: Score) -> Score:
-        """Return a score on the scale of the session memory: the observer's operating point becomes its limit.
-
-        The memory's rules were written for observers whose F means a breach from 0.65 on.
-        """
-        point = self._built.point
-        if point is None or not 0.0 < point < 1.0:
-            return score
-        if point > score.F:
-            return Score(score.T, score.I, score.F * HOSTILE_F / point)
-        # Just above the limit, which itself is no breach yet.
-        share = (score.F - point) / (1.0 - point)
-        return Score(score.T, score.I, min(1.0, HOSTILE_F + 1e-6 + share * (1.0 - HOSTILE_F)))
-
-    def _of_stance(self, stance: Stance | None) -> tuple[str, Action | None]:
+    def _of_stance(self, stance: Stance) -> tuple[str, Action | None]:
         """Return what the stance towards the session asks for, and why."""
-        if stance is None:
-            return "", None
-        rank = _MODES.index(stance.mode)
-        if self.block_stance != "never" and rank >= _MODES.index(EngagementMode(self.block_stance)):
-            return f"session {stance.mode}: {stance.rationale}", Action.BLOCK
-        if not stance.processing and self.breaker != "ignore":
-            return f"circuit breaker {stance.phase}: {stance.rationale}", Action(self.breaker)
-        if self.warn_stance != "never" and rank >= _MODES.index(EngagementMode(self.warn_stance)):
-            return f"session {stance.mode}: {stance.rationale}", Action.WARN
-        return "", None
+        action = self._built.by_mode.get(stance.mode)
+        if action is not Action.BLOCK and not stance.processing and self.breaker != "ignore":
+            return f"circuit breaker open: {stance.rationale}", Action(self.breaker)
+        return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
 
     def _answered(self, check: Check) -> Finding:
         sessions = self._built.sessions
         if sessions is None or sessions.stance(check.session_id) is None:
             return Finding(found=False)
         return Finding(found=False, stance=sessions.answered(check.session_id, check.text))
+
+
+def _by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:
+    """Return what becomes of a turn by engagement mode; nothing becomes of it in a mode that is not there."""
+    actions: dict[EngagementMode, Action] = {}
+    for first, action in ((warn_from, Action.WARN), (block_from, Action.BLOCK)):
+        if first != "never":
+            modes = tuple(EngagementMode)
+            actions |= dict.fromkeys(modes[modes.index(EngagementMode(first)) :], action)
+    return actions
+
+
+def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]:
+    """Return scores on the scale of the session memory: the observer's operating point becomes its limit.
+
+    The memory's rules were written for observers whose F means a breach from 0.65 on.
+
+    Args:
+        scores: score by principle.
+        point: the operating point, in (0, 1).
+    """
+    scaled = {}
+    for name, score in scores.items():
+        if point > score.F:
+            F = score.F * HOSTILE_F / point
+        else:
+            # Just above the limit, which itself is no breach yet.
+            F = min(1.0, HOSTILE_F + 1e-6 + (score.F - point) / (1.0 - point) * (1.0 - HOSTILE_F))
+        scaled[name] = Score(score.T, score.I, F)
+    return scaled
 
 
 def _kept(turn: Turn) -> dict[str, Score] | None:

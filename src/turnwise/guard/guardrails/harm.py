@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from turnwise.conversation import Side
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.guardrails.levels import Levels, levels_of
-from turnwise.guard.guardrails.single_turn import judge, read_text, single_turn_scorer
+from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
 from turnwise.guard.observing import Scorer
 
 PRINCIPLE = "third_party_harm"

@@ -1,4 +1,4 @@
-"""Levels of F that were set for the weights of the observer ``local``: where it warns, where it blocks."""
+"""Guardrails that judge a text by one score of an observer: that score, and where they warn and block."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from turnwise.conversation import Side
+from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError
+from turnwise.guard.guardrail import CLEAN, Action, Check, Finding
+from turnwise.guard.observing import Scorer, SideScores, shared_observer
 
 LEVELS_FILE = "levels.yaml"
 
@@ -84,3 +86,59 @@ def levels_of(
         warn=shipped["warn"] if warn_above is None else warn_above,
         block=shipped["block"] if block_above is None else block_above,
     )
+
+
+def single_turn_scorer(observer: str, principle: str) -> Scorer:
+    """Return a scorer of single texts.
+
+    Args:
+        observer: specification of the observer.
+        principle: what the text is judged against.
+
+    Raises:
+        TurnwiseError: as for `Scorer`.
+    """
+    # One with principles of its own gives all their scores at once, so that guardrails can share them.
+    own = shared_observer(observer).info.principles
+    return Scorer(observer, "turn", own or [principle])
+
+
+def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> SideScores:
+    """Return the scores of the text under check without the turns before, asked for once in a check.
+
+    Args:
+        check: the text.
+        scorer: a scorer in context ``turn``.
+        side: as what the text is read: a prompt by itself, whoever wrote it, or the reply to its turn's prompt.
+
+    Raises:
+        ObserverError: nothing could be scored.
+    """
+    prompt = check.turn.prompt if side is Side.RESPONSE else check.text
+    # The texts are in the key: a guardrail in between may have redacted one.
+    key = ("scores", scorer.spec, scorer.context, scorer.principles, side, prompt, check.text)
+    scores: SideScores | None = check.shared.get(key)
+    if scores is None:
+        turn = Turn(1, prompt, check.text if side is Side.RESPONSE else None)
+        scores = check.shared[key] = scorer.score_after((), turn, side, check.session_id)
+    return scores
+
+
+def judge(falsity: float, levels: Levels, what: str) -> Finding:
+    """Return the finding that a falsity deserves.
+
+    Args:
+        falsity: F, in [0, 1].
+        levels: where to warn and where to find in full.
+        what: what an F above the level speaks for, for the reason.
+
+    >>> judge(0.7, Levels(0.5, 0.9), "harm to others").action.value
+    'warn'
+    """
+    if falsity > levels.block:
+        return Finding(True, f"{what}: F {falsity:.2f} above {levels.block:.2f}", falsity)
+    if falsity > levels.warn:
+        return Finding(
+            True, f"perhaps {what}: F {falsity:.2f} above {levels.warn:.2f}", falsity, action=Action.WARN
+        )
+    return Finding(False, confidence=falsity) if falsity else CLEAN

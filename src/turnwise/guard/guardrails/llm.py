@@ -9,8 +9,7 @@ from typing import ClassVar
 from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
-from turnwise.guard.guardrails.levels import Levels
-from turnwise.guard.guardrails.single_turn import judge
+from turnwise.guard.guardrails.levels import Levels, judge
 from turnwise.guard.observing import Scorer, SideScores
 from turnwise.observers import Context, ContextMode, build_live_observer, describe_observer
 

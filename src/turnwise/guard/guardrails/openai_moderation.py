@@ -89,7 +89,9 @@ class OpenAIModeration(Guardrail):
             if not 0.0 <= threshold <= 1.0:
                 raise GuardError(f"openai_moderation: the threshold of {name} is {threshold!r}; use one in [0, 1]")
         if not self.flagged and not self._thresholds:
-            raise GuardError("openai_moderation: flagged is false and there are no thresholds: nothing can count")
+            raise GuardError(
+                "openai_moderation: flagged is false and there are no thresholds; give thresholds, or set flagged"
+            )
         if self.request_seconds <= 0 or self.max_retries < 0:
             raise GuardError("openai_moderation: request_seconds must be above 0, max_retries at least 0")
         if self.base_url is not None:

@@ -8,9 +8,8 @@ from typing import ClassVar
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.guardrails.hidden_text import plain_texts
-from turnwise.guard.guardrails.levels import Levels, levels_of
+from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
 from turnwise.guard.guardrails.phrases import INJECTION_FILE, Phrase, Phrases, load_phrases, shipped_words
-from turnwise.guard.guardrails.single_turn import judge, read_text, single_turn_scorer
 from turnwise.guard.observing import Scorer
 
 PRINCIPLE = "context_integrity"
