@@ -37,6 +37,18 @@ def compare(
     ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
     replicates: Annotated[int, typer.Option(help="Resamples of the bootstrap.", min=1)] = 2000,
+    truth: Annotated[
+        str | None,
+        typer.Option(
+            help="Run whose F says at which turns a reader flags something (from 0.5), such as judged-history."
+        ),
+    ] = None,
+    keep_trained: Annotated[
+        bool,
+        typer.Option(
+            "--keep-trained", help="Test false positives on data sets that an observer was trained on, too."
+        ),
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(help="Folder to write report.html, tables, figures and results.json to.")
     ] = None,
@@ -66,6 +78,8 @@ def compare(
             seed=seed,
             replicates=replicates,
             patterns=patterns,
+            truth=truth,
+            keep_trained=keep_trained,
         )
         study = run_study(opened, settings, rescore=rescorer(), tell=note)
     if report is not None:
@@ -99,7 +113,7 @@ def _print(study: Study) -> None:
 
     for line in verdict(study):
         say(line, "")
-    for table in all_tables(study)[:2]:
+    for table in all_tables(study)[: 2 if study.truth is None else 3]:
         shown = Table(*table.columns, numeric=table.columns[table.left :], title=table.title)
         for row in table.rows:
             shown.add_row(*row)

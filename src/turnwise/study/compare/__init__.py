@@ -6,17 +6,21 @@ from turnwise.study.compare.data import LabelledConversation, RunData, StudyData
 from turnwise.study.compare.judging import Calibrated, Judgement
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
+from turnwise.study.compare.truth import AgainstReader, ArmAgainstReader, ReaderTurns, read_reader
 
 __all__ = [
     "BASELINES",
     "REFERENCE",
+    "AgainstReader",
     "Arm",
+    "ArmAgainstReader",
     "Calibrated",
     "Cell",
     "Fold",
     "Gain",
     "Judgement",
     "LabelledConversation",
+    "ReaderTurns",
     "RunData",
     "Settings",
     "Study",
@@ -25,4 +29,5 @@ __all__ = [
     "compare",
     "compare_data",
     "load_study_data",
+    "read_reader",
 ]

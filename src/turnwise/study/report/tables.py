@@ -15,6 +15,7 @@ from turnwise.study.report.detection_tables import (
     tests_table,
 )
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell, small_cell
+from turnwise.study.report.truth import reader_tables
 from turnwise.study.stats.thresholds import RecallAt
 from turnwise.study.stats.verdicts import Confusion
 
@@ -22,6 +23,7 @@ from turnwise.study.stats.verdicts import Confusion
 def all_tables(study: Study) -> tuple[Table, ...]:
     """Return every table of a study that has a row, the main one first."""
     tables = (
+        *reader_tables(study),
         detectors_table(study),
         tests_table(study),
         differences_table(study),

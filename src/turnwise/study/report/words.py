@@ -6,12 +6,14 @@ from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.table import interval_cell, p_cell
+from turnwise.study.report.truth import reader_words
 
 
 def verdict(study: Study) -> tuple[str, ...]:
     """Return the paragraphs at the top of a report: what was compared, what gained, what that does not show."""
     return (
         _compared(study),
+        *reader_words(study),
         _gained(study),
         *_by_source(study),
         *_at_the_end(study),
