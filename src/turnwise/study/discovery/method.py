@@ -159,7 +159,7 @@ def discover(
     tell(f"testing {len(chosen)} patterns on {len(second)} held-out conversations")
     tested = verify(chosen, first, second, work.rule, level=level, seed=seed)
     rules = {
-        SINGLE_TURN: work.rule and work.rule.expression,
+        SINGLE_TURN: None if work.rule is None else work.rule.expression,
         "length": work.best_single(length_quantities()),
         "first turn": work.best_single(first_turn_quantities(work.series)),
     }

@@ -149,7 +149,8 @@ def gain_of(
         least = np.where(allowed[:, 0] > 0, ranked[flagged], np.inf)
         peak = values[attack][None]
         caught: NDArray[np.bool_] = (peak > ranked[cleared][:, None]) | (peak >= least[:, None])
-        return caught & np.isfinite(peak)
+        caught &= np.isfinite(peak)
+        return caught
 
     def difference(weights: Weights) -> NDArray[np.float64]:
         each = weights.each()
