@@ -17,6 +17,7 @@ from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
 from turnwise.study.compare import Settings, Study, compare, read_reader
 from turnwise.study.report import all_tables, record, verdict, write_report
+from turnwise.study.report.verdicts import verdicts_as_parquet
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = Provenance("made", "1", "1", "history", {}, "0")
@@ -131,6 +132,7 @@ def test_the_report_says_it_in_a_table_in_words_and_in_numbers(study, tmp_path):
     write_report(study, tmp_path / "out")
     for name in ("report.md", "report.html"):
         assert "Against the turns that a reader flags" in (tmp_path / "out" / name).read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "verdicts.parquet").exists()
     assert json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["truth"] == numbers
 
 
@@ -148,8 +150,9 @@ def test_every_verdict_is_exported(folds, path, tmp_path):
         study = compare(
             store, Settings(("h",), ("learned",), target_fpr=0.1, replicates=10, truth="read", folds=folds)
         )
-    write_report(study, tmp_path / "out")
-    rows = duckdb.sql(f"SELECT * FROM '{tmp_path / 'out' / 'verdicts.parquet'}'").df().to_dict("records")
+    file = tmp_path / "verdicts.parquet"
+    file.write_bytes(verdicts_as_parquet(study))
+    rows = duckdb.sql(f"SELECT * FROM '{file}'").df().to_dict("records")
     assert len(rows) == len(study.arms) * (ATTACKS + BENIGN)
     examples = {example.sequence_id: example for example in study.study_data.runs[0].examples}
     for number, judgement in enumerate(study.judgements):

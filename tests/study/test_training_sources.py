@@ -20,7 +20,8 @@ from turnwise.principles import builtin_principles
 from turnwise.scoring import Score
 from turnwise.store import Store
 from turnwise.study.compare import Settings, compare
-from turnwise.study.report import record, write_report
+from turnwise.study.report import record
+from turnwise.study.report.page import as_text
 
 SOURCES = {"attacks": 60, "known chats": 90, "new chats": 120}
 
@@ -75,7 +76,7 @@ def sources_of(study, part: str) -> set[str]:
     }
 
 
-def test_they_set_no_threshold_and_are_not_tested(store, tmp_path):
+def test_they_set_no_threshold_and_are_not_tested(store):
     found = compare(store, ASKED)
     assert sources_of(found, "train") == {"attacks", "known chats", "new chats"}
     assert sources_of(found, "calibrate") == sources_of(found, "test") == {"attacks", "new chats"}
@@ -83,8 +84,7 @@ def test_they_set_no_threshold_and_are_not_tested(store, tmp_path):
     [told] = [warning for warning in found.warnings if "known chats" in warning]
     assert "known chats (90). They neither set a threshold nor are tested" in told
     assert record(found)["data"]["trained_benign"] == {"known chats": 90}
-    write_report(found, tmp_path / "out")
-    assert "known chats (90)" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "known chats (90)" in as_text(found)
 
 
 def test_a_setting_keeps_them_and_says_so(store):
