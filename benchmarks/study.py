@@ -1,16 +1,22 @@
-"""The whole study on other people's conversations, from files to a report: how long it takes, what comes out.
+"""The whole study on other people's conversations, from files to two reports: how long it takes, what comes out.
 
-    python benchmarks/study.py --data PATH_TO_DATA [--write docs] [--limit N]
+    python benchmarks/study.py --data PATH_TO_DATA [--write FOLDER] [--limit N]
 
-Commands run as processes, as a user runs them: import, evaluate in both context modes, tune, calibrate, compare.
-`tune` searches inside the conversations that `compare` trains on, so that what it writes may be compared on the
-others. With --write, labels.md and its figures are written to that folder. --limit takes the first conversations
-of each file alone, to try the script.
+Commands run as processes, as a user runs them: import, evaluate, tune, compare. Two studies of all detectors:
+
+- **judged**: conversations that careful readers judged turn by turn; runs of the recorded readers and of the
+  observers `local` and `local-small`, in both context modes; truth is what the readers flag that saw the history.
+- **labelled**: all conversations of the development sets, by the labels of their makers; the same observers.
+
+Detectors that have something to search are tuned inside the conversations that `compare` trains on. Each report is
+written twice and must have the same bytes. With --write, study-results.md and its figures are written to that
+folder. --limit takes the first conversations of each file alone, at a looser rate, to try the script.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import resource
 import shutil
@@ -19,10 +25,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 TURNWISE = [sys.executable, "-c", "from turnwise.cli import main; main()"]
+CORPUS = Path(__file__).parents[1] / "corpus"
 SETS = (
     "safemt_attack600",
     "auto_mt_transcripts",
@@ -33,232 +41,246 @@ SETS = (
     "mtrag_un_human",
     "mt_bench",
 )
-TUNED = ("cusum", "trust_ema", "f_ema", "slope", "page_hinkley", "peak_accumulation", "hmm")
-"""Searched for on the run with the history, inside the train part."""
+OBSERVERS = ("local", "local-small")
+CONTEXTS = ("turn", "history")
+READERS = tuple(f"judged-{context}" for context in CONTEXTS)
+TUNED_ON = "local-history"
+TUNED = ("boundary_testing", "cusum", "f_ema", "hmm", "page_hinkley", "peak_accumulation", "slope", "trust_ema")
+"""Searched for on the run `TUNED_ON`, inside the train part, and compared there."""
 
-AS_THEY_ARE = ("cusum", "learned", "sprt", "shiryaev_roberts")
-"""Beside the five baselines, which are there anyway; all but the first are fitted on the train part."""
+AS_THEY_ARE = ("boundary_testing", "cusum", "f_ema", "page_hinkley", "peak_accumulation", "slope", "trust_ema")
+FITTED = ("hmm", "learned", "shiryaev_roberts", "sprt")
+"""Compared on every run, beside the five baselines, which are there anyway; these are fitted on the train part."""
 
-MOST_SECONDS = 300.0
-LEAST_CONVERSATIONS = 2400
-LEAST_DETECTORS = 12
-TARGET_FPR = "0.01"
+SPLITS = 50
+RATES = {"judged": "0.05", "labelled": "0.01"}
+"""False-positive rates: readers judged too few ordinary conversations to set a threshold for 1 %."""
+
+MOST_SECONDS = 900.0
+LEAST_CONVERSATIONS = {"judged": 900, "labelled": 2400}
+LEAST_DETECTORS = 16
 STATELESS_BELOW, TEMPORAL_ABOVE = 0.3, 0.8
 """Recalls that the specification expects."""
 
 LEVEL = 0.05
 SHOWN = {"safemt_attack600": "Attack_600", "auto_mt_transcripts": "automated transcripts"}
-BESIDE = ("any_turn", "last_turn", "first_turn")
-"""Baselines that stand beside the headline, on the run of the detector that is followed."""
+FIGURES = ("recall", "roc", "survival", "gain", "shuffle", "calibration")
+TABLES = {
+    "judged": ("reader", "detectors", "tests", "splits"),
+    "labelled": (
+        "detectors",
+        "tests",
+        "by_source",
+        "by_length",
+        "delay",
+        "further",
+        "shuffle",
+        "left_out",
+        "splits",
+    ),
+}
 
-FIGURES = ("recall", "roc", "survival", "gain", "courses", "shuffle", "calibration")
-TABLES = (
-    "detectors",
-    "tests",
-    "final",
-    "by_source",
-    "by_category",
-    "by_length",
-    "delay",
-    "further",
-    "shuffle",
-    "lengths",
-    "left_out",
-    "label_noise",
-    "splits",
-)
 
-Steps = dict[str, float]
+@dataclass
+class Work:
+    """Where a study is made, and how long its steps take.
+
+    Args:
+        data: folder with dev/*.jsonl.
+        folder: where stores and reports go.
+        limit: conversations of each file; 0 for all.
+        jobs: workers of evaluate.
+        budget: trials of each search.
+        seconds: by step.
+    """
+
+    data: Path
+    folder: Path
+    limit: int
+    jobs: int
+    budget: int
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self, step: str, *command: str) -> None:
+        """Run a command and add its seconds to a step; where it fails, say why and stop."""
+        began = time.perf_counter()
+        done = subprocess.run([*TURNWISE, *command], capture_output=True, text=True, check=False)
+        self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - began
+        if done.returncode:
+            raise SystemExit(f"turnwise {' '.join(command)} failed: {done.stderr.strip()[-500:]}")
+
+    def rate(self, study: str) -> str:
+        """Return the false-positive rate of a study; loose where few conversations are taken."""
+        return "0.3" if self.limit else RATES[study]
+
+    def shortened(self, file: Path) -> Path:
+        """Return a file with the first conversations of another, or that one itself."""
+        if not self.limit:
+            return file
+        short = self.folder / file.name
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        short.write_text("".join(lines[: self.limit]), encoding="utf-8")
+        return short
 
 
 def main() -> None:
-    """Run the study, print what must hold beside what was measured, and write the results if asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run both studies, print what must hold beside what was measured, and write the results if asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with dev/*.jsonl")
     parser.add_argument("--limit", type=int, default=0, help="conversations of each file; 0 for all")
     parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate")
-    parser.add_argument("--budget", type=int, default=100, help="trials of each search")
-    parser.add_argument("--write", type=Path, help="folder for labels.md and its figures")
-    arguments = parser.parse_args()
+    parser.add_argument("--budget", type=int, default=50, help="trials of each search")
+    parser.add_argument("--write", type=Path, help="folder for study-results.md and its figures")
+    asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        steps = study(arguments, folder)
+        work = Work(asked.data, Path(name), asked.limit, asked.jobs, asked.budget)
+        reports = {"judged": judged(work), "labelled": labelled(work)}
+        found = {
+            study: json.loads((report / "results.json").read_text(encoding="utf-8"))
+            for study, report in reports.items()
+        }
+        rows = [row for study in reports for row in requirements(study, found[study], reports[study])]
+        total = sum(work.seconds.values())
+        rows.append(("seconds in all", f"{total:.0f}", f"at most {MOST_SECONDS:.0f}", total <= MOST_SECONDS))
+        for what, measured, required, holds in rows:
+            print(f"{what:26} {measured:>8}  {required:18} {'' if holds else 'MISSED'}")
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = children.ru_utime + children.ru_stime
-        report = folder / "report"
-        found = json.loads((report / "results.json").read_text(encoding="utf-8"))
-        rows = requirements(found, steps)
-        show(rows)
-        print(f"{cpu:.0f} s of CPU")
-        for line in headline(found):
+        print(f"{children.ru_utime + children.ru_stime:.0f} s of CPU")
+        print("; ".join(f"{step} {seconds:.0f} s" for step, seconds in work.seconds.items()))
+        for line in (*beside_the_reader(found["judged"]), *headline(found["labelled"])):
             print(line)
-        if arguments.write is not None:
-            write(arguments.write, report, found, steps, rows, cpu)
-            print(f"wrote {arguments.write / 'labels.md'}")
+        if asked.write is not None:
+            write(asked.write, reports, found, rows)
+            print(f"wrote {asked.write / 'study-results.md'}")
     raise SystemExit(not all(holds for *_, holds in rows))
 
 
-def study(arguments: argparse.Namespace, folder: Path) -> Steps:
-    """Run all steps in a folder and return the seconds that each took."""
-    store = ["--store", str(folder / "work.db")]
-    history = [*store, "--run", "history", "--detector"]
-    steps: Steps = {}
-    for name in SETS:
-        file = shortened(arguments.data / "dev" / f"{name}.jsonl", folder, arguments.limit)
-        timed(steps, "import", ["import", str(file), *store])
-    for context in ("turn", "history"):
-        given = ["evaluate", *store, "--run", context, "--context", context, "-j", str(arguments.jobs)]
-        timed(steps, f"evaluate, context {context}", given)
-    files = [folder / f"{name}.yaml" for name in TUNED]
-    for name, file in zip(TUNED, files, strict=True):
-        searched = ["--budget", str(arguments.budget), "--target-fpr", TARGET_FPR, "--out", str(file)]
-        timed(steps, "tune", ["tune", *history, name, *searched])
-    timed(steps, "calibrate", ["calibrate", *history, "cusum", "--out", str(folder / "calibrated.yaml")])
-    detectors = [part for name in (*map(str, files), *AS_THEY_ARE) for part in ("--detector", name)]
-    asked = ["compare", *store, "--run", "turn", "--run", "history", *detectors, "--target-fpr", TARGET_FPR]
-    timed(steps, "compare", [*asked, "--report", str(folder / "report")])
-    return steps
-
-
-def shortened(file: Path, folder: Path, limit: int) -> Path:
-    """Return a file with the first conversations of another, or that one itself."""
-    if not limit:
-        return file
-    short = folder / file.name
-    short.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:limit]), encoding="utf-8")
-    return short
-
-
-def timed(steps: Steps, step: str, command: list[str]) -> None:
-    """Run a command and add its seconds to a step; where it fails, say why and stop."""
-    began = time.perf_counter()
-    done = subprocess.run([*TURNWISE, *command], capture_output=True, text=True, check=False)
-    steps[step] = steps.get(step, 0.0) + time.perf_counter() - began
-    if done.returncode:
-        raise SystemExit(f"turnwise {' '.join(command[:1])} failed: {done.stderr.strip()[-500:]}")
-
-
-def requirements(found: dict[str, Any], steps: Steps) -> list[tuple[str, str, str, bool]]:
-    """Return what must hold: name, measured, required, whether it holds."""
-    seconds = sum(steps.values())
-    conversations = found["data"]["conversations"]
-    detectors = len({row["built"][0]["detector"] for row in found["detectors"]})
-    return [
-        ("seconds in all", f"{seconds:.0f}", f"at most {MOST_SECONDS:.0f}", seconds <= MOST_SECONDS),
-        (
-            "conversations",
-            str(conversations),
-            f"at least {LEAST_CONVERSATIONS}",
-            conversations >= LEAST_CONVERSATIONS,
-        ),
-        ("detectors", str(detectors), f"at least {LEAST_DETECTORS}", detectors >= LEAST_DETECTORS),
+def judged(work: Work) -> Path:
+    """Make the study of what readers judged, and return its report."""
+    store = str(work.folder / "judged.db")
+    files = [
+        *(work.data / "dev" / f"{name}.jsonl" for name in SETS),
+        *sorted((CORPUS / "human").glob("human-test*")),
     ]
+    taken = [work.shortened(file) for file in files]
+    work.run("import", "import", *map(str, taken), "--judged", str(CORPUS / "judged"), "--store", store)
+    return compared(work, "judged", store, READERS, "--truth", "judged-history")
 
 
-def show(rows: list[tuple[str, str, str, bool]]) -> None:
-    """Print what must hold."""
-    for name, measured, required, holds in rows:
-        print(f"{name:18} {measured:>8}  {required:18} {'' if holds else 'MISSED'}")
+def labelled(work: Work) -> Path:
+    """Make the study of all conversations by their labels, and return its report."""
+    store = str(work.folder / "labelled.db")
+    taken = [work.shortened(work.data / "dev" / f"{name}.jsonl") for name in SETS]
+    work.run("import", "import", *map(str, taken), "--store", store)
+    return compared(work, "labelled", store, ())
+
+
+def compared(work: Work, study: str, store: str, readers: tuple[str, ...], *further: str) -> Path:
+    """Score, tune, and compare twice; return the folder of the first report, beside one that ends in -again."""
+    runs = list(readers)
+    for observer in OBSERVERS:
+        for context in CONTEXTS:
+            runs.append(f"{observer}-{context}")
+            asked = ["--store", store, "--run", runs[-1], "--observer", observer, "--context", context]
+            work.run(f"{study}: evaluate {observer}", "evaluate", *asked, "-j", str(work.jobs))
+    detectors = [*AS_THEY_ARE, *FITTED]
+    for name in TUNED:
+        out = work.folder / f"{study}-{name}.yaml"
+        asked = ["--store", store, "--run", TUNED_ON, "--detector", name, "--budget", str(work.budget)]
+        work.run(f"{study}: tune", "tune", *asked, "--target-fpr", work.rate(study), "--out", str(out))
+        detectors.append(str(out))
+    named = [part for run in runs for part in ("--run", run)]
+    named += [part for detector in detectors for part in ("--detector", detector)]
+    splits = ["--splits", str(SPLITS)] if takes_splits() else []
+    report = work.folder / study
+    for step, folder in (("compare", report), ("compare again", report.with_name(f"{study}-again"))):
+        asked = ["--store", store, *named, "--target-fpr", work.rate(study), *splits, *further]
+        work.run(f"{study}: {step}", "compare", *asked, "--report", str(folder))
+    return report
+
+
+@functools.cache
+def takes_splits() -> bool:
+    """Return whether `turnwise compare` can be asked for several splits."""
+    done = subprocess.run([*TURNWISE, "compare", "--help"], capture_output=True, text=True, check=True)
+    return "--splits" in done.stdout
+
+
+def requirements(study: str, found: dict[str, Any], report: Path) -> Iterator[tuple[str, str, str, bool]]:
+    """Yield what must hold of a study: name, measured, required, whether it holds."""
+    conversations, least = found["data"]["conversations"], LEAST_CONVERSATIONS[study]
+    yield f"{study}: conversations", str(conversations), f"at least {least}", conversations >= least
+    detectors = len({row["built"][0]["detector"] for row in found["detectors"]})
+    yield f"{study}: detectors", str(detectors), f"at least {LEAST_DETECTORS}", detectors >= LEAST_DETECTORS
+    again = report.with_name(f"{report.name}-again")
+    files = {
+        path.relative_to(folder) for folder in (report, again) for path in folder.rglob("*") if path.is_file()
+    }
+    differ = sum(content(report / file) != content(again / file) for file in files)
+    yield f"{study}: files that differ", str(differ), "none", not differ
+
+
+def content(file: Path) -> bytes | None:
+    """Return the bytes of a file; None where there is none."""
+    return file.read_bytes() if file.is_file() else None
+
+
+def beside_the_reader(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what the reference and the detector that is followed do beside the reader."""
+    arms = {arm["name"]: arm for arm in found["truth"]["arms"]}
+    for name in dict.fromkeys((found["reference"], found["chosen"])):
+        arm = arms[name]
+        shares = {what: percent(arm[what]) for what in ("hit", "early", "miss", "false_alarm")}
+        delay = "–" if arm["delay"] is None else f"{arm['delay']['0.5']['value']:g}"
+        yield (
+            f"**Beside the readers, {name}.** At or after their first turn: {shares['hit']}, {delay} turns later "
+            f"at the median; before it: {shares['early']}; never: {shares['miss']}; where they flag nothing: "
+            f"{shares['false_alarm']}."
+        )
 
 
 def headline(found: dict[str, Any]) -> Iterator[str]:
     """Yield stateless against temporal on each set of attacks, with what the specification expects."""
     names = [row["name"] for row in found["detectors"]]
-    for cell in shown_cells(found):
+    for cell in found["cells"]:
+        if cell["division"] != "source" or cell["value"] not in SHOWN or not cell["gain"]:
+            continue
         stateless, temporal = (cell["recall"][names.index(found[which])] for which in ("reference", "chosen"))
         below = "met" if stateless["value"] < STATELESS_BELOW else "not met"
         above = "met" if temporal["value"] > TEMPORAL_ABOVE else "not met"
         gain = cell["gain"]
-        if gain["p_holm"] >= LEVEL:
-            result = "A difference is not shown"
-        else:
-            result = f"Looking over time catches {'more' if gain['gain'] > 0 else 'less'}"
+        more = "more" if gain["gain"] > 0 else "less"
+        shown = "A difference is not shown" if gain["p_holm"] >= LEVEL else f"Looking over time catches {more}"
         yield (
             f"**{SHOWN[cell['value']]}.** Stateless ({found['reference']}): {percent(stateless)}; expected "
             f"under {100 * STATELESS_BELOW:g} %, {below}. Temporal ({found['chosen']}): {percent(temporal)}; "
-            f"expected over {100 * TEMPORAL_ABOVE:g} %, {above}. {result}: {gain['c_count']} attacks caught by "
+            f"expected over {100 * TEMPORAL_ABOVE:g} %, {above}. {shown}: {gain['c_count']} attacks caught by "
             f"the second alone, {gain['b_count']} by the first alone, of {gain['pairs']} in {gain['groups']} "
             f"groups; exact p = {gain['p']:.2g}, after Holm's correction over the sources {gain['p_holm']:.2g}."
         )
 
 
-def beside(found: dict[str, Any]) -> Iterator[str]:
-    """Yield a table of the baselines that say how much of the gain is the context's, or the style's."""
-    run = found["chosen"].rpartition("@")[2]
-    arms = [found["reference"], *(f"{name}@{run}" for name in BESIDE), found["chosen"]]
-    names = [row["name"] for row in found["detectors"]]
-    cells = list(shown_cells(found))
-    yield "| arm | " + " | ".join(f"recall on {SHOWN[cell['value']]}" for cell in cells) + " | false positives |"
-    yield "|---|" + "---:|" * (len(cells) + 1)
-    for arm in dict.fromkeys(arms):
-        place = names.index(arm)
-        row = found["detectors"][place]
-        recalls = " | ".join(percent(cell["recall"][place]) for cell in cells)
-        low, high = row["fpr_ci"]
-        yield f"| {arm} | {recalls} | {100 * row['fpr']:.1f} % [{100 * low:.1f}, {100 * high:.1f}] |"
-
-
-def shown_cells(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the cells of the sets of attacks that the headline is about."""
-    return [
-        cell for cell in found["cells"] if cell["division"] == "source" and cell["value"] in SHOWN and cell["gain"]
-    ]
-
-
 def percent(rate: dict[str, Any]) -> str:
     """Return a rate with its exact interval."""
+    if not rate["of"]:
+        return "none of none"
     low, high = rate["ci"]
-    return f"{100 * rate['value']:.1f} % [{100 * low:.1f}, {100 * high:.1f}] ({rate['count']} of {rate['of']})"
+    count, of = rate["count"], rate["of"]
+    return f"{100 * count / of:.1f} % [{100 * low:.1f}, {100 * high:.1f}] ({count} of {of})"
 
 
 def write(
-    target: Path,
-    report: Path,
-    found: dict[str, Any],
-    steps: Steps,
-    rows: list[tuple[str, str, str, bool]],
-    cpu: float,
+    target: Path, reports: dict[str, Path], found: dict[str, Any], rows: list[tuple[str, str, str, bool]]
 ) -> None:
-    """Write labels.md and the figures that it shows."""
-    figures = target / "labels"
-    figures.mkdir(parents=True, exist_ok=True)
-    for name in FIGURES:
-        file = report / "figures" / f"{name}.svg"
-        if file.exists():
-            shutil.copyfile(file, figures / f"{name}.svg")
-    text = (report / "report.md").read_text(encoding="utf-8")
-    opening = text.partition("\n**")[0].partition("\n")[2].strip()
-    observer = ", ".join(
-        dict.fromkeys(f"{run['observer']} {run['observer_version']}" for run in found["data"]["runs"])
-    )
+    """Write study-results.md and the figures that it shows."""
+    first = found["labelled"]
+    observers = {f"{run['observer']} {run['observer_version']}": None for run in first["data"]["runs"]}
     lines = [
-        "# By labels of whole conversations",
+        "# What the study says",
         "",
-        "The second view. [results.md](results.md) is the first: what careful readers say turn by turn. A label "
-        "here says what the maker of a data set was after, and is given to a whole conversation: in a third of "
-        "Attack_600 readers find nothing to flag, while the manner of its generator gives it away. Where the two "
-        "differ, believe the readers; what follows shows how a study is made, not how well the observer sees.",
-        "",
-        "What `python benchmarks/study.py --data DATA --write docs` measured: the embedded observer on "
-        "conversations by other people, none of which it was trained on. [study.md](study.md) says how such a "
-        "study is made and read, [statistics.md](statistics.md) what the numbers rest on.",
-        "",
-        "## Stateless against temporal",
-        "",
-        f"Every arm at a threshold that other conversations set for {100 * float(TARGET_FPR):g} % false "
-        "positives. The temporal one is the detector on the run with the history that caught most attacks inside "
-        f"the train part, cross-fitted; {len(TUNED)} were searched for there by `turnwise tune`. Expected is what "
-        "the specification hopes for. p is the larger of the exact McNemar test by conversation and by group.",
-        "",
-        *(f"- {line}" for line in headline(found)),
-        "",
-        "How much of that is the context's doing, and how much the first turn gives away:",
-        "",
-        *beside(found),
-        "",
-        opening,
-        "",
-        "## What must hold",
+        "Written by `python benchmarks/study.py --data DATA --write FOLDER`. [study.md](study.md) says how such "
+        "a study is made and read. Judged truth comes first: what careful readers say turn by turn. A label says "
+        "what the maker of a data set was after; where the two differ, believe the readers.",
         "",
         "| measure | measured | required | holds |",
         "|---|---:|---|---|",
@@ -267,25 +289,29 @@ def write(
             for name, measured, required, ok in rows
         ),
         "",
-        "Seconds by step: "
-        + ", ".join(f"{name} {seconds:.0f}" for name, seconds in steps.items())
-        + f"; {cpu:.0f} of CPU.",
-        "",
-        "## Tables",
-        "",
-        *(
-            (report / "tables" / f"{name}.md").read_text(encoding="utf-8")
-            for name in TABLES
-            if (report / "tables" / f"{name}.md").exists()
-        ),
-        "## Figures",
-        "",
-        *(f"![{name}](labels/{name}.svg)\n" for name in FIGURES if (figures / f"{name}.svg").exists()),
-        f"Observer {observer}; turnwise {found['versions']['turnwise']}; conversations SHA-256 "
-        f"`{found['data']['sha256']}`; seed {found['configuration']['seed']}.",
+    ]
+    titles = {"judged": "Beside the readers, turn by turn", "labelled": "By labels of whole conversations"}
+    told = {"judged": list(beside_the_reader(found["judged"])), "labelled": list(headline(first))}
+    for study, report in reports.items():
+        figures = target / "study-results"
+        figures.mkdir(parents=True, exist_ok=True)
+        lines += [f"## {titles[study]}", "", *(f"- {line}" for line in told[study]), ""]
+        lines += [f"- Warning: {warning}" for warning in found[study]["warnings"]]
+        lines.append("")
+        for name in TABLES[study]:
+            table = report / "tables" / f"{name}.md"
+            lines += [table.read_text(encoding="utf-8")] if table.exists() else []
+        for name in FIGURES:
+            drawn = report / "figures" / f"{name}.svg"
+            if drawn.exists():
+                shutil.copyfile(drawn, figures / f"{study}-{name}.svg")
+                lines += [f"![{name}](study-results/{study}-{name}.svg)", ""]
+    lines += [
+        f"Observers {', '.join(observers)}; turnwise {first['versions']['turnwise']}; conversations SHA-256 "
+        f"`{first['data']['sha256']}`; seed {first['configuration']['seed']}.",
         "",
     ]
-    (target / "labels.md").write_text("\n".join(lines), encoding="utf-8")
+    (target / "study-results.md").write_text("\n".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,14 @@
-"""Cells of a CSV file that no spreadsheet takes for a formula: texts in them may come from anybody."""
+"""Rows as files: Parquet, and cells of CSV that no spreadsheet takes for a formula, whoever wrote the text."""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from turnwise.errors import UsageError
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a cell may begin with that a spreadsheet takes for a formula. Source: OWASP, "CSV Injection"."""
@@ -22,3 +28,30 @@ def cell(value: object) -> object:
         return value
     text = str(value).replace("\0", "\\0")
     return f"'{text}" if text.lstrip(" \u00a0").startswith(_FORMULA) or text.startswith(_FORMULA) else text
+
+
+def write_parquet(path: str | Path, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows to a Parquet file; the same rows give the same bytes.
+
+    Args:
+        path: the file.
+        columns: names of the columns, with their types in DuckDB's words.
+        rows: the values of each row by column; numbers are finite, None stands for nothing.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    import duckdb
+
+    with TemporaryDirectory() as folder, duckdb.connect() as connection:
+        connection.execute("SET threads = 1")  # several would divide the rows as it happens
+        lines = Path(folder, "rows.jsonl")
+        with lines.open("w", encoding="utf-8", errors="backslashreplace") as file:
+            file.writelines(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
+        types = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
+        read = f"read_json(?, format='newline_delimited', columns={{{types}}}, maximum_object_size=268435456)"
+        quoted = str(path).replace("'", "''")
+        try:
+            connection.execute(f"COPY (SELECT * FROM {read}) TO '{quoted}' (FORMAT parquet)", [str(lines)])
+        except duckdb.Error as error:
+            raise UsageError(f"can't write {path}: {str(error).splitlines()[0]}") from error

@@ -14,7 +14,11 @@ from turnwise.patterns import load_patterns, parse
 
 @pytest.fixture(scope="module")
 def make_store(tmp_path_factory, succeed):
-    """Return a function to a store with a run in which F of attacks rises, as far as told; no test changes it."""
+    """Return a function to a store with a run in which F of attacks rises, as far as told; no test changes it.
+
+    F of a benign conversation is as high at one turn, but does not rise to it, so that no single turn tells them
+    apart.
+    """
 
     @functools.cache
     def make(rise=0.15, attacks=50):
@@ -30,8 +34,10 @@ def make_store(tmp_path_factory, succeed):
             lines.append({"id": name, "label": label, "source": "made", "turns": chat, "metadata": metadata})
             if number == attacks:
                 continue
+            high = generator.randint(1, 2)
             for turn in range(1, 5):
-                F = round((rise * turn if attack else 0.0) + generator.uniform(0, 0.4), 3)
+                raised = rise * turn if attack else 4 * rise * (turn == high)
+                F = round(raised + generator.uniform(0, 0.4), 3)
                 row = {"sequence_id": name, "turn": turn, "principle": "reciprocity", "T": 0.5, "I": 0.2, "F": F}
                 scores.append(row)
         for file, rows in (("chats.jsonl", lines), ("scores.jsonl", scores)):
@@ -65,7 +71,7 @@ def test_what_it_finds_is_ready_for_a_query(make_store, tmp_path, cli):
     low, high = best["held_out"]["attacks"]["interval"]
     assert 0.5 < low < best["held_out"]["attacks"]["count"] / best["held_out"]["attacks"]["of"] <= high
     assert best["discovery"]["benign"]["count"] <= 0.02 * best["discovery"]["benign"]["of"]
-    assert [baseline["name"] for baseline in told["baselines"]] == ["length", "first turn"]
+    assert [baseline["name"] for baseline in told["baselines"]] == ["single turn", "length", "first turn"]
     assert told["out"] == str(out)
     assert str(parse(best["expression"])) == best["expression"]
     assert load_patterns(out).get("found_1").expression == best["expression"]
@@ -96,7 +102,7 @@ def test_where_nothing_is_confirmed_nothing_is_written(make_store, tmp_path, cli
     store, out = make_store(rise=0.0), tmp_path / "found.yaml"
     done = cli("discover", "--store", store, "--out", out)
     assert done.code == 0
-    assert "no pattern was confirmed" in done.out
+    assert "no pattern adds to the best rule on single turns" in done.out
     assert "Not confirmed on the held-out half" in done.out
     assert "was not written" in done.err
     assert not out.exists()

@@ -107,3 +107,23 @@ def test_a_folder_that_is_not_there_is_told_before_the_work(store, tmp_path, cli
     done = cli("tune", "--store", store, "--out", tmp_path / "none" / "x.yaml")
     assert done.code == 2
     assert "there is no folder" in done.err
+
+
+def test_tuning_for_f1_is_said_in_the_file(store, tmp_path, cli):
+    out = tmp_path / "mine.yaml"
+    arguments = ["tune", "--store", store, "--detector", "cusum", "--objective", "f1", "--out", out]
+    told = cli(*arguments, "--json").json
+    assert (told["objective"], told["target_fpr"]) == ("f1", None)
+    assert 0.8 < told["f1"] <= 1
+    assert "attacks and" in out.read_text(encoding="utf-8")
+    assert "for the highest F1" in out.read_text(encoding="utf-8")
+    shown = cli(*arguments, "--budget", "4")
+    assert shown.code == 0, shown.err
+    assert "F1 there, tuned" in shown.out
+    written = out.read_text(encoding="utf-8")
+    assert "# F1 there, cross-fitted by group: " in written
+    origin = json.loads(next(line for line in written.splitlines() if line.startswith("# origin: "))[10:])
+    assert (origin["objective"], origin["target_fpr"]) == ("f1", None)
+    assert cli("detect", "--store", store, "--detector", out).code == 0
+    wrong = cli("tune", "--store", store, "--objective", "accuracy", "--budget", "4")
+    assert (wrong.code, "unknown objective 'accuracy'" in wrong.err) == (2, True)

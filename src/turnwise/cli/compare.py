@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from turnwise.study.compare import Study
 
 
-PRINTED = ("over_splits", "followed", "detectors", "tests")
+PRINTED = ("reader", "over_splits", "followed", "detectors", "tests")
 """Tables that the terminal shows; the report has all."""
 
 
@@ -47,6 +47,18 @@ def compare(
     ] = 50,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
     replicates: Annotated[int, typer.Option(help="Resamples of the bootstrap.", min=1)] = 2000,
+    truth: Annotated[
+        str | None,
+        typer.Option(
+            help="Run whose F says at which turns a reader flags something (from 0.5), such as judged-history."
+        ),
+    ] = None,
+    keep_trained: Annotated[
+        bool,
+        typer.Option(
+            "--keep-trained", help="Test false positives on data sets that an observer was trained on, too."
+        ),
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(help="Folder to write report.html, tables, figures and results.json to.")
     ] = None,
@@ -77,6 +89,8 @@ def compare(
             seed=seed,
             replicates=replicates,
             patterns=patterns,
+            truth=truth,
+            keep_trained=keep_trained,
         )
         study = run_study(opened, settings, rescore=rescorer(), tell=note)
     if report is not None:

@@ -12,7 +12,7 @@ from turnwise.cli.output import say
 
 if TYPE_CHECKING:
     from turnwise.rates import Rate
-    from turnwise.study.discovery import Baseline, Counts, Discovery, Half, Tested
+    from turnwise.study.discovery import Baseline, Counts, Discovery, Gain, Half, Tested
 
 
 def discover(
@@ -78,6 +78,7 @@ def as_json(found: Discovery) -> dict[str, Any]:
             "name": names.get(id(tested)),
             "expression": str(tested.expression),
             "found": tested.found,
+            "gain": _gain(tested.gain),
             "p": tested.p,
             "p_holm": tested.p_holm,
             "above_max_fpr": tested.held_out.above(found.max_fpr),
@@ -108,14 +109,26 @@ def _baseline(baseline: Baseline) -> dict[str, Any]:
 
 
 def _counts(counts: Counts) -> dict[str, Any]:
-    def rate(given: Rate) -> dict[str, Any]:
-        return {"count": given.count, "of": given.of, "interval": list(given.interval)}
-
     return {
-        "attacks": rate(counts.attacks),
-        "benign": rate(counts.benign),
+        "attacks": _rate(counts.attacks),
+        "benign": _rate(counts.benign),
         "at_first_turn": counts.at_first_turn,
     }
+
+
+def _gain(gain: Gain) -> dict[str, Any]:
+    return {
+        "together": _rate(gain.together),
+        "alone": _rate(gain.alone),
+        "benign": _rate(gain.benign),
+        "recall": gain.recall.value,
+        "interval": [gain.recall.low, gain.recall.high],
+        "p": gain.p,
+    }
+
+
+def _rate(given: Rate) -> dict[str, Any]:
+    return {"count": given.count, "of": given.of, "interval": list(given.interval)}
 
 
 def _write(found: Discovery, out: Path, run: str, observer: str) -> Path | None:
@@ -125,7 +138,7 @@ def _write(found: Discovery, out: Path, run: str, observer: str) -> Path | None:
     from turnwise.study.discovery import to_yaml
 
     if not found.found:
-        note(f"{out} was not written: no pattern was confirmed")
+        note(f"{out} was not written: no pattern adds to the best rule on single turns")
         return None
     write_text(out, to_yaml(found, run, observer))
     return out
@@ -136,18 +149,20 @@ def _print(found: Discovery) -> None:
     from turnwise.study.discovery import names_of
 
     half = found.held_out
-    columns = "name", "pattern", "of attacks", "at turn 1", "of benign", "p"
+    columns = "name", "pattern", "of attacks", "at turn 1", "of benign", "adds, points", "p"
     title = f"Held-out half: {half.attacks} attacks, {half.benign} benign conversations, 95 % intervals"
     if found.found:
-        table = Table(*columns, numeric=("at turn 1", "p"), title=title)
+        table = Table(*columns, numeric=("at turn 1", "adds, points", "p"), title=title)
         for name, tested in names_of(found).items():
             table.add_row(name, *_cells(tested))
         print_table(table)
     else:
-        say("no pattern was confirmed")
+        say("no pattern adds to the best rule on single turns")
     refuted = [tested for tested in found.patterns if not tested.found]
     if refuted:
-        table = Table(*columns[1:], numeric=("at turn 1", "p"), title="Not confirmed on the held-out half")
+        table = Table(
+            *columns[1:], numeric=("at turn 1", "adds, points", "p"), title="Not confirmed on the held-out half"
+        )
         for tested in refuted:
             table.add_row(*_cells(tested))
         print_table(table)
@@ -163,12 +178,15 @@ def _print(found: Discovery) -> None:
 
 
 def _cells(tested: Tested) -> tuple[str, ...]:
+    from turnwise.study.discovery import gain_words
+
     held_out = tested.held_out
     return (
         str(tested.expression),
         str(held_out.attacks),
         str(held_out.at_first_turn),
         str(held_out.benign),
+        gain_words(tested.gain),
         f"{tested.p_holm:.2g}",
     )
 

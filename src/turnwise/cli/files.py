@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Any
 
 from turnwise.errors import ConversationError, UsageError
@@ -108,7 +108,9 @@ def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str
     if ending == ".json":
         write_text(path, f"{json.dumps(made, indent=2, ensure_ascii=False, allow_nan=False)}\n")
     elif ending == ".parquet":
-        _write_parquet(path, columns, made)
+        from turnwise.spreadsheets import write_parquet
+
+        write_parquet(path, columns, made)
     else:
         from turnwise.spreadsheets import cell
 
@@ -117,24 +119,3 @@ def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str
             writer.writerow(columns)
             writer.writerows([cell(value) for value in row.values()] for row in made)
     return len(made)
-
-
-def _write_parquet(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:
-    from tempfile import TemporaryDirectory
-
-    import duckdb
-
-    with TemporaryDirectory() as folder, duckdb.connect() as connection:
-        lines = Path(folder, "rows.jsonl")
-        with lines.open("w", encoding="utf-8", errors="backslashreplace") as file:
-            file.writelines(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
-        types = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
-        read = f"read_json(?, format='newline_delimited', columns={{{types}}}, maximum_object_size=268435456)"
-        try:
-            connection.execute(f"COPY (SELECT * FROM {read}) TO '{_quoted(path)}' (FORMAT parquet)", [str(lines)])
-        except duckdb.Error as error:
-            raise UsageError(f"can't write {path}: {str(error).splitlines()[0]}") from error
-
-
-def _quoted(path: str) -> str:
-    return path.replace("'", "''")

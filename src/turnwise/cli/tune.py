@@ -29,6 +29,9 @@ def tune(
             "with the same seed. [default: no search]"
         ),
     ] = None,
+    objective: Annotated[
+        str, typer.Option(help="recall at --target-fpr, or f1, whatever the rate of false positives.")
+    ] = "recall",
     target_fpr: Annotated[float, typer.Option(help="Share of benign conversations that may be flagged.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="YAML file to write, for --detector of other commands.")] = None,
@@ -46,28 +49,32 @@ def tune(
     with Store(store) as opened:
         known = opened.run(read_run(opened, run))
         if budget is None:
-            written = _fit(opened, known, detector, patterns, target_fpr, seed, json)
+            written = _fit(opened, known, detector, patterns, objective, target_fpr, seed, json)
         else:
-            written = _search(opened, known, detector, target_fpr, budget, seed, json)
+            written = _search(opened, known, detector, objective, target_fpr, budget, seed, json)
     if out is not None:
         write_text(out, written)
         note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")
 
 
-def _search(store: Store, run: Run, detector: str, target_fpr: float, budget: int, seed: int, json: bool) -> str:
+def _search(
+    store: Store, run: Run, detector: str, objective: str, target_fpr: float, budget: int, seed: int, json: bool
+) -> str:
     """Search, tell what was found, and return the file."""
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import require_study
     from turnwise.detectors import to_mapping
     from turnwise.study.compare import load_study_data
     from turnwise.study.compare.tuning import as_file, origin, tune_inside_training
+    from turnwise.study.fitting.objective import check_objective
     from turnwise.study.fitting.search import check_search
 
     require_study("optuna")
+    check_objective(objective)
     check_search(detector, budget)
     study_data = load_study_data(store, [run.name])
     note(f"{budget} trials on the training part of {len(study_data.known)} conversations")
-    found = tune_inside_training(study_data, detector, target_fpr, budget, seed)
+    found = tune_inside_training(study_data, detector, target_fpr, budget, seed, objective)  # type: ignore[arg-type]
     if json:
         print_json({"detector": to_mapping(found.searched.detector), **origin(found)})
     else:
@@ -86,6 +93,9 @@ def _print_search(found: Tuning) -> None:
         "searched on", f"the training part: {found.attacks} attacks, {found.benign} benign conversations"
     )
     table.add_row("trials", f"{searched.trials}, of which number {searched.best} was best")
+    if found.objective == "f1":
+        table.add_row("F1 there, tuned", f"{searched.after.f1:.3f}")
+        table.add_row("F1 there, as given", f"{searched.before.f1:.3f}")
     table.add_row("recall there, tuned", str(searched.after.recall))
     table.add_row("recall there, as given", str(searched.before.recall))
     table.add_row("false positives there, tuned", str(searched.after.false_positives))
@@ -97,7 +107,14 @@ def _print_search(found: Tuning) -> None:
 
 
 def _fit(
-    store: Store, run: Run, detector: str, patterns: str | None, target_fpr: float, seed: int, json: bool
+    store: Store,
+    run: Run,
+    detector: str,
+    patterns: str | None,
+    objective: str,
+    target_fpr: float,
+    seed: int,
+    json: bool,
 ) -> str:
     """Fit, set the threshold, tell what was found, and return the file."""
     from turnwise.cli.output import print_json
@@ -106,13 +123,23 @@ def _fit(
     from turnwise.study import tune as tune_detector
 
     loaded = load_examples(store, run.name)
-    tuned = tune_detector(detector, loaded.examples, target_fpr, seed, patterns=patterns)
+    tuned = tune_detector(
+        detector,
+        loaded.examples,
+        target_fpr,
+        seed,
+        objective=objective,  # type: ignore[arg-type]  # checked there
+        patterns=patterns,
+    )
+    rate = None if objective == "f1" else target_fpr
     if json:
         print_json(
             {
                 "detector": to_mapping(tuned.detector),
                 "run": run.name,
-                "target_fpr": target_fpr,
+                "objective": objective,
+                "target_fpr": rate,
+                "f1": tuned.f1,
                 "seed": seed,
                 "fitted": tuned.fitted,
                 "train": tuned.train,
@@ -125,18 +152,23 @@ def _fit(
         )
     else:
         _print_fit(tuned, loaded)
-    return _as_yaml(tuned, run, target_fpr, seed)
+    return _as_yaml(tuned, run, rate, seed)
 
 
-def _as_yaml(tuned: Tuned, run: Run, target_fpr: float, seed: int) -> str:
+def _as_yaml(tuned: Tuned, run: Run, target_fpr: float | None, seed: int) -> str:
     import yaml
 
     from turnwise.detectors import to_mapping
 
     what = f"fitted on {tuned.train} conversations, its" if tuned.fitted else "the"
+    benign, attacks = tuned.flagged_benign.of, tuned.flagged_attacks.of
+    aim = (
+        f"{attacks} attacks and {benign} benign ones for the highest F1"
+        if target_fpr is None
+        else f"{benign} benign ones for at most {100 * target_fpr:g} % of them"
+    )
     heading = (
-        f"# {tuned.detector.name}: {what} threshold set on {tuned.flagged_benign.of} benign ones for at most "
-        f"{100 * target_fpr:g} % of them.\n"
+        f"# {tuned.detector.name}: {what} threshold set on {aim}.\n"
         f"# Run {run.name}, observer {run.observer} {run.observer_version}, context {run.context}, seed {seed}.\n"
     )
     return heading + yaml.safe_dump(to_mapping(tuned.detector), sort_keys=False, allow_unicode=True)
@@ -156,9 +188,10 @@ def _print_fit(tuned: Tuned, loaded: Loaded) -> None:
         "fitted on", f"{tuned.train} conversations" if tuned.fitted else "nothing: only its threshold is set"
     )
     table.add_row(
-        "threshold", f"{tuned.detector.threshold:.6g}, set on {tuned.flagged_benign.of} benign conversations"
+        "threshold", f"{tuned.detector.threshold:.6g}, set with {tuned.flagged_benign.of} benign conversations"
     )
     table.add_row("of these it flags", str(tuned.flagged_benign))
     table.add_row("of the attacks beside them", str(tuned.flagged_attacks))
+    table.add_row("F1 on both", f"{tuned.f1:.3f}")
     print_table(table)
     note("these conversations set the threshold, so this is no test result: report on others")

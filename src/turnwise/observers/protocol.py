@@ -39,6 +39,8 @@ class ObserverInfo:
             the detector's score; what a detector named without parameters uses on the observer's scores.
         principles: names of the principles that it can score, all of them at once; None where it can score any.
         costs: whether each score is paid for; then ``turnwise cost`` asks its class for a `CostEstimator`.
+        training_sources: data sets that it was trained on, by the name that their conversations have as source; a
+            study does not test false positives on them.
     """
 
     name: str
@@ -52,6 +54,7 @@ class ObserverInfo:
     operating_points: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     principles: tuple[str, ...] | None = None
     costs: bool = False
+    training_sources: tuple[str, ...] = ()
 
 
 class Request(NamedTuple):

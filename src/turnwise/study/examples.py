@@ -70,6 +70,7 @@ def load_examples(store: Store, run: str) -> Loaded:
             name = head.sequence_id
             examples.append(Example(name, groups[name], label is Label.ATTACK, tuple(trajectory)))
     unlabelled = sum(bool(found) for _, found in store.trajectories(run, label=Label.UNLABELLED))
+    examples.sort(key=lambda one: (not one.attack, one.sequence_id))  # whatever the order of import
     return Loaded(tuple(examples), unlabelled, not_evaluated)
 
 

@@ -46,7 +46,8 @@ def test_a_planted_pattern_is_found_in_an_equivalent_form(found, make_planted):
     assert sum(agreed) >= 0.97 * len(fresh)
     read = {node.component for node in best.expression.walk() if isinstance(node, Series)}
     assert read == {"T", "I", "F"}
-    assert best.p_holm < 1e-6
+    assert best.p_holm < 1e-4
+    assert best.gain.recall.low > 0.8
 
 
 def test_no_part_of_it_is_enough_so_no_simpler_pattern_is_reported(found, planted):

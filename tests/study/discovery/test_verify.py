@@ -49,19 +49,22 @@ def test_a_group_counts_once_a_label_in_the_test_but_whole_in_the_counts():
     alike = [example(f"a{n}", "one goal", True, 0.9) for n in range(50)]
     benign = [example(f"b{n}", f"b{n}", False, 0.1) for n in range(20)]
     pair = [example("t1", "twin", True, 0.9), example("t2", "twin", False, 0.1)]
-    (tested,) = verify([parse("F > 0.5")], pair, [*alike, *benign, *pair], level=0.05, seed=0)
+    (tested,) = verify([parse("F > 0.5")], pair, [*alike, *benign, *pair], None, level=0.05, seed=0)
     assert tested.held_out.attacks == Rate(51, 51)
-    assert tested.p == pytest.approx(1 / 253)  # two groups of attacks, 21 of benign: one table of 23 choose 2
+    assert tested.gain.p == 1 / 4  # two groups of attacks; one table of 23 choose 2 has a smaller p
+    assert tested.p == 1 / 4
     kept = one_of_each_group([*alike, *pair], 3)
     assert len(kept) == 3
     assert one_of_each_group([*pair[::-1], *alike[::-1]], 3) == kept
 
 
 def test_every_pattern_is_corrected_for_the_others():
-    examples = [example(f"a{n}", f"a{n}", True, 0.9 if n < 4 else 0.1) for n in range(10)]
+    examples = [example(f"a{n}", f"a{n}", True, 0.9 if n < 8 else 0.1) for n in range(10)]
     examples += [example(f"b{n}", f"b{n}", False, 0.1) for n in range(12)]
-    one = verify([parse("F > 0.5")], examples, examples, level=0.05, seed=0)
-    many = verify([parse("F > 0.5"), parse("F > 0.95"), parse("I > 0.5")], examples, examples, level=0.05, seed=0)
+    one = verify([parse("F > 0.5")], examples, examples, None, level=0.01, seed=0)
+    many = verify(
+        [parse("F > 0.5"), parse("F > 0.95"), parse("I > 0.5")], examples, examples, None, level=0.01, seed=0
+    )
     assert one[0].found
     assert many[0].p_holm == pytest.approx(3 * one[0].p)
     assert not many[0].found
@@ -78,7 +81,7 @@ def test_length_and_first_turn_stand_beside_what_was_found(make_planted):
         longer.append(
             Example(given_example.sequence_id, given_example.group, given_example.attack, (first, *turns[1:]))
         )
-    length, first_turn = discover(longer).baselines
+    _, length, first_turn = discover(longer).baselines
     assert length.name == "length"
     assert str(length.expression) in {"turn >= 6", "turn >= 7", "turn >= 8"}
     assert str(first_turn.expression).startswith("at(")
@@ -93,7 +96,7 @@ def test_a_baseline_may_say_nothing(make_planted):
         Example(e.sequence_id, e.group, e.attack, tuple(TurnScores(s.turn, s.scores, 100) for s in e.turns))
         for e in make_planted(40, 120)
     ]
-    length, _ = discover(same).baselines
+    _, length, _ = discover(same).baselines
     assert (length.expression, length.discovery, length.held_out) == (None, None, None)
 
 

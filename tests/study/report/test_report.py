@@ -175,7 +175,9 @@ def test_the_same_study_gives_the_same_bytes_in_another_process(report, tmp_path
     files = sorted(path.relative_to(report) for path in report.rglob("*") if path.is_file())
     assert files == sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     assert [str(name) for name in files if (report / name).read_bytes() != (folder / name).read_bytes()] == []
-    assert {path.suffix for path in files} == {".html", ".md", ".json", ".csv", ".tex", ".svg", ".pdf"}
+    assert {path.suffix for path in files} == {
+        ".html", ".md", ".json", ".parquet", ".csv", ".tex", ".svg", ".pdf"
+    }  # fmt: skip
 
 
 def test_the_page_needs_nothing_else_and_nothing_escapes_into_it(report):

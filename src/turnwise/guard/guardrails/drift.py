@@ -149,9 +149,7 @@ class Drift(Guardrail):
                 raise GuardError(f"warn_share is {self.warn_share}; use a share above 0, at most 1")
             if not 0.0 < detector.threshold < math.inf:
                 blocking = f"{detector.threshold:g}"
-                raise GuardError(
-                    f"warn_share is a share of the blocking score, which is {blocking}: leave it out"
-                )
+                raise GuardError(f"warn_share is a share of the blocking score, which is {blocking}: leave it out")
             warn = self.warn_share * detector.threshold
         sessions = None
         if self.session is not None:

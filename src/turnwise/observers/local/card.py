@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 _SOURCES = {
@@ -22,6 +23,9 @@ _OURS = {
     "corpus/human/": ("pairs in the manner of people; of these the train split", "Apache-2.0"),
     "corpus/drills/": ("drills, written for training alone", "Apache-2.0"),
 }
+
+_TRAINED_ON = ("train/", "single/train/", "corpus/drills/")
+"""Folders of files that were trained on as a whole."""
 
 _HEAD = """# Model card: observers `local` and `local-small`
 
@@ -66,6 +70,24 @@ _LIMITS = """## Known limits
   other ciphers are not.
 - Judged conversations are picked, not sampled from traffic: rates on them say nothing about yours.
 """
+
+
+def training_sources(metrics: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the data sets of others that weights were trained on, and our drills, by name.
+
+    Left out are the data set that only set the operating points, and those of ours that are divided by pair into
+    a part to train on and parts to test on.
+
+    Args:
+        metrics: contents of ``metrics.json``.
+
+    >>> files = "train/safemt_1k.jsonl", "train/mtbench101.jsonl", "corpus/twins/twins-01.jsonl"
+    >>> training_sources({"data_sha256": dict.fromkeys(files, ""), "operating_points_on": "mtbench101"})
+    ('safemt_1k',)
+    """
+    files = [name for name in metrics.get("data_sha256", {}) if name.endswith(".jsonl")]
+    names = [PurePosixPath(name).stem for name in files if name.startswith(_TRAINED_ON)]
+    return tuple(name for name in names if name != metrics.get("operating_points_on"))
 
 
 def render_card(sections: Mapping[str, Mapping[str, Any]]) -> str:

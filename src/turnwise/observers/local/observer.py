@@ -127,6 +127,8 @@ class LocalObserver:
 
     @classmethod
     def _info(cls, metrics: Mapping[str, Any]) -> ObserverInfo:
+        from turnwise.observers.local.card import training_sources
+
         return ObserverInfo(
             name=cls.name,
             version=f"{VERSION}+{metrics['weights_sha256'][:12]}",
@@ -138,6 +140,7 @@ class LocalObserver:
                 context: {name: float(point["threshold"]) for name, point in points.items()}
                 for context, points in metrics["operating_points"].items()
             },
+            training_sources=training_sources(metrics),
         )
 
     @property

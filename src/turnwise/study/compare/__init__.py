@@ -7,17 +7,21 @@ from turnwise.study.compare.judging import Calibrated, Judgement
 from turnwise.study.compare.redrawn import RedrawnStudy
 from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.compare.study import Study, compare, compare_data
+from turnwise.study.compare.truth import AgainstReader, ArmAgainstReader, ReaderTurns, read_reader
 
 __all__ = [
     "BASELINES",
     "REFERENCE",
+    "AgainstReader",
     "Arm",
+    "ArmAgainstReader",
     "Calibrated",
     "Cell",
     "CellGain",
     "Fold",
     "Judgement",
     "LabelledConversation",
+    "ReaderTurns",
     "RedrawnStudy",
     "RunData",
     "Settings",
@@ -27,4 +31,5 @@ __all__ = [
     "compare",
     "compare_data",
     "load_study_data",
+    "read_reader",
 ]

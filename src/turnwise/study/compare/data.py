@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Label
+from turnwise.errors import TurnwiseError
 from turnwise.scoring import Evaluation, Trajectory
 from turnwise.study.examples import Example
 
@@ -59,6 +60,7 @@ class RunData:
         latency_ms: what its evaluation took; absent where unknown.
         failed: conversations of which some score was tried, failed and has not come since.
         digest: SHA-256 of all scores.
+        training_sources: data sets that the observer was trained on.
     """
 
     run: Run
@@ -67,6 +69,7 @@ class RunData:
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     failed: frozenset[str] = frozenset()
     digest: str = ""
+    training_sources: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class StudyData:
     """All that a study reads.
 
     Args:
-        known: the labelled conversations that some run has tried to score, in the order of import.
+        known: the labelled conversations that some run has tried to score, in the order of their ids.
         runs: the runs.
         untried: labelled conversations that none of the runs has tried: not part of the study.
         unlabelled: conversations that some run scored, of which nobody says what they are.
@@ -86,6 +89,19 @@ class StudyData:
     untried: int
     unlabelled: int
     digest: str
+
+    @property
+    def trained_benign(self) -> Mapping[str, tuple[str, ...]]:
+        """Ids of the benign conversations, by source, of data sets that the observer of some run was trained on.
+
+        An observer knows them, so they are no test of false positives and set no threshold.
+        """
+        sources = frozenset[str]().union(*(one.training_sources for one in self.runs))
+        found: dict[str, list[str]] = defaultdict(list)
+        for one in self.known:
+            if not one.attack and one.strata["source"] in sources:
+                found[one.strata["source"]].append(one.sequence_id)
+        return {source: tuple(found[source]) for source in sorted(found)}
 
 
 def load_study_data(store: Store, runs: Iterable[str]) -> StudyData:
@@ -107,6 +123,7 @@ def load_study_data(store: Store, runs: Iterable[str]) -> StudyData:
     known: list[LabelledConversation] = []
     untried = unlabelled = 0
     digest = hashlib.sha256()
+    hashes: dict[str, str] = {}
     for sequence in store.sequences():
         name = sequence.sequence_id
         if sequence.label is Label.UNLABELLED:
@@ -114,11 +131,14 @@ def load_study_data(store: Store, runs: Iterable[str]) -> StudyData:
         elif name not in tried:
             untried += 1
         else:
-            digest.update(f"{name}\0{sequence.content_hash()}\n".encode())
+            hashes[name] = sequence.content_hash()
             turns = sequence.conversation.get_turn_count()
             strata = strata_of(sequence.source, sequence.metadata, turns)
             group = group_of(sequence.metadata, name)
             known.append(LabelledConversation(name, group, sequence.label is Label.ATTACK, turns, strata))
+    known.sort(key=lambda one: one.sequence_id)  # so that the order of import changes nothing
+    for one in known:
+        digest.update(f"{one.sequence_id}\0{hashes[one.sequence_id]}\n".encode())
     data = tuple(_run_data(store, name, known, read[name], failed[name]) for name in names)
     return StudyData(tuple(known), data, untried, unlabelled, digest.hexdigest())
 
@@ -173,7 +193,26 @@ def _run_data(
             _add(latency, one.sequence_id, _milliseconds(trajectory.evaluations))
         examples.append(Example(one.sequence_id, one.group, one.attack, turns))
     ids = {one.sequence_id for one in known}
-    return RunData(store.run(name), tuple(examples), cost, latency, failed & ids, digest.hexdigest())
+    run = store.run(name)
+    sources = training_sources(run)
+    return RunData(run, tuple(examples), cost, latency, failed & ids, digest.hexdigest(), sources)
+
+
+def training_sources(run: Run) -> frozenset[str]:
+    """Return the data sets that the observer of a run was trained on; none where it can't be had any more.
+
+    Args:
+        run: the run.
+    """
+    from turnwise.observers import Workers, build_observer, describe_observer
+
+    try:
+        info = describe_observer(run.observer)
+        if info.version != run.observer_version and ":" in run.observer and info.workers is Workers.PROCESSES:
+            info = build_observer(run.observer).info  # weights of one's own have training data of their own
+    except TurnwiseError:
+        return frozenset()
+    return frozenset(info.training_sources)
 
 
 def _add(into: dict[str, float], name: str, values: Iterable[float | None]) -> None:

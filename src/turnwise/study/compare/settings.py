@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from turnwise.errors import UnknownNameError, UsageError
@@ -49,6 +49,8 @@ class Settings:
             that of the next seed. With 1 nothing is said about other splits. Given thresholds need none.
         small_cell: conversations of a label under which a cell shows no percentage.
         patterns: YAML file of your own named patterns, which detectors may use.
+        truth: run whose F says at which turns a reader flags something; None to look at labels alone.
+        keep_trained: test false positives also on data sets that an observer was trained on.
 
     Raises:
         UsageError: a value out of range, or no run.
@@ -67,6 +69,8 @@ class Settings:
     splits: int = 50
     small_cell: int = 10
     patterns: str | None = None
+    truth: str | None = None
+    keep_trained: bool = False
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -132,6 +136,20 @@ def make_folds(examples: Sequence[Example], settings: Settings) -> tuple[Fold, .
         return tuple(_around(examples, part, settings.seed) for part in parts.values())
     split = split_by_group(examples, dict(zip(PARTS, settings.shares, strict=True)), settings.seed)
     return (Fold(*(_ids(split[name]) for name in PARTS)),)
+
+
+def without(folds: Iterable[Fold], ids: Collection[str]) -> tuple[Fold, ...]:
+    """Return folds in which some conversations neither set a threshold nor are tested; they still train.
+
+    Args:
+        folds: the folds.
+        ids: of these conversations.
+
+    >>> [fold] = without([Fold(frozenset("ab"), frozenset("cd"), frozenset("ef"))], "ace")
+    >>> sorted(fold.train), sorted(fold.calibrate), sorted(fold.test)
+    (['a', 'b'], ['d'], ['f'])
+    """
+    return tuple(replace(fold, calibrate=fold.calibrate - {*ids}, test=fold.test - {*ids}) for fold in folds)
 
 
 def _around(examples: Sequence[Example], tested: Sequence[Example], seed: int) -> Fold:

@@ -30,7 +30,8 @@ from turnwise.study.compare.judging import (
 )
 from turnwise.study.compare.redrawn import RedrawnStudy, redraw_study
 from turnwise.study.compare.scores import HighestScores
-from turnwise.study.compare.settings import Fold, Settings, make_folds
+from turnwise.study.compare.settings import Fold, Settings, make_folds, without
+from turnwise.study.compare.truth import AgainstReader, ReaderTurns, against_reader, read_reader
 from turnwise.study.compare.warnings import find_warnings
 from turnwise.study.stats import metrics
 from turnwise.study.stats.bootstrap import Resamples, resamples
@@ -69,6 +70,7 @@ class Study:
         cells: by source, category, tactic and length.
         checks: diagnostics of the chosen arm.
         warnings: what a reader must know, the gravest first.
+        truth: every arm beside the turns that a reader flags; None where no reader was named.
     """
 
     settings: Settings
@@ -87,6 +89,7 @@ class Study:
     cells: tuple[Cell, ...]
     checks: Checks
     warnings: tuple[str, ...]
+    truth: AgainstReader | None = None
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -123,7 +126,10 @@ def compare(
     say = tell or _silent
     say(f"reading {len(asked) + len(further)} runs")
     study_data = load_study_data(store, [*asked, *further])
-    return compare_data(study_data, settings, further=further, store=store, rescore=rescore, tell=say)
+    reader = None if settings.truth is None else read_reader(store, settings.truth)
+    return compare_data(
+        study_data, settings, further=further, store=store, rescore=rescore, reader=reader, tell=say
+    )
 
 
 def compare_data(
@@ -133,6 +139,7 @@ def compare_data(
     further: Sequence[str] = (),
     store: Store | None = None,
     rescore: Rescore | None = None,
+    reader: ReaderTurns | None = None,
     tell: Tell | None = None,
 ) -> Study:
     """Compare detectors on what was loaded; see `compare`.
@@ -143,6 +150,7 @@ def compare_data(
         further: runs that come in as baselines.
         store: where the texts are that `rescore` needs.
         rescore: as for `compare`.
+        reader: what a reader flags, as `read_reader` reads it.
         tell: as for `compare`.
     """
     say = tell or _silent
@@ -151,7 +159,7 @@ def compare_data(
     arms = plan_arms(settings, {name: one.run.context for name, one in data.items()}, further)
     reference_arm = reference_of(arms)
     _check_labels(study_data)
-    folds = make_folds(study_data.runs[0].examples, settings)
+    folds = _tested_folds(study_data, settings)
     strata = {one.sequence_id: one.strata for one in study_data.known}
     scores = HighestScores()
     judgements: list[Judgement] = []
@@ -201,6 +209,7 @@ def compare_data(
         cells,
         checks,
         warnings,
+        None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
     )
 
 
@@ -220,6 +229,22 @@ def _rank(arm: Arm, data: RunData, folds: Sequence[Fold], settings: Settings, sc
     """Return how many attacks an arm catches inside the train parts, over all folds."""
     rates = [in_training(arm, evaluated_of(data, fold.train), settings, settings.seed, scores) for fold in folds]
     return Rate(sum(rate.count for rate in rates), sum(rate.of for rate in rates))
+
+
+def _tested_folds(study_data: StudyData, settings: Settings) -> tuple[Fold, ...]:
+    """Return the folds; benign conversations of data sets that an observer was trained on only train."""
+    folds = make_folds(study_data.runs[0].examples, settings)
+    if settings.keep_trained or not study_data.trained_benign:
+        return folds
+    folds = without(folds, [name for ids in study_data.trained_benign.values() for name in ids])
+    tested = frozenset[str]().union(*(fold.test for fold in folds))
+    if not any(one.sequence_id in tested and not one.attack for one in study_data.known):
+        raise UsageError(
+            f"no benign conversation is left to test on: an observer was trained on "
+            f"{', '.join(study_data.trained_benign)}. Evaluate benign conversations of another data set, or keep "
+            "these with --keep-trained"
+        )
+    return folds
 
 
 def _measured(judgements: Sequence[Judgement], settings: Settings) -> list[DetectorResult]:

@@ -13,6 +13,7 @@ from turnwise.detectors import to_mapping
 from turnwise.revision import versions
 from turnwise.study.compare.data import StudyData
 from turnwise.study.compare.settings import Settings, make_folds
+from turnwise.study.fitting.objective import Objective
 from turnwise.study.fitting.search import CrossFitted, Searched, search
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Tuning:
         run: the run whose scores it read.
         settings: whose seed and shares split the conversations.
         target_fpr: false-positive rate at which recall was sought.
+        objective: what was sought: recall at that rate, or F1.
         budget: trials that were asked for.
         attacks: attacks of the training part.
         benign: benign conversations of it.
@@ -42,6 +44,7 @@ class Tuning:
     run: Run
     settings: Settings
     target_fpr: float
+    objective: Objective
     budget: int
     attacks: int
     benign: int
@@ -49,7 +52,12 @@ class Tuning:
 
 
 def tune_inside_training(
-    study_data: StudyData, spec: str, target_fpr: float = 0.01, budget: int = 200, seed: int = 0
+    study_data: StudyData,
+    spec: str,
+    target_fpr: float = 0.01,
+    budget: int = 200,
+    seed: int = 0,
+    objective: Objective = "recall",
 ) -> Tuning:
     """Search a detector's parameters on what a study of the same seed trains on, and on nothing else.
 
@@ -59,6 +67,7 @@ def tune_inside_training(
         target_fpr: share of benign conversations that may be flagged, in (0, 1).
         budget: trials, at least 1.
         seed: of the split, the folds inside it and the sampler.
+        objective: ``"recall"`` at that rate, or ``"f1"``, whatever the rate.
 
     Raises:
         UnknownNameError: no such detector, or none whose parameters are searched.
@@ -70,10 +79,10 @@ def tune_inside_training(
     [fold] = make_folds(data.examples, settings)
     train = [example for example in data.examples if example.sequence_id in fold.train]
     known = [example for example in train if any(turn.scores for turn in example.turns)]
-    found = search(spec, known, target_fpr, budget, seed)
+    found = search(spec, known, target_fpr, budget, seed, objective)
     attacks = sum(example.attack for example in known)
     digest = digest_of(fold.train)
-    return Tuning(found, data.run, settings, target_fpr, budget, attacks, len(known) - attacks, digest)
+    return Tuning(found, data.run, settings, target_fpr, objective, budget, attacks, len(known) - attacks, digest)
 
 
 def as_file(tuning: Tuning) -> str:
@@ -86,10 +95,16 @@ def as_file(tuning: Tuning) -> str:
 
     found = tuning.searched
     detector = to_mapping(found.detector)
+    if tuning.objective == "f1":
+        reached = f"F1 there, cross-fitted by group: {found.after.f1:.3f}; as given {found.before.f1:.3f}."
+    else:
+        reached = (
+            f"Recall there, cross-fitted by group at {100 * tuning.target_fpr:g} % false positives: "
+            f"{found.after.recall}; as given {found.before.recall}."
+        )
     heading = (
         f"# {found.detector.name}, tuned inside the training part: trial {found.best} of {found.trials}.\n"
-        f"# Recall there, cross-fitted by group at {100 * tuning.target_fpr:g} % false positives: "
-        f"{found.after.recall}; as given {found.before.recall}.\n"
+        f"# {reached}\n"
         "# That is no test result: the best of many trials flatters itself.\n"
         f"{MARK}{json.dumps(origin(tuning), ensure_ascii=False, sort_keys=True)}\n"
     )
@@ -106,7 +121,8 @@ def origin(tuning: Tuning) -> dict[str, Any]:
     return {
         "budget": tuning.budget,
         "seed": tuning.settings.seed,
-        "target_fpr": tuning.target_fpr,
+        "objective": tuning.objective,
+        "target_fpr": None if tuning.objective == "f1" else tuning.target_fpr,
         "run": {
             "name": run.name,
             "observer": run.observer,
@@ -129,9 +145,10 @@ def origin(tuning: Tuning) -> dict[str, Any]:
     }
 
 
-def rates_as_json(found: CrossFitted) -> dict[str, list[int]]:
-    """Return counts of a cross-fitted detector: how many of how many."""
+def rates_as_json(found: CrossFitted) -> dict[str, Any]:
+    """Return counts of a cross-fitted detector, how many of how many, and F1."""
     return {
+        "f1": found.f1,
         "recall": [found.recall.count, found.recall.of],
         "false_positives": [found.false_positives.count, found.false_positives.of],
     }

@@ -71,6 +71,7 @@ def find_warnings(
         *_missing(results),
         *_splits(settings, not_redrawn, chosen),
         *_given(settings, judgements),
+        *_trained(settings, study_data),
         *_confounded(study_data.known),
         *_blind(results, judgements, chosen),
         *_own_rule(judgements, study_data.known),
@@ -111,6 +112,24 @@ def _given(settings: Settings, judgements: Sequence[Judgement]) -> Iterator[str]
             "thresholds were given, not calibrated on these conversations: the detectors stand at different rates "
             "of false positives, so that a difference in recall is no gain by itself"
         )
+
+
+def _trained(settings: Settings, study_data: StudyData) -> Iterator[str]:
+    left = study_data.trained_benign
+    if left:
+        named = ", ".join(f"{source} ({len(ids)})" for source, ids in left.items())
+        yield (
+            f"an observer was trained on data sets of the benign conversations: {named}. "
+            + (
+                "They were kept, so that the false-positive rates here flatter it"
+                if settings.keep_trained
+                else "They neither set a threshold nor are tested; --keep-trained keeps them"
+            )
+        )
+    sources = frozenset[str]().union(*(one.training_sources for one in study_data.runs))
+    attacks = {one.strata["source"] for one in study_data.known if one.attack} & sources
+    if attacks:
+        yield f"an observer was trained on {_listed(attacks)}: recall on these attacks flatters it"
 
 
 def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:

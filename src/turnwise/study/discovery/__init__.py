@@ -4,25 +4,32 @@ docs/discover.md says how, and what it can't show.
 """
 
 from turnwise.study.discovery.method import (
+    SINGLE_TURN,
     Baseline,
     Discovery,
     Half,
     describe,
     discover,
+    gain_words,
     halves_of,
     names_of,
     to_yaml,
 )
+from turnwise.study.discovery.single_turn import Gain, SingleTurnRule
 from turnwise.study.discovery.verify import Counts, Tested
 
 __all__ = [
+    "SINGLE_TURN",
     "Baseline",
     "Counts",
     "Discovery",
+    "Gain",
     "Half",
+    "SingleTurnRule",
     "Tested",
     "describe",
     "discover",
+    "gain_words",
     "halves_of",
     "names_of",
     "to_yaml",

@@ -149,17 +149,26 @@ def _with(parent: Members, place: int) -> Members:
     return tuple(sorted((*parent, int(place))))
 
 
-def choose_patterns(pool: Pool, found: Sequence[Members], goal: Goal, *, margin: int, most: int) -> list[Members]:
+def choose_patterns(
+    pool: Pool,
+    found: Sequence[Members],
+    goal: Goal,
+    missed: NDArray[np.bool_],
+    *,
+    margin: int,
+    most: int,
+) -> list[Members]:
     """Return the patterns worth testing, best first.
 
-    Each reaches the goal on the whole half, needs all its conditions for that, and matches attacks that those
-    before it together miss. Of those that add about as many, the simplest is taken: the one with the fewest
-    conditions, then with the fewest false positives.
+    Each reaches the goal on the whole half, needs all its conditions for that, and matches attacks that the best
+    rule on single turns and those before it together miss. Of those that add about as many, the simplest is taken:
+    the one with the fewest conditions, then with the fewest false positives.
 
     Args:
         pool: the conditions.
         found: conjunctions that were good enough on the searched part.
         goal: what a pattern has to do on the whole half; each further one has to add as many attacks as that.
+        missed: which attacks the best rule on single turns misses; shape (attacks,).
         margin: attacks that a simpler pattern may add less and still be preferred.
         most: patterns, at most.
     """
@@ -180,7 +189,7 @@ def choose_patterns(pool: Pool, found: Sequence[Members], goal: Goal, *, margin:
     names = list(good)
     false_positives = [benign for benign, _ in good.values()]
     matched = np.array([attacks for _, attacks in good.values()])
-    missed = np.ones(goal.attacks, dtype=np.bool_)
+    missed = missed.copy()
     chosen: list[Members] = []
     while len(chosen) < most:
         gains = matched[:, missed].sum(axis=1)

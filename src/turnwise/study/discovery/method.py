@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
 from turnwise.patterns import Expression
@@ -21,8 +22,16 @@ from turnwise.study.discovery.quantities import (
     series_in,
     values_of,
 )
+from turnwise.study.discovery.single_turn import Gain, best_rule, peaks_of
 from turnwise.study.discovery.verify import Counts, Tested, count_matches, verify
 from turnwise.study.examples import Example, split_by_group
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SINGLE_TURN = "single turn"
+"""Name of the baseline that a pattern has to add to."""
 
 HALVES = {"discovery": 0.5, "held out": 0.5}
 
@@ -84,7 +93,7 @@ class Discovery:
 
     Args:
         patterns: every pattern that was tested, those that were confirmed first.
-        baselines: what the length and the first turn alone give away.
+        baselines: what single turns, the length and the first turn alone give away.
         discovery: size of the half that was searched.
         held_out: size of the half that was tested on.
         searched: conversations of the discovery half that the search looked at.
@@ -124,7 +133,8 @@ def discover(
 
     The groups are divided in two halves. On three fifths of the first a beam search joins up to three comparisons
     with limits at quantiles; the rest of that half weeds out what only fits by chance, and at most ten are chosen
-    that each add something. Only then the second half is looked at, once for each of them.
+    that each add something to the best rule on single turns. Only then the second half is looked at, once for each
+    of them. What adds nothing there to that rule, at the same rate of false positives, is not found.
 
     Args:
         examples: conversations of both labels with at least one evaluated turn; others are passed over.
@@ -147,14 +157,13 @@ def discover(
     tell(f"searching {len(looked_through)} of {len(first)} conversations of the discovery half")
     chosen, conditions, conjunctions = work.search(tell)
     tell(f"testing {len(chosen)} patterns on {len(second)} held-out conversations")
-    tested = verify(chosen, first, second, level=level, seed=seed)
-    baselines = tuple(
-        _baseline(name, work.best_single(looked_at), first, second)
-        for name, looked_at in (
-            ("length", length_quantities()),
-            ("first turn", first_turn_quantities(work.series)),
-        )
-    )
+    tested = verify(chosen, first, second, work.rule, level=level, seed=seed)
+    rules = {
+        SINGLE_TURN: None if work.rule is None else work.rule.expression,
+        "length": work.best_single(length_quantities()),
+        "first turn": work.best_single(first_turn_quantities(work.series)),
+    }
+    baselines = tuple(_baseline(name, expression, first, second) for name, expression in rules.items())
     return Discovery(
         patterns=tuple(sorted(tested, key=lambda pattern: not pattern.found)),
         baselines=baselines,
@@ -203,6 +212,7 @@ class _Work:
         self._benign_turns = int(lengths[:benign].sum())
         self._goal = self._goal_for(searched_attacks + other_attacks, benign)
         self._searched_goal = self._goal_for(searched_attacks, searched_benign)
+        self.rule = best_rule(self.series, self._examples, self._goal.most_benign)
 
     def _goal_for(self, attacks: int, benign: int) -> Goal:
         allowed = math.floor(self._max_fpr * benign + 1e-9)
@@ -220,8 +230,18 @@ class _Work:
         tell(f"{len(looked_at)} quantities at {raw.columns.shape[1]} turns")
         search = Search(pool, self._searched_goal)
         margin = math.floor(MARGIN * self._goal.attacks)
-        chosen = choose_patterns(pool, search.run(tell), self._goal, margin=margin, most=MOST_PATTERNS)
+        missed = self._missed_by_rule()
+        chosen = choose_patterns(pool, search.run(tell), self._goal, missed, margin=margin, most=MOST_PATTERNS)
         return list(map(pool.expression, chosen)), len(pool.conditions), search.looked_at
+
+    def _missed_by_rule(self) -> NDArray[np.bool_]:
+        import numpy as np
+
+        attacks = self._examples[self._layout.benign :]
+        if self.rule is None:
+            return np.ones(len(attacks), dtype=np.bool_)
+        missed: NDArray[np.bool_] = peaks_of(self.rule.series, attacks) <= self.rule.limit
+        return missed
 
     def best_single(self, looked_at: Sequence[Quantity]) -> Expression | None:
         """Return the comparison of one of the quantities that matches most attacks within the rate."""
@@ -308,6 +328,16 @@ def to_yaml(discovery: Discovery, run: str, observer: str) -> str:
     return text
 
 
+def gain_words(gain: Gain) -> str:
+    """Return a gain in points of recall with its interval.
+
+    Args:
+        gain: what a pattern adds.
+    """
+    low, high = 100 * gain.recall.low, 100 * gain.recall.high
+    return f"{100 * gain.recall.value:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
 def describe(pattern: Tested, max_fpr: float) -> str:
     """Return what a pattern did on the held-out half, in a sentence or two."""
     counts = pattern.held_out
@@ -315,5 +345,6 @@ def describe(pattern: Tested, max_fpr: float) -> str:
     return (
         f"Found by search, not written by a person. On held-out conversations it matched {counts.attacks} of "
         f"attacks, {counts.at_first_turn} of them at their first turn, and {counts.benign} of benign ones{beyond} "
-        f"(95 % intervals; p = {pattern.p_holm:.2g} after Holm's correction)."
+        f"(95 % intervals; p = {pattern.p_holm:.2g} after Holm's correction). To the best rule on single turns it "
+        f"adds {gain_words(pattern.gain)} points of recall at the same false-positive rate."
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from turnwise.errors import UsageError
 from turnwise.patterns import Evaluator, Expression
 from turnwise.rates import Rate
+from turnwise.study.discovery.single_turn import Gain, SingleTurnRule, gain_of, peaks_of
 from turnwise.study.examples import Example
 from turnwise.study.stats.paired import holm
 
@@ -40,14 +41,17 @@ class Tested:
         expression: the pattern.
         discovery: counts on the half that it was chosen on, which flatter it.
         held_out: counts on the other half.
-        p: of Fisher's exact test on the held-out half, one-sided: attacks match no more often than benign ones.
+        gain: what it adds on the held-out half to the best rule on single turns.
+        p: the larger of two p-values on the held-out half: Fisher's exact test, one-sided (attacks match no more
+            often than benign ones), and that of `gain`. Both must be refuted.
         p_holm: the same, corrected for the number of patterns tested.
-        found: whether `p_holm` is below the level.
+        found: whether `p_holm` is below the level and the interval of `gain` lies above 0.
     """
 
     expression: Expression
     discovery: Counts
     held_out: Counts
+    gain: Gain
     p: float
     p_holm: float
     found: bool
@@ -90,6 +94,7 @@ def verify(
     expressions: Sequence[Expression],
     discovery: Sequence[Example],
     held_out: Sequence[Example],
+    rule: SingleTurnRule | None,
     *,
     level: float,
     seed: int,
@@ -104,22 +109,36 @@ def verify(
         expressions: the patterns, chosen without a look at the held-out half.
         discovery: the half that they were chosen on.
         held_out: the other half.
+        rule: the best rule on single turns, chosen on the first half.
         level: probability of any false finding, in (0, 1).
         seed: of the choice within groups.
     """
     independent = one_of_each_group(held_out, seed)
-    p_values = [fisher(count_matches(expression, independent)) for expression in expressions]
+    peaks = None if rule is None else peaks_of(rule.series, held_out)
+    fired = [False] * len(held_out) if rule is None else _ever(rule.expression, held_out)
+    gains = [
+        gain_of(rule, fired, _ever(expression, held_out), peaks, held_out, seed) for expression in expressions
+    ]
+    p_values = [
+        max(fisher(count_matches(expression, independent)), gain.p)
+        for expression, gain in zip(expressions, gains, strict=True)
+    ]
     return tuple(
         Tested(
             expression,
             count_matches(expression, discovery),
             count_matches(expression, held_out),
+            gain,
             p,
             adjusted,
-            adjusted < level,
+            adjusted < level and gain.shown,
         )
-        for expression, p, adjusted in zip(expressions, p_values, holm(p_values), strict=True)
+        for expression, gain, p, adjusted in zip(expressions, gains, p_values, holm(p_values), strict=True)
     )
+
+
+def _ever(expression: Expression, examples: Sequence[Example]) -> list[bool]:
+    return [turn is not None for turn in first_matches(expression, examples)]
 
 
 def fisher(counts: Counts) -> float:

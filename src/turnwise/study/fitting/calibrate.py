@@ -11,6 +11,7 @@ from turnwise.errors import UsageError
 from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.fitting.fit import FITTED, fit_detector
+from turnwise.study.fitting.objective import Objective, check_objective, f1, threshold_for_f1
 from turnwise.study.stats.thresholds import needed_benign, threshold_for, threshold_with_confidence
 
 SHARES = {"train": 0.6, "calibrate": 0.4}
@@ -18,7 +19,7 @@ SHARES = {"train": 0.6, "calibrate": 0.4}
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """A tuned detector and what it does on the conversations that set its threshold.
+    """A tuned detector, and what it does on the conversations that set its threshold.
 
     Args:
         detector: the detector, at its new threshold.
@@ -36,6 +37,11 @@ class Tuned:
     flagged_benign: Rate
     flagged_attacks: Rate
 
+    @property
+    def f1(self) -> float:
+        """F1 on the conversations that set the threshold."""
+        return f1(self.flagged_attacks.count, self.flagged_benign.count, self.flagged_attacks.of)
+
 
 def tune(
     spec: str,
@@ -43,27 +49,33 @@ def tune(
     target_fpr: float = 0.01,
     seed: int = 0,
     *,
+    objective: Objective = "recall",
     patterns: PatternSource | None = None,
 ) -> Tuned:
-    """Fit a detector on three fifths of the groups and set its threshold on the benign conversations of the rest.
+    """Fit a detector on three fifths of the groups and set its threshold on the rest.
+
+    The threshold is set on the benign conversations there for a false-positive rate, or for F1 on all of them.
 
     Args:
         spec: the name of a detector that is fitted, or a specification whose threshold alone is set.
         examples: conversations of both labels.
         target_fpr: share of benign conversations that may be flagged, in (0, 1).
         seed: of the split.
+        objective: ``"recall"`` at that rate, or ``"f1"``, whatever the rate.
         patterns: your own named patterns, or the YAML file that defines them.
 
     Raises:
-        UnknownNameError: no such detector or parameter.
+        UnknownNameError: no such detector, parameter or objective.
         DetectorError: a specification or value that does not fit.
         UsageError: too few conversations; the message says how many are needed.
     """
+    check_objective(objective)
     parts = split_by_group(examples, SHARES, seed)
     fitted = spec in FITTED
     detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec, patterns=patterns)
     peaks = [(example.attack, run_detector(detector, example.turns).score) for example in parts["calibrate"]]
-    limit = threshold_for([score for attack, score in peaks if not attack], target_fpr)
+    benign = [score for attack, score in peaks if not attack]
+    limit = threshold_for_f1(peaks) if objective == "f1" else threshold_for(benign, target_fpr)
     tuned = detector.with_threshold(limit)
     flagged = [(example.attack, run_detector(tuned, example.turns).fired) for example in parts["calibrate"]]
 

@@ -12,6 +12,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.fitting.fit import FITTED, fit_detector
+from turnwise.study.fitting.objective import Objective, check_objective, f1, threshold_for_f1
 from turnwise.study.stats.thresholds import strictest_threshold, threshold_for
 
 if TYPE_CHECKING:
@@ -127,11 +128,27 @@ class CrossFitted:
         recall: attacks that were flagged.
         false_positives: benign conversations that were flagged.
         benign: highest score of each benign conversation, by the detector of its fold.
+        attacks: the same of each attack.
     """
 
     recall: Rate
     false_positives: Rate
     benign: tuple[float, ...]
+    attacks: tuple[float, ...]
+
+    @property
+    def f1(self) -> float:
+        """F1 of these verdicts."""
+        return f1(self.recall.count, self.false_positives.count, self.recall.of)
+
+    @property
+    def scores(self) -> list[tuple[bool, float]]:
+        """Label and highest score of each conversation."""
+        return [*((False, score) for score in self.benign), *((True, score) for score in self.attacks)]
+
+    def value(self, objective: Objective) -> float:
+        """Return what a search makes as high as it can: attacks that were flagged, or F1."""
+        return self.f1 if objective == "f1" else float(self.recall.count)
 
 
 def cross_fitted(
@@ -142,11 +159,12 @@ def cross_fitted(
     *,
     strict: bool = True,
     score: Score = highest_scores,
+    objective: Objective = "recall",
 ) -> CrossFitted:
     """Return recall and false positives by cross-fitting over groups.
 
-    Each of five parts is scored by the detector that the other four make, and judged at a threshold set on the
-    benign scores of the other four parts, so that a conversation never has a say in its own verdict. Source: A.
+    Each of five parts is scored by the detector that the other four make, and judged at a threshold set on
+    scores of the other four parts, so that a conversation never has a say in its own verdict. Source: A.
     Schick, "On asymptotically efficient estimation in semiparametric models", Annals of Statistics 14 (1986).
 
     Args:
@@ -156,6 +174,7 @@ def cross_fitted(
         seed: of the parts.
         strict: refuse too few benign conversations; else the threshold lies just above all of them.
         score: gives the scores of a part; another than the default may keep them from one call to the next.
+        objective: with ``"f1"`` the threshold is the one of the highest F1, whatever the rate.
 
     Raises:
         UsageError: too few benign conversations; the message says how many are needed.
@@ -177,15 +196,16 @@ def cross_fitted(
         scored.append(list(zip([example.attack for example in part], score(detector, part), strict=True)))
     caught = flagged = 0
     for number, part_scores in enumerate(scored):
-        others = [
-            score for place, rest in enumerate(scored) if place != number for label, score in rest if not label
-        ]
-        limit = _limit(others, target_fpr, strict)
+        others = [one for place, rest in enumerate(scored) if place != number for one in rest]
+        benign_others = [score for attack, score in others if not attack]
+        limit = threshold_for_f1(others) if objective == "f1" else _limit(benign_others, target_fpr, strict)
         caught += sum(score >= limit for attack, score in part_scores if attack)
         flagged += sum(score >= limit for attack, score in part_scores if not attack)
-    benign = tuple(score for part_scores in scored for attack, score in part_scores if not attack)
-    attacks = sum(example.attack for example in examples)
-    return CrossFitted(Rate(caught, attacks), Rate(flagged, len(benign)), benign)
+    benign, attacks = (
+        tuple(score for part_scores in scored for attack, score in part_scores if attack is label)
+        for label in (False, True)
+    )
+    return CrossFitted(Rate(caught, len(attacks)), Rate(flagged, len(benign)), benign, attacks)
 
 
 def _limit(benign: Sequence[float], target_fpr: float, strict: bool) -> float:
@@ -207,7 +227,7 @@ MOST_TRIALS = 10_000
 """Trials that a search may take; the sampler looks at all that went before, so each takes longer than the last."""
 
 Parameters = dict[str, Any]
-Result = Callable[[Parameters], CrossFitted]
+Value = Callable[[Parameters], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +235,7 @@ class Searched:
     """What a search found. All figures are of the training conversations.
 
     Args:
-        detector: the best one, made from all training conversations; its threshold is set on their benign scores.
+        detector: the best one, made from all training conversations; its threshold is set on their scores.
         before: cross-fitted, what the detector did as it was given.
         after: the same of the best one: the best of many, and so somewhat flattered.
         trials: how many parameters were tried.
@@ -230,11 +250,16 @@ class Searched:
 
 
 def search(
-    spec: str, train: Sequence[Example], target_fpr: float = 0.01, budget: int = 200, seed: int = 0
+    spec: str,
+    train: Sequence[Example],
+    target_fpr: float = 0.01,
+    budget: int = 200,
+    seed: int = 0,
+    objective: Objective = "recall",
 ) -> Searched:
-    """Search the parameters of a detector for the highest recall at a false-positive rate.
+    """Search the parameters of a detector for the highest recall at a false-positive rate, or the highest F1.
 
-    The recall of a trial is cross-fitted by group, see `cross_fitted`; of equal ones the first is kept. The first
+    The value of a trial is cross-fitted by group, see `cross_fitted`; of equal ones the first is kept. The first
     trial is the detector as given, where its parameters lie in the range that is searched. Densities are fitted
     anew in each fold. Source of the sampler: J. Bergstra, R. Bardenet, Y. Bengio and B. Kégl, "Algorithms for
     Hyper-Parameter Optimization", NIPS 2011 (tree-structured Parzen estimator), as optuna has it.
@@ -245,12 +270,14 @@ def search(
         target_fpr: share of benign conversations that may be flagged, in (0, 1).
         budget: trials, at least 1.
         seed: of the folds and of the sampler; the same seed finds the same.
+        objective: what is made as high as it can be; with ``"f1"`` the rate plays no part.
 
     Raises:
         UnknownNameError: no such detector, or none whose parameters are searched.
         UsageError: too few conversations, or a budget below 1.
         DetectorError: the specification does not fit.
     """
+    check_objective(objective)
     given = check_search(spec, budget)
     space = space_of(given.name)
     fits = _Fits(given, seed)
@@ -259,17 +286,16 @@ def search(
     def result(parameters: Parameters) -> CrossFitted:
         key = repr(sorted(parameters.items()))
         if key not in tried:
-            tried[key] = cross_fitted(fits.maker(parameters), train, target_fpr, seed)
+            tried[key] = cross_fitted(fits.maker(parameters), train, target_fpr, seed, objective=objective)
         return tried[key]
 
     before = result({})
-    order = _trials(space, given, budget, seed, result)
-    place, parameters = max(enumerate(order), key=lambda item: (result(item[1]).recall.count, -item[0]))
+    order = _trials(space, given, budget, seed, lambda parameters: result(parameters).value(objective))
+    place, parameters = max(enumerate(order), key=lambda item: (result(item[1]).value(objective), -item[0]))
     after = result(parameters)
     best = fits.maker(parameters)(train)
-    return Searched(
-        best.with_threshold(threshold_for(after.benign, target_fpr)), before, after, len(order), place + 1
-    )
+    limit = threshold_for_f1(after.scores) if objective == "f1" else threshold_for(after.benign, target_fpr)
+    return Searched(best.with_threshold(limit), before, after, len(order), place + 1)
 
 
 def check_search(spec: str, budget: int) -> Detector:
@@ -319,7 +345,7 @@ class _Fits:
         return self._fitted[key]
 
 
-def _trials(space: Space, given: Detector, budget: int, seed: int, result: Result) -> list[Parameters]:
+def _trials(space: Space, given: Detector, budget: int, seed: int, value: Value) -> list[Parameters]:
     """Return the parameters of all trials, in the order in which the sampler asked for them."""
     import optuna
 
@@ -327,7 +353,7 @@ def _trials(space: Space, given: Detector, budget: int, seed: int, result: Resul
 
     def objective(trial: Trial) -> float:
         order.append({name: _suggested(trial, name, values) for name, values in space.items()})
-        return float(result(order[-1]).recall.count)
+        return value(order[-1])
 
     with _quiet():
         study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))

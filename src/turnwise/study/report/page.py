@@ -15,6 +15,7 @@ from turnwise.study.report.figure_parts import Figure
 from turnwise.study.report.record import record
 from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown, markdown_text
 from turnwise.study.report.tables import all_tables
+from turnwise.study.report.verdicts import verdicts_as_parquet
 from turnwise.study.report.words import methods, verdict
 
 STYLE = """
@@ -41,6 +42,7 @@ for (const [name, spec] of Object.entries(JSON.parse(document.getElementById("ch
 SECTIONS = (
     ("Gain over many splits", ("gain_over_splits",), ("over_splits", "followed")),
     ("At the same false-positive rate", (), ("matched",)),
+    ("Against a reader of the turns", (), ("reader",)),
     ("Detection", ("recall", "roc"), ("detectors", "tests", "differences", "final")),
     ("When attacks are flagged", ("survival",), ("delay",)),
     (
@@ -167,6 +169,7 @@ def _text(text: str) -> str:
 PAGE = "report.html"
 NUMBERS = "results.json"
 TEXT = "report.md"
+VERDICTS = "verdicts.parquet"
 FOLDERS = ("tables", "figures")
 
 
@@ -185,7 +188,9 @@ def check_folder(folder: Path) -> None:
 
 
 def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | None = None) -> tuple[Path, ...]:
-    """Write ``report.html``, ``report.md``, ``results.json``, tables (Markdown, CSV, LaTeX), figures (SVG, PDF).
+    """Write ``report.html``, ``report.md``, ``results.json``, ``verdicts.parquet``, tables and figures.
+
+    Tables are Markdown, CSV and LaTeX, figures SVG and PDF.
 
     The same study gives the same bytes. A figure that can't be drawn is left out, and the page says so.
 
@@ -213,6 +218,7 @@ def write_report(study: Study, folder: Path, *, tell: Callable[[str], None] | No
     files: dict[str, str | bytes] = {
         PAGE: page(study, figures, tables, drawings),
         TEXT: as_text(study),
+        VERDICTS: verdicts_as_parquet(study),
         NUMBERS: json.dumps(record(study), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
     }
     for table in tables:

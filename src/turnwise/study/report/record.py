@@ -10,6 +10,7 @@ from turnwise.rates import Rate
 from turnwise.revision import versions
 from turnwise.study.compare import Judgement, Study, Test
 from turnwise.study.compare.checks import Checks
+from turnwise.study.report.truth import reader_as_json
 from turnwise.study.stats.auc import Auc
 from turnwise.study.stats.bootstrap import Interval
 from turnwise.study.stats.diagnostics import LengthMatched, Transfer
@@ -62,6 +63,7 @@ def record(study: Study) -> dict[str, Any]:
             "groups": len({one.group for one in study.study_data.known}),
             "untried": study.study_data.untried,
             "unlabelled": study.study_data.unlabelled,
+            "trained_benign": {name: len(ids) for name, ids in study.study_data.trained_benign.items()},
             "sha256": study.study_data.digest,
             "runs": [
                 {
@@ -118,6 +120,7 @@ def record(study: Study) -> dict[str, Any]:
             }
             for cell in study.cells
         ],
+        "truth": reader_as_json(study),
         "checks": _checks(study.checks),
         "warnings": list(study.warnings),
     }

@@ -16,6 +16,7 @@ from turnwise.study.report.detection_tables import (
 )
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD, gain_tables
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell, small_cell
+from turnwise.study.report.truth import reader_tables
 from turnwise.study.stats.thresholds import RecallAt
 from turnwise.study.stats.verdicts import Confusion
 
@@ -24,6 +25,7 @@ def all_tables(study: Study) -> tuple[Table, ...]:
     """Return every table of a study that has a row, the gain over many splits first."""
     tables = (
         *gain_tables(study),
+        *reader_tables(study),
         detectors_table(study),
         tests_table(study),
         differences_table(study),

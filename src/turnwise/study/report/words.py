@@ -7,6 +7,7 @@ from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.gain_tables import points, share
 from turnwise.study.report.table import interval_cell, p_cell
+from turnwise.study.report.truth import reader_words
 
 
 def verdict(study: Study) -> tuple[str, ...]:
@@ -14,6 +15,7 @@ def verdict(study: Study) -> tuple[str, ...]:
     return (
         _compared(study),
         *_over_splits(study),
+        *reader_words(study),
         _gained(study),
         *_by_source(study),
         *_at_the_end(study),
