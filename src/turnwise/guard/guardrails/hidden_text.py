@@ -91,15 +91,13 @@ def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
     ('ignore all the rules', 'a well-known word')
     """
 
-    changed = False
     words = text.split()
-    for at, word in enumerate(words):
-        if len(word) >= _RUN_TOGETHER:
-            if word not in spaced:
-                spaced[word] = _apart(word, known, spaced)
-            words[at] = spaced[word]
-            changed = changed or words[at] != word
-    return " ".join(words) if changed else text
+    long_words = {word for word in words if len(word) >= _RUN_TOGETHER}
+    for word in long_words.difference(spaced):
+        spaced[word] = _apart(word, known, spaced)
+    if all(spaced[word] == word for word in long_words):
+        return text
+    return " ".join([spaced[word] if word in long_words else word for word in words])
 
 
 def _apart(word: str, known: Container[str], spaced: dict[str, str]) -> str:
