@@ -6,7 +6,8 @@ import base64
 import binascii
 import string
 import unicodedata
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ _LOOKALIKE_WORD = LinearRegex(r"[a0]*\x00[a0\x00]*")
 _SEPARATORS = " .-_*|"
 _SPACED = LinearRegex(f"(?:^|[^a0])(?:{'|'.join(f'a(?:[{mark}]a){{3,}}' for mark in _SEPARATORS)})")
 _SPACED_LEAST = 7
-"""Letters with the same sign between all of them, in a text that `_shapes` made; characters that they are at least."""
+"""Letters with the same sign between all of them, in a text that `_shapes` made, and how long they are at least."""
 
 _SPACED_HINT = LinearRegex("[ .*|_-]a[ .*|_-]a[ .*|_-]")
 
@@ -49,21 +50,21 @@ _LONG = 11
 _LONGEST = 4096
 _SHORTEST = 16  # characters of base64 that need no padding to be tried
 _SHORTEST_WORD = 6
-_BASE64 = string.ascii_letters + string.digits + "+/="
+_BASE64_WORD = LinearRegex(rf"[A-Za-z0-9+/=]{{{_LONG},}}")
 
 _LEET_SIGNS = "0134578@$!"
 _LEET = tuple(str.maketrans(_LEET_SIGNS, to) for to in ("oieastbasi", "oleastbasi"))
 _SHORTEST_LEET = 4
+_LEET_WORD = LinearRegex("0a[a0]{2,}|[a0]0a[a0]+|[a0]{2,}0a[a0]*")
+"""A row of letters and signs, of four at least, in which a sign stands before a letter."""
 
 
 def _table(classes: Mapping[str, str], other: str) -> bytes:
-    """Return a table for `bytes.translate`: what each ASCII character of a class becomes, and what all others do."""
+    """Return a table for `bytes.translate`: what the characters of each class become, and what all others do."""
     becomes = {member: mark or member for mark, members in classes.items() for member in members}
     return "".join(becomes.get(chr(code), other) for code in range(256)).encode("ascii")
 
 
-_BASE64_ALONE = _table({"": _BASE64}, " ")
-_LEET_ALONE = _table({"": string.ascii_letters + _LEET_SIGNS}, " ")
 _LEET_SHAPES = _table({"a": string.ascii_letters, "0": _LEET_SIGNS}, " ")
 _WORD_SHAPES = _table({"": "\0", "a": string.ascii_letters, "0": string.digits + "_"}, " ")
 _LETTER_SHAPES = _table({"": _SEPARATORS, "a": string.ascii_letters, "0": string.digits}, "!")
@@ -159,37 +160,24 @@ def _without_lookalikes(text: str) -> str:
     others = (each for each in characters if not each.isascii() and each.isalnum())
     marked = _each(text.replace("\0", " "), {each: "\0" if each in _LOOKALIKE else "0" for each in others})
     shapes = marked.encode("ascii", "replace").translate(_WORD_SHAPES).decode("ascii")
-    latin: dict[str, str] = {}
+    return _rewritten(text, (whole for (whole,) in _LOOKALIKE_WORD.spans(shapes)), _in_latin)
+
+
+def _in_latin(word: str) -> str:
+    return word if _LATIN.isdisjoint(word) else word.translate(_LOOKALIKES)
+
+
+def _rewritten(text: str, places: Iterable[tuple[int, int]], rewrite: Callable[[str], str]) -> str:
+    """Return a text with what stands at some places, in order and apart, as a function rewrites it."""
+    forms: dict[str, str] = {}
     parts: list[str] = []
     behind = 0
-    for ((start, end),) in _LOOKALIKE_WORD.spans(shapes):
-        if "a" in shapes[start:end]:
-            word = text[start:end]
-            if word not in latin:
-                latin[word] = word.translate(_LOOKALIKES)
-            parts += text[behind:start], latin[word]
-            behind = end
-    return "".join([*parts, text[behind:]])
-
-
-def _replaced(text: str, words: str, instead: Mapping[str, str]) -> str:
-    """Return a text with some of its words replaced.
-
-    Args:
-        text: the text.
-        words: its words where they stand, with spaces in the place of all else.
-        instead: what stands for a word.
-    """
-    if not instead:
-        return text
-    parts: list[str] = []
-    at = behind = 0
-    for word in words.split():
-        start = words.find(word, at)
-        at = start + len(word)
-        if word in instead:
-            parts += text[behind:start], instead[word]
-            behind = at
+    for start, end in places:
+        word = text[start:end]
+        if word not in forms:
+            forms[word] = rewrite(word)
+        parts += text[behind:start], forms[word]
+        behind = end
     return "".join([*parts, text[behind:]])
 
 
@@ -206,51 +194,47 @@ def _joined(text: str, _: Container[str]) -> str:
     shapes = _shapes(text)
     if _SPACED_HINT.search(shapes) is None:  # cheap, and nearly every text has nothing of the kind
         return text
-    parts: list[str] = []
-    behind = 0
+    return _rewritten(text, _spaced_places(shapes), lambda letters: letters.replace(letters[1], ""))
+
+
+def _spaced_places(shapes: str) -> Iterator[tuple[int, int]]:
     for ((first, last),) in _SPACED.spans(shapes):
         start = first + (shapes[first] != "a")
         end = last - 2 if shapes[last : last + 1] in _ALNUM else last  # the last letter begins a word of its own
         if end - start >= _SPACED_LEAST:
-            parts += text[behind:start], text[start:end].replace(text[start + 1], "")
-            behind = end
-    return "".join([*parts, text[behind:]])
+            yield start, end
 
 
 def _unleeted(text: str, known: Container[str]) -> str:
     """Return a text with the words that digits and signs stand in for letters of."""
-    data = text.encode("ascii", "replace")  # a byte for each character
-    shapes = data.translate(_LEET_SHAPES)
+    shapes = text.encode("ascii", "replace").translate(_LEET_SHAPES)  # a byte for each character
     if b"0a" not in shapes:
         return text
-    words = data.translate(_LEET_ALONE)
-    instead = {}
-    for run, shape in set(zip(words.split(), shapes.split(), strict=True)):
-        if b"0a" in shape:
-            word = run.decode("ascii").rstrip("!")
-            plain = _unleet(word, known) if len(word) >= _SHORTEST_LEET else word
-            if plain != word:
-                instead[run.decode("ascii")] = plain + "!" * (len(run) - len(word))
-    return _replaced(text, words.decode("ascii"), instead)
+    places = (whole for (whole,) in _LEET_WORD.spans(shapes.decode("ascii")))
+    return _rewritten(text, places, partial(_unleet, known=known))
 
 
 def _unleet(word: str, known: Container[str]) -> str:
     """Return the word that digits and signs stand in for letters of, or the same where there is no such word."""
-    if word.lower() in known:
+    bare = word.rstrip("!")
+    if len(bare) < _SHORTEST_LEET or bare.lower() in known:
         return word
     for letters in _LEET:
-        plain = word.translate(letters)
+        plain = bare.translate(letters)
         if plain.lower() in known:
-            return plain
+            return plain + word[len(bare) :]
     return word
 
 
 def _decoded(text: str, known: Container[str]) -> str:
     """Return a text with what base64 hides in it, beside the beginning of what hid it."""
-    words = text.encode("ascii", "replace").translate(_BASE64_ALONE)
-    runs = {run.decode("ascii") for run in words.split() if len(run) >= _LONG}
-    instead = {run: f"{run[:8]} {raw}" for run in runs if (raw := _hidden(run, known)) is not None}
-    return _replaced(text, words.decode("ascii"), instead) if instead else text
+    places = (whole for (whole,) in _BASE64_WORD.spans(text.encode("ascii", "replace").decode("ascii")))
+    return _rewritten(text, places, partial(_beside_hidden, known=known))
+
+
+def _beside_hidden(word: str, known: Container[str]) -> str:
+    raw = _hidden(word, known)
+    return word if raw is None else f"{word[:8]} {raw}"
 
 
 def _hidden(word: str, known: Container[str]) -> str | None:
