@@ -125,7 +125,7 @@ class Pii(Guardrail):
         """Return the personal data of a text, by kind and count, with a redaction for each."""
         values = values_in(check, LOWER, self._read, self._allowed)
         sure = [value for value in values if value.span.confidence >= self.min_confidence]
-        return values_found(sure, _NAMES, self._placeholders(sure))
+        return values_found(check, sure, _NAMES, self._placeholders(sure))
 
     def _read(self, reading: TextReading) -> Iterator[Span]:
         shapes = frozenset[str]().union(*(each.present(reading.plain) for each in self._shapes))

@@ -70,7 +70,7 @@ class Secrets(Guardrail):
     def check(self, check: Check) -> Finding:
         """Return the secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)
-        return values_found(values, NAMES, (self._placeholder(value.span.kind) for value in values))
+        return values_found(check, values, NAMES, (self._placeholder(value.span.kind) for value in values))
 
     def _find(self, reading: TextReading) -> Iterator[Span]:
         plain = reading.plain

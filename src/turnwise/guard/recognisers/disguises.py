@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress, dropwhile, pairwise
-from operator import add, sub
+from operator import add, itemgetter, sub
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
@@ -135,12 +136,25 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    marks = [(count, mark) for mark, count in Counter(text).items() if not mark.isalnum()]
-    common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
-    tried = ((mark, [*_rows(text, mark)]) for _, mark in common)
-    separator, rows = max(tried, key=lambda each: sum(map(_width, each[1])), default=("", []))
-    for row in rows:
-        yield from _between(text, row, separator)
+    marks = [(count, mark) for mark, count in Counter(text).items() if count >= _APART_LEAST - 1]
+    common = sorted((each for each in marks if not each[1].isalnum()), reverse=True)[:_SEPARATORS_TRIED]
+    tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, mark)])]
+    tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
+    taken: list[Sequence[int]] = []
+    separators: dict[int, str] = {}
+    for rows, mark in tried:
+        # Where words share characters, those of the separator with the most to undo count.
+        free = rows if not taken else [row for row in rows if _is_free(row, taken)]
+        separators.update((row[0], mark) for row in free)
+        taken = sorted([*taken, *free], key=itemgetter(0))
+    for row in taken:
+        yield from _between(text, row, separators[row[0]])
+
+
+def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
+    """Tell whether a row shares no place with any of others, which are in order and apart."""
+    index = bisect_right(taken, row[0], key=itemgetter(0))
+    return (index == 0 or taken[index - 1][-1] < row[0]) and (index == len(taken) or row[-1] < taken[index][0])
 
 
 def _width(row: Sequence[int]) -> int:

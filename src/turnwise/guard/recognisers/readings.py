@@ -50,6 +50,21 @@ class TextReading(NamedTuple):
             start, end = step.span(start, end)
         return start, end
 
+    def first_from(self, place: int, at: int = 0, *, begun: bool = False) -> int:
+        """Return the offset in the plain text of the first character, from one on, that ends behind a place.
+
+        Args:
+            place: offset in the original.
+            at: offset in the plain text from which to look.
+            begun: whether it has to begin there or behind, too.
+        """
+        return bisect_right(
+            range(len(self.plain)),
+            place - begun,
+            lo=at,
+            key=lambda offset: self.span(offset, offset + 1)[not begun],
+        )
+
     def behind(self, step: Edit) -> TextReading:
         """Return the reading behind one more step; itself where that changed nothing."""
         return self._replace(plain=step.plain, steps=(*self.steps, step)) if step.plain != self.plain else self
@@ -83,6 +98,11 @@ class _Replaced:
     def span(self, start: int, end: int) -> tuple[int, int]:
         return self._character(start)[0], self._character(end - 1)[1]
 
+    def stretch_at(self, at: int) -> int | None:
+        """Return which stretch stands at an offset of the plain text, or None."""
+        index = bisect_right(self._begins, at) - 1
+        return index if index >= 0 and at - self._begins[index] < len(self._stretches[index].text) else None
+
     def _character(self, at: int) -> tuple[int, int]:
         """Return where a character came from: itself, or all of a stretch that was replaced."""
         index = bisect_right(self._begins, at) - 1
@@ -95,9 +115,71 @@ class _Replaced:
         return there, there + 1
 
 
+class _Redacted:
+    """A reading of a text whose redactions were carried out, as a step from the text that they left.
+
+    Args:
+        reading: the reading of the text before.
+        redactions: what was replaced in it, in order and apart.
+    """
+
+    def __init__(self, reading: TextReading, redactions: Sequence[Redaction]) -> None:
+        self._before = reading
+        self._ends = [each.end for each in redactions]
+        self._gains = [*accumulate((_gain(each) for each in redactions), initial=0)]
+        self._places = [each.start + gain for each, gain in zip(redactions, self._gains, strict=False)]
+        stretches: list[Stretch] = []
+        for each in redactions:
+            start = reading.first_from(each.start, stretches[-1].end if stretches else 0)
+            stretches.append(Stretch(start, reading.first_from(each.end, start, begun=True), each.placeholder))
+        self._replaced = _Replaced(reading.plain, stretches)
+        self.plain = self._replaced.plain
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        return self._place(start)[0], self._place(end - 1)[1]
+
+    def _place(self, at: int) -> tuple[int, int]:
+        index = self._replaced.stretch_at(at)
+        if index is not None:
+            return self._places[index], self._ends[index] + self._gains[index + 1]
+        before, behind = self._replaced.span(at, at + 1)
+        first, last = self._before.span(before, behind)
+        gain = self._gains[bisect_right(self._ends, first)]
+        return first + gain, last + gain
+
+
+def _gain(redaction: Redaction) -> int:
+    """Return how many characters longer a redaction makes a text."""
+    return len(redaction.placeholder) - (redaction.end - redaction.start)
+
+
+_FOUND = "values found"
+"""Under which a check keeps the text in which values were found last, and their redactions."""
+
+
 def readings(check: Check) -> tuple[TextReading, ...]:
-    """Return `readings_of` of the text under check, made once for all guardrails."""
-    return check.once(("unfolded", check.text), lambda: readings_of(check.text))
+    """Return `readings_of` of the text under check, made once for all guardrails.
+
+    Of a text that redactions have changed they are those of the text before, with the same redactions.
+    """
+    return check.once(("unfolded", check.text), lambda: _carried_over(check) or readings_of(check.text))
+
+
+def _carried_over(check: Check) -> tuple[TextReading, ...]:
+    """Return the readings of a text that is what redactions made of one with readings; none for any other."""
+    text, redactions = check.shared.get(_FOUND, ("", ()))
+    if not redactions or _Replaced(text, map(_stretch, redactions)).plain != check.text:
+        return ()
+    _, *others = check.once(("unfolded", text), lambda: readings_of(text))
+    found = {check.text: TextReading(check.text)}
+    for reading in others:
+        step = _Redacted(reading, redactions)
+        found.setdefault(step.plain, TextReading(step.plain, reading.loose, (step,)))
+    return tuple(found.values())
+
+
+def _stretch(redaction: Redaction) -> Stretch:
+    return Stretch(redaction.start, redaction.end, redaction.placeholder)
 
 
 def readings_of(text: str) -> tuple[TextReading, ...]:
@@ -205,11 +287,12 @@ def _folded(check: Check, folding: Folding) -> tuple[TextReading, ...]:
 
 
 def values_found(
-    values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
+    check: Check, values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
 ) -> Finding:
     """Return the finding of recognised values: kinds and counts, never the values themselves.
 
     Args:
+        check: the text.
         values: the values, in order and apart.
         names: singular and plural by kind.
         placeholders: what is to stand in the place of each.
@@ -217,13 +300,15 @@ def values_found(
     if not values:
         return CLEAN
     spans = [value.span for value in values]
+    redactions = tuple(
+        Redaction(span.start, span.end, span.kind, placeholder)
+        for span, placeholder in zip(spans, placeholders, strict=True)
+    )
+    check.shared[_FOUND] = (check.text, redactions)
     return Finding(
         found=True,
         reason=counted((span.kind for span in spans), names),
         confidence=max(span.confidence for span in spans),
-        redactions=tuple(
-            Redaction(span.start, span.end, span.kind, placeholder)
-            for span, placeholder in zip(spans, placeholders, strict=True)
-        ),
+        redactions=redactions,
         data={"kinds": dict(Counter(span.kind for span in spans))},
     )

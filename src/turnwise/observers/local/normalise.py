@@ -38,7 +38,7 @@ _LOOKALIKE_WORD = LinearRegex(r"[a0]*\x00[a0\x00]*")
 _SEPARATORS = " .-_*|"
 _SPACED = LinearRegex(f"(?:^|[^a0])(?:{'|'.join(f'a(?:[{mark}]a){{3,}}' for mark in _SEPARATORS)})")
 _SPACED_LEAST = 7
-"""Letters with the same sign between all of them, in a text that `_shapes` made, and how long they are at least."""
+"""Letters with the same sign between all of them, in a text that `_shapes` made, and their least length."""
 
 _SPACED_HINT = LinearRegex("[ .*|_-]a[ .*|_-]a[ .*|_-]")
 
