@@ -7,6 +7,7 @@ from collections.abc import Collection, Container, Iterator
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
+from turnwise.linear_regex import replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
 _STEP = HEAD + TAIL
@@ -32,7 +33,7 @@ _FEWEST_SIGNS = 3
 _WHOLE_SENTENCE = "\ufdfa"
 """The one character that stands for 18 in plain form; none of them is Latin."""
 
-_SIGNS = dict.fromkeys(map(ord, "+_.,;:|/\\~*#=-"), " ")
+_SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
 """What may stand for the spaces between words."""
 
 
@@ -102,7 +103,7 @@ def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
 
 def _apart(word: str, known: Container[str], spaced: dict[str, str]) -> str:
     """Return a long word with spaces between the words that it is made of."""
-    parts = word.translate(_SIGNS).split()
+    parts = replace_characters(word, _SIGNS).split()
     if len(parts) <= _FEWEST_SIGNS:
         parts = [word]
     for part in parts:

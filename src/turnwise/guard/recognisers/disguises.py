@@ -6,7 +6,7 @@ import string
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress, dropwhile, pairwise
 from operator import add, itemgetter, sub
@@ -16,7 +16,7 @@ from turnwise.guard.recognisers.hosts import PASS_FOR
 from turnwise.guard.recognisers.numbers import digit_groups
 from turnwise.guard.recognisers.payment_numbers import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.spans import Stretch
-from turnwise.linear_regex import SPACE, WORD, LinearRegex
+from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 
 _CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
@@ -45,6 +45,10 @@ _APART_LEAST = 5
 
 _APART_MOST = 200
 """Single characters in a row that keep their own places; more are one place, as no value has so many."""
+
+_ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum())
+_MARKS_COUNTED = 200
+"""Different signs of a text up to which each is counted by itself."""
 
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
@@ -104,8 +108,8 @@ _ADDRESS_HINT = LinearRegex(r"(?i)@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t
 _DOTS = frozenset((".", ",", "dot", "punkt", "punto", "point"))
 _MARKS = "()[]{}<>*|'\""
 _PIECE = LinearRegex(rf"[\pL\pN]+|[{SPACE}()\[\]{{}}<>*|'\"]+|(?s:.)")
-_NOTHING_SPELLED = LinearRegex(r"(?i)[\s,()\[\]{}<>*|'\"]|dot|punkt|punto|point")
-"""What an address has, at least, of which a separator is spelled."""
+_SPELLING = frozenset(string.whitespace + _MARKS + ",")
+"""What an address has one of, or a word for a full stop, of which a separator is spelled."""
 
 Undo = Callable[[str], Iterator[Stretch]]
 
@@ -136,8 +140,8 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    marks = [(count, mark) for mark, count in Counter(text).items() if count >= _APART_LEAST - 1]
-    common = sorted((each for each in marks if not each[1].isalnum()), reverse=True)[:_SEPARATORS_TRIED]
+    counts = ((text.count(mark), mark) for mark in _marks_of(text))
+    common = sorted((each for each in counts if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
     tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, mark)])]
     tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
     taken: list[Sequence[int]] = []
@@ -149,6 +153,16 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
         taken = sorted([*taken, *free], key=itemgetter(0))
     for row in taken:
         yield from _between(text, row, separators[row[0]])
+
+
+def _marks_of(text: str) -> Iterable[str]:
+    """Return the signs and spaces that a text may have often enough to pull words apart."""
+    if text.isascii():
+        return _ASCII_MARKS
+    marks = [each for each in set(text) if not each.isalnum()]
+    if len(marks) <= _MARKS_COUNTED:
+        return marks
+    return [mark for mark, count in Counter(text).most_common(_MARKS_COUNTED) if not mark.isalnum()]
 
 
 def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
@@ -248,9 +262,9 @@ def numbers(text: str) -> Iterator[Stretch]:
 def _masked(text: str) -> str:
     """Return 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
     if not text.isascii():
-        others = (each for each in set(text) if not each.isascii())
-        text = text.translate({ord(each): "a" if each.isalnum() else " " for each in others})
-    return text.translate(_MASK)
+        # All else becomes ?, which is a sign.
+        text = replace_characters(text, {each: "a" for each in set(text) if not each.isascii() and each.isalnum()})
+    return text.encode("ascii", "replace").translate(_MASK).decode("ascii")
 
 
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
@@ -340,7 +354,7 @@ def addresses(text: str) -> Iterator[Stretch]:
         start, end = parts[0][0], parts[-1][1]
         if end - start > _LONGEST_ADDRESS:
             continue
-        if at == "@" and _NOTHING_SPELLED.search(local + at + domain) is None:
+        if at == "@" and _SPELLING.isdisjoint(whole := text[start:end]) and not _speaks_of_dots(whole.lower()):
             continue
         spelled = f"{_with_dots(local)}@{_with_dots(domain)}"
         if spelled == text[start:end]:
@@ -352,6 +366,10 @@ def addresses(text: str) -> Iterator[Stretch]:
             if not any(word in near for word in _WRITES):
                 continue
         yield Stretch(start, end, spelled)
+
+
+def _speaks_of_dots(lower: str) -> bool:
+    return "dot" in lower or "punkt" in lower or "punto" in lower or "point" in lower
 
 
 def _with_dots(part: str) -> str:
@@ -404,10 +422,10 @@ DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, addresses, numbers, 
 """What is undone, in this order."""
 
 
-_MASK = str.maketrans(
-    {
-        **{chr(code): "a" if chr(code).isalnum() else " " for code in range(128)},
-        **dict.fromkeys(string.digits, "0"),
-        **dict.fromkeys(_DIGIT_LETTERS, "o"),
-    }
+_MASK = (
+    "".join(
+        "0" if mark in string.digits else "o" if mark in _DIGIT_LETTERS else "a" if mark.isalnum() else " "
+        for mark in map(chr, range(128))
+    ).encode("ascii")
+    + b" " * 128
 )

@@ -9,6 +9,8 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 from operator import add
 
+from turnwise.linear_regex import replace_characters
+
 _CONTROLS = frozenset(map(chr, (*range(9), *range(14, 32), *range(127, 133), *range(134, 160))))
 """Control characters, but white space."""
 
@@ -22,7 +24,7 @@ _DASHES = frozenset("\u2043\u2212\u02d7\u2796")
 """Characters that pass for a hyphen though Unicode does not call them dashes."""
 
 _REPLACED = 16
-"""Different characters up to which replacing one after the other is faster than a table."""
+"""Different characters up to which looking for one after the other is faster than looking at all."""
 
 _CHARACTERS = 1 << 17
 """Characters whose form is remembered: all that have one, so that a text of very many costs time only once."""
@@ -138,13 +140,7 @@ class Folding:
                     changed[character] = ""
                 elif not character.isascii() and (form := self._fold(character)) != character:
                     changed[character] = form
-            plain = text
-            if len(changed) <= _REPLACED:
-                for character, form in changed.items():
-                    plain = plain.replace(character, form)
-            else:
-                plain = plain.translate({ord(character): form for character, form in changed.items()})
-            plain = self._ascii_text(plain)
+            plain = self._ascii_text(replace_characters(text, changed))
             widths = {character: len(form) for character, form in changed.items() if len(form) != 1}
         if self._join_spaces:
             joined = " ".join(plain.split())

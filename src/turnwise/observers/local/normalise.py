@@ -11,7 +11,7 @@ from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
-from turnwise.linear_regex import LinearRegex
+from turnwise.linear_regex import LinearRegex, replace_characters
 
 HEAD = 12_000
 """Characters kept from the start of a long text, so that no turn takes unbounded time."""
@@ -43,9 +43,6 @@ _SPACED_LEAST = 7
 _SPACED_HINT = LinearRegex("[ .*|_-]a[ .*|_-]a[ .*|_-]")
 
 _ALNUM = ("a", "0")
-_FEW = 32
-"""Different characters up to which replacing one after the other is faster than a table."""
-
 _LONG = 11
 _LONGEST = 4096
 _SHORTEST = 16  # characters of base64 that need no padding to be tried
@@ -120,7 +117,7 @@ def normalise(text: str, known: Container[str] = frozenset()) -> Normalised:
 def _fold_unicode(text: str) -> tuple[str, set[str]]:
     evasions = set()
     characters = set(text)
-    cleaned = _each(text, dict.fromkeys(characters & _INVISIBLE, ""))
+    cleaned = replace_characters(text, dict.fromkeys(characters & _INVISIBLE, ""))
     if not _HIDING.isdisjoint(characters) and not _HIDING.isdisjoint(text.strip("\ufeff")):
         evasions.add("invisible")
     folded = unicodedata.normalize("NFKC", cleaned)
@@ -130,15 +127,6 @@ def _fold_unicode(text: str) -> tuple[str, set[str]]:
     if plain != folded:
         evasions.add("homoglyphs")
     return plain, evasions
-
-
-def _each(text: str, instead: Mapping[str, str]) -> str:
-    """Return a text with some of its characters replaced, by what is none of them."""
-    if len(instead) > _FEW:
-        return text.translate({ord(character): form for character, form in instead.items()})
-    for character, form in instead.items():
-        text = text.replace(character, form)
-    return text
 
 
 def _styled(text: str) -> bool:
@@ -158,7 +146,9 @@ def _without_lookalikes(text: str) -> str:
     if _LOOKALIKE.isdisjoint(characters):
         return text
     others = (each for each in characters if not each.isascii() and each.isalnum())
-    marked = _each(text.replace("\0", " "), {each: "\0" if each in _LOOKALIKE else "0" for each in others})
+    marked = replace_characters(
+        text.replace("\0", " "), {each: "\0" if each in _LOOKALIKE else "0" for each in others}
+    )
     shapes = marked.encode("ascii", "replace").translate(_WORD_SHAPES).decode("ascii")
     return _rewritten(text, (whole for (whole,) in _LOOKALIKE_WORD.spans(shapes)), _in_latin)
 
@@ -185,7 +175,7 @@ def _shapes(text: str) -> str:
     """Return a for each letter of a text, 0 for each digit, separators as they are, and ! for all else."""
     if not text.isascii():
         others = (each for each in set(text) if not each.isascii() and each.isalnum())
-        text = _each(text, {each: "0" if each.isdecimal() else "a" for each in others})
+        text = replace_characters(text, {each: "0" if each.isdecimal() else "a" for each in others})
     return text.encode("ascii", "replace").translate(_LETTER_SHAPES).decode("ascii")
 
 
