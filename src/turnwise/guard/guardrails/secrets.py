@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
 from turnwise.guard.recognisers import assignments
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
@@ -70,6 +70,8 @@ class Secrets(Guardrail):
     def check(self, check: Check) -> Finding:
         """Return the secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)
+        if not values:
+            return CLEAN
         return values_found(check, values, NAMES, (self._placeholder(value.span.kind) for value in values))
 
     def _find(self, reading: TextReading) -> Iterator[Span]:

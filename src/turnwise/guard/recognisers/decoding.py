@@ -83,6 +83,10 @@ _TAG_TEXT = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 Decoder = Callable[[str], Iterator[Stretch]]
 
 
+HINTS = (r"[%&<\\=]", _ENCODED_HINT.pattern)
+"""What a text in one line of printable ASCII has, at least, in which something is encoded; RE2."""
+
+
 def decoders_for(text: str) -> list[Decoder]:
     """Return the decoders that may find something in a text; few or none for an ordinary one.
 

@@ -6,7 +6,7 @@ import string
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress, dropwhile, pairwise
 from operator import add, itemgetter, sub
@@ -140,8 +140,9 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    counts = ((text.count(mark), mark) for mark in _marks_of(text))
-    common = sorted((each for each in counts if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
+    marks = _marks_of(text)
+    counts = zip(map(text.count, marks), marks, strict=True)
+    common = sorted([each for each in counts if each[0] >= _APART_LEAST - 1], reverse=True)[:_SEPARATORS_TRIED]
     tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, mark)])]
     tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
     taken: list[Sequence[int]] = []
@@ -155,7 +156,7 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
         yield from _between(text, row, separators[row[0]])
 
 
-def _marks_of(text: str) -> Iterable[str]:
+def _marks_of(text: str) -> Sequence[str]:
     """Return the signs and spaces that a text may have often enough to pull words apart."""
     if text.isascii():
         return _ASCII_MARKS
@@ -420,6 +421,17 @@ def _ends_in_address(text: str, at: int) -> bool:
 
 DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, addresses, numbers, codes, names)
 """What is undone, in this order."""
+
+_SIGNS = f"[^A-Za-z0-9]{{0,{_GAP}}}"
+HINTS = (
+    r"(?s)[^A-Za-z0-9].[^A-Za-z0-9]+.[^A-Za-z0-9]+.[^A-Za-z0-9]",
+    _ADDRESS_HINT.pattern,
+    rf"(?:[0-9{''.join(_DIGIT_LETTERS)}]{_SIGNS}){{{_NUMBER_LENGTHS[0]}}}",
+    rf"(?i)[a-z]{_SIGNS}[a-z]{_SIGNS}[0-9]{_SIGNS}[0-9]",
+    *(f"(?i){_SIGNS.join(head)}" for head in _AWS),
+    _LEET_NAME.pattern,
+)
+"""What a text in one line of printable ASCII has, at least, in which something is disguised; RE2."""
 
 
 _MASK = (

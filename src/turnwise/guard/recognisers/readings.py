@@ -5,15 +5,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from turnwise.guard.guardrail import CLEAN, Check, Finding, Redaction
+from turnwise.guard.guardrail import Check, Finding, Redaction
+from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.spans import Span, Stretch, apart, counted
+from turnwise.linear_regex import RegexSet
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
@@ -162,15 +164,19 @@ def readings(check: Check) -> tuple[TextReading, ...]:
 
     Of a text that redactions have changed they are those of the text before, with the same redactions.
     """
-    return check.once(("unfolded", check.text), lambda: _carried_over(check) or readings_of(check.text))
+    key = ("readings", check.text)
+    if key not in check.shared:
+        check.shared[key] = (_FOUND in check.shared and _carried_over(check)) or readings_of(check.text)
+    made: tuple[TextReading, ...] = check.shared[key]
+    return made
 
 
 def _carried_over(check: Check) -> tuple[TextReading, ...]:
     """Return the readings of a text that is what redactions made of one with readings; none for any other."""
-    text, redactions = check.shared.get(_FOUND, ("", ()))
-    if not redactions or _Replaced(text, map(_stretch, redactions)).plain != check.text:
+    text, redactions = check.shared[_FOUND]
+    if _Replaced(text, map(_stretch, redactions)).plain != check.text:
         return ()
-    _, *others = check.once(("unfolded", text), lambda: readings_of(text))
+    _, *others = check.once(("readings", text), partial(readings_of, text))
     found = {check.text: TextReading(check.text)}
     for reading in others:
         step = _Redacted(reading, redactions)
@@ -199,6 +205,8 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     ['It is MTIzLTQ1LTY3ODk=', 'It is 123-45-6789']
     """
     first = TextReading(text)
+    if text.isascii() and text.isprintable() and not _hints().present(text):
+        return (first,)
     decoded = _decoded(first)
     loose = _undisguised(decoded)
     found = [first]
@@ -207,6 +215,11 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     if loose.plain != decoded.plain:
         found.append(loose._replace(loose=True))
     return tuple(found)
+
+
+@cache
+def _hints() -> RegexSet:
+    return RegexSet({"encoded": decoding.HINTS, "disguised": disguises.HINTS})
 
 
 def _decoded(reading: TextReading) -> TextReading:
@@ -254,14 +267,17 @@ def values_in(
         find: finds them in a reading that has that form.
         allowed: values that are none.
     """
+    first, *others = readings(check)
+    plain = check.once((folding, check.text), partial(folding.fold, check.text))
     found: dict[Span, str] = {}
-    for reading in check.once(("readings", folding, check.text), lambda: _folded(check, folding)):
-        for span in apart(find(reading)):
+    for reading in (first.behind(plain), *[each.behind(folding.fold(each.plain)) for each in others]):
+        spans = [*find(reading)]
+        for span in apart(spans) if spans else ():
             text = reading.plain[span.start : span.end]
             if text not in allowed:
                 start, end = reading.span(span.start, span.end)
                 found.setdefault(span._replace(start=start, end=end), text)
-    return list(_whole(sorted(found.items())))
+    return list(_whole(sorted(found.items()))) if found else []
 
 
 def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
@@ -280,12 +296,6 @@ def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
         yield last
 
 
-def _folded(check: Check, folding: Folding) -> tuple[TextReading, ...]:
-    first, *others = readings(check)
-    plain = check.once((folding, check.text), lambda: folding.fold(first.plain))
-    return (first.behind(plain), *(reading.behind(folding.fold(reading.plain)) for reading in others))
-
-
 def values_found(
     check: Check, values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
 ) -> Finding:
@@ -293,12 +303,10 @@ def values_found(
 
     Args:
         check: the text.
-        values: the values, in order and apart.
+        values: the values, in order and apart; at least one.
         names: singular and plural by kind.
         placeholders: what is to stand in the place of each.
     """
-    if not values:
-        return CLEAN
     spans = [value.span for value in values]
     redactions = tuple(
         Redaction(span.start, span.end, span.kind, placeholder)

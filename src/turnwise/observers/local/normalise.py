@@ -106,7 +106,7 @@ def normalise(text: str, known: Container[str] = frozenset()) -> Normalised:
     if not text.isascii():
         text, found = _fold_unicode(text)
         evasions.update(found)
-    for name, undo in (("letter_spacing", _joined), ("base64", _decoded), ("leetspeak", _unleeted)):
+    for name, undo in _UNDONE:
         plain = undo(text, known)
         if plain != text:
             text = plain
@@ -218,6 +218,8 @@ def _unleet(word: str, known: Container[str]) -> str:
 
 def _decoded(text: str, known: Container[str]) -> str:
     """Return a text with what base64 hides in it, beside the beginning of what hid it."""
+    if max(map(len, text.split()), default=0) < _LONG:
+        return text
     places = (whole for (whole,) in _BASE64_WORD.spans(text.encode("ascii", "replace").decode("ascii")))
     return _rewritten(text, places, partial(_beside_hidden, known=known))
 
@@ -248,3 +250,6 @@ def _is_hidden_word(raw: str, known: Container[str]) -> bool:
         len(word) >= _SHORTEST_WORD and word.isascii() and word.isalpha() and word.lower() in known
         for word in raw.split(" ")
     )
+
+
+_UNDONE = (("letter_spacing", _joined), ("base64", _decoded), ("leetspeak", _unleeted))
