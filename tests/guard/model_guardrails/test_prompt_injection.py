@@ -164,7 +164,7 @@ def test_guardrails_of_one_check_share_their_readings(check) -> None:  # type: i
     assert one.shared == shared
     one.text = "What is the capital of [PLACE]?"
     Harm().check(one)
-    assert len(one.shared) == 4
+    assert len(one.shared) == 5
     assert shared_observer("local") is shared_observer("local")
 
 
