@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
@@ -60,6 +60,15 @@ class Folded:
             return start, end
         return self._character(start), self._character(end - 1) + 1
 
+    def place(self, at: int, *, begun: bool) -> int:
+        """Return where a character of the original begins in the plain text; no spaces were joined."""
+        places, begins = self._uneven
+        index = bisect_left(places, at) - 1
+        if index < 0:
+            return at
+        place = places[index]
+        return begins[index] + self._widths[self.original[place]] + at - place - 1
+
     def _character(self, at: int) -> int:
         """Return which character of the original one of the plain text came from; no spaces were joined."""
         places, begins = self._uneven
@@ -74,6 +83,8 @@ class Folded:
     def _uneven(self) -> tuple[list[int], list[int]]:
         """Where the characters are that have not one in the plain text, and where each of them begins in that."""
         widths = self._widths
+        if not widths:
+            return [], []
         if len(widths) <= _REPLACED:
             places = sorted(chain.from_iterable(_places(self.original, character) for character in widths))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
@@ -29,6 +29,9 @@ class Edit(Protocol):
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the offsets before the step of a stretch behind it that is not empty."""
 
+    def place(self, at: int, *, begun: bool) -> int:
+        """Return the offset behind the step of an offset before it; see `TextReading.place`."""
+
 
 class TextReading(NamedTuple):
     """A text to look through, with the way back to the offsets of the original.
@@ -52,20 +55,16 @@ class TextReading(NamedTuple):
             start, end = step.span(start, end)
         return start, end
 
-    def first_from(self, place: int, at: int = 0, *, begun: bool = False) -> int:
-        """Return the offset in the plain text of the first character, from one on, that ends behind a place.
+    def place(self, at: int, *, begun: bool) -> int:
+        """Return the offset in the plain text of the first character that ends behind an offset of the original.
 
         Args:
-            place: offset in the original.
-            at: offset in the plain text from which to look.
-            begun: whether it has to begin there or behind, too.
+            at: the offset.
+            begun: whether the character has to begin there or behind it as well.
         """
-        return bisect_right(
-            range(len(self.plain)),
-            place - begun,
-            lo=at,
-            key=lambda offset: self.span(offset, offset + 1)[not begun],
-        )
+        for step in self.steps:
+            at = step.place(at, begun=begun)
+        return at
 
     def behind(self, step: Edit) -> TextReading:
         """Return the reading behind one more step; itself where that changed nothing."""
@@ -100,6 +99,19 @@ class _Replaced:
     def span(self, start: int, end: int) -> tuple[int, int]:
         return self._character(start)[0], self._character(end - 1)[1]
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [each.start for each in self._stretches]
+
+    def place(self, at: int, *, begun: bool) -> int:
+        index = (bisect_left if begun else bisect_right)(self._starts, at) - 1
+        if index < 0:
+            return at
+        stretch, begin = self._stretches[index], self._begins[index]
+        if at < stretch.end:
+            return begin + len(stretch.text) * begun
+        return begin + len(stretch.text) + at - stretch.end
+
     def stretch_at(self, at: int) -> int | None:
         """Return which stretch stands at an offset of the plain text, or None."""
         index = bisect_right(self._begins, at) - 1
@@ -132,13 +144,23 @@ class _Redacted:
         self._places = [each.start + gain for each, gain in zip(redactions, self._gains, strict=False)]
         stretches: list[Stretch] = []
         for each in redactions:
-            start = reading.first_from(each.start, stretches[-1].end if stretches else 0)
-            stretches.append(Stretch(start, reading.first_from(each.end, start, begun=True), each.placeholder))
+            start = max(reading.place(each.start, begun=False), stretches[-1].end if stretches else 0)
+            end = max(reading.place(each.end, begun=True), start)
+            stretches.append(Stretch(start, end, each.placeholder))
+        self._starts = [each.start for each in stretches]
         self._replaced = _Replaced(reading.plain, stretches)
         self.plain = self._replaced.plain
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         return self._place(start)[0], self._place(end - 1)[1]
+
+    def place(self, at: int, *, begun: bool) -> int:
+        index = bisect_right(self._places, at) - 1
+        if index >= 0 and at < self._ends[index] + self._gains[index + 1]:
+            begin = self._replaced.place(self._starts[index], begun=False)
+            inside = begun and at > self._places[index]
+            return begin + (self._ends[index] + self._gains[index + 1] - self._places[index]) * inside
+        return self._replaced.place(self._before.place(at - self._gains[index + 1], begun=begun), begun=begun)
 
     def _place(self, at: int) -> tuple[int, int]:
         index = self._replaced.stretch_at(at)
