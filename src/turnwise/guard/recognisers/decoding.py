@@ -34,6 +34,7 @@ _WORD = string.ascii_letters + string.digits + "+/_=-"
 _TO_STANDARD = str.maketrans("-_", "+/")
 
 _SOFT_BREAK = LinearRegex("=\r?\n")
+_ASCII_CODES = {high + low: chr(int(high + low, 16)) for high in "01234567" for low in string.hexdigits}
 _CODE_WIDTH = 3
 _CODED = {mark: LinearRegex(f"(?:{mark}[0-9A-Fa-f]{{2}})+") for mark in "%="}
 _TAG = LinearRegex(r"<(?:!|/?([A-Za-z][A-Za-z0-9]{0,31})[ \t\r\n/>])")
@@ -338,8 +339,9 @@ def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
     for ((start, end),) in _CODED[mark].spans(text):
         if end - start == _CODE_WIDTH:
-            if text[start + 1] < "8":
-                yield Stretch(start, end, chr(int(text[start + 1 : end], 16)))
+            shown = _ASCII_CODES.get(text[start + 1 : end])
+            if shown is not None:
+                yield Stretch(start, end, shown)
             continue
         data = bytes.fromhex(text[start:end].replace(mark, ""))
         if data.isascii():

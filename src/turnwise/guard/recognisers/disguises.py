@@ -105,6 +105,9 @@ _ADDRESS = LinearRegex(
     r"(?:[^A-Za-z0-9]|$)"
 )
 _ADDRESS_HINT = LinearRegex(r"(?i)@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t)?\s?[)\]}>*_|'\"-]")
+_SPELLED_HINT = LinearRegex(
+    rf"(?i),|\s[@.]|[@.]\s|\s(?:at|dot|punkt|punto|point)\s|{_OPEN}\s?(?:at?|@|\.|dot|punkt|punto|point)\s?{_CLOSE}"
+)
 _DOTS = frozenset((".", ",", "dot", "punkt", "punto", "point"))
 _MARKS = "()[]{}<>*|'\""
 _PIECE = LinearRegex(rf"[\pL\pN]+|[{SPACE}()\[\]{{}}<>*|'\"]+|(?s:.)")
@@ -287,13 +290,19 @@ def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[St
 
 def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     between = ""
-    if tuple(end - start for start, end in groups) in _EVEN:
+    has_letters = "o" in mask[groups[0][0] : groups[-1][1]]
+    if tuple([end - start for start, end in groups]) in _EVEN:
         gaps = {text[before[1] : after[0]] for before, after in pairwise(groups)}
-        between = gaps.pop() if len(gaps) == 1 and gaps <= _USUAL else " "
+        if len(gaps) == 1 and gaps <= _USUAL:
+            if not has_letters:
+                return  # as it is usually written
+            between = gaps.pop()
+        else:
+            between = " "
     for index, (start, end) in enumerate(groups):
         if index and text[groups[index - 1][1] : start] != between:
             yield Stretch(groups[index - 1][1], start, between)
-        for at in range(start, end) if "o" in mask[start:end] else ():
+        for at in range(start, end) if has_letters else ():
             if mask[at] == "o":
                 yield Stretch(at, at + 1, _DIGIT_LETTERS[text[at]])
 
@@ -348,7 +357,7 @@ def addresses(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in addresses("jane {at} example {dot} com")]
     ['jane@example.com']
     """
-    if _ADDRESS_HINT.search(text) is None:
+    if _ADDRESS_HINT.search(text) is None or _SPELLED_HINT.search(text) is None:
         return
     for _, *parts in _ADDRESS.spans(text, overlapping=True):
         local, at, domain = (text[first:last] for first, last in parts)
