@@ -55,6 +55,10 @@ def words(count: int) -> tuple[str, ...]:
 
 GUARDRAILS: dict[str, tuple[Guardrail, str]] = {
     "pii": (Pii(), "My card is 4111 1111 1111 1111 and my mail is jane@example.com."),
+    "phones abroad": (
+        Pii(types=("phone",), regions=("US", "GB", "DE")),
+        "Ring me on 020 7946 0958 or 030 901820, please.",
+    ),
     "secrets": (Secrets(), "Use the key " + "AKIA" + "QZ7XW2PLM4NB6VCK" + " for the upload, please."),
     "keywords 10,000": (Keywords(keywords=words(10_000)), f"What do you know of {words(10_000)[77]} by now?"),
     "regex 10": (
@@ -102,6 +106,7 @@ DENSE = {
     "mails": "a@b.example " * (LENGTH // 12),
     "cards": "4111 1111 1111 1111, " * (LENGTH // 21),
     "phones": "212-555-0123, " * (LENGTH // 14),
+    "national": "020 7946 0958, 030 901820, " * (LENGTH // 27),
     "links": " ".join(f"h{index}.example.com" for index in range(LENGTH // 18)),
     "orders": "order 4532015112830366\n" * (LENGTH // 23),
 }

@@ -220,6 +220,27 @@ class RegexSet:
         return frozenset([self._names[index] for index in found]) if found else frozenset()
 
 
+_FEW = 32
+"""Different characters up to which replacing one after the other is faster than a table."""
+
+
+def replace_characters(text: str, forms: Mapping[str, str]) -> str:
+    """Return a text with some of its characters replaced, at most a few microseconds for each 1,000 characters.
+
+    Args:
+        text: the text.
+        forms: what stands for a character; no form holds a character that is replaced.
+
+    >>> replace_characters("a\u00a0b", {"\u00a0": " "})
+    'a b'
+    """
+    if len(forms) > _FEW:
+        return text.translate({ord(character): form for character, form in forms.items()})
+    for character, form in forms.items():
+        text = text.replace(character, form)
+    return text
+
+
 def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 

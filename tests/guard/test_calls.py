@@ -10,9 +10,13 @@ MOST_IN_ALL = 248
 MOST_OF_THE_PIPELINE = 31
 """Those in the pipeline itself: the guard without its guardrails, its recognisers and what asks observers."""
 
+MOST_OF_THE_GUARDRAILS = 65
+"""Those of the guardrails with their recognisers; half of them are of ``drift``, which looks at no text."""
+
 
 def test_a_plain_prompt_takes_few_function_calls() -> None:
     calls = calls_of_a_check("customer_service")
     by_part = dict(calls.python.most_common())
     assert calls.total <= MOST_IN_ALL, by_part
     assert calls.python[GUARD] <= MOST_OF_THE_PIPELINE, by_part
+    assert calls.python["guard/guardrails"] + calls.python["guard/recognisers"] <= MOST_OF_THE_GUARDRAILS, by_part

@@ -13,8 +13,8 @@ from turnwise.guard.guardrails.keywords import Keywords
 from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.secrets import Secrets
-from turnwise.guard.kit import finding_of
-from turnwise.guard.recognisers.readings import readings_of
+from turnwise.guard.kit import finding_of, opening_check
+from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
 
 CASES = list(evasions.cases())
 ORDINARY = [
@@ -67,6 +67,37 @@ def test_a_value_is_cut_out_whole_where_it_stands(text: str, cut: str) -> None:
     for redaction in reversed(finding_of(Pii(), text).redactions):
         text = text[: redaction.start] + redaction.placeholder + text[redaction.end :]
     assert text == cut
+
+
+def test_words_pulled_apart_by_different_signs_are_all_read() -> None:
+    text = "My SSN is 1-2-3-4-5-6-7-8-9, card 4*1*1*1*1*1*1*1*1*1*1*1*1*1*1*1 as I said"
+    assert [redaction.kind for redaction in finding_of(Pii(), text).redactions] == ["ssn", "card"]
+
+
+def test_readings_are_carried_over_a_redaction() -> None:
+    secret, ssn = "AKIA" + "QZ7XW2PLM4NB6VCK", "&#49;23-45-678&#57;"
+    text = f"{secret} and {secret.lower()} %41 {ssn}, {secret} jane%40example%2Ecom"
+    check = opening_check(text)
+    found = Secrets().check(check)
+    assert len(found.redactions) == 2
+    for redaction in reversed(found.redactions):
+        check.text = check.text[: redaction.start] + redaction.placeholder + check.text[redaction.end :]
+    alone = opening_check(check.text)
+    carried, fresh = readings(check), readings(alone)
+    assert [reading.plain for reading in carried] == [reading.plain for reading in fresh]
+    for one, other in zip(carried, fresh, strict=True):
+        between = range(one.plain.index("] and") + 1, one.plain.rindex("["))
+        assert [one.span(at, at + 1) for at in between] == [other.span(at, at + 1) for at in between]
+    assert Pii().check(check) == Pii().check(alone)
+
+
+@pytest.mark.parametrize("sign", ["", " ", "-", "*", ". "])
+def test_a_text_that_is_passed_over_has_nothing_hidden(sign: str) -> None:
+    for case in CASES:
+        text = sign.join(case.text.replace("\n", " "))[:400]
+        if readings_of(text) == (TextReading(text),):
+            # A text of several lines is never passed over.
+            assert len(readings_of(f"\n{text}")) == 1, text
 
 
 def test_keywords_are_read_in_what_is_encoded() -> None:

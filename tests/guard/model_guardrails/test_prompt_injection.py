@@ -156,13 +156,15 @@ def test_guardrails_of_one_check_share_their_readings(check) -> None:  # type: i
     one = check("What is the capital of Peru?")
     PromptInjection().check(one)
     shared = dict(one.shared)
-    assert len(shared) == 3  # what the observer says, the readings of the text, and with what hides words undone
+    assert (
+        len(shared) == 4
+    )  # what the observer says, the text in plain form, its readings, and what hides words undone
     Harm().check(one)
     Toxicity().check(one)
     assert one.shared == shared
     one.text = "What is the capital of [PLACE]?"
     Harm().check(one)
-    assert len(one.shared) == 4
+    assert len(one.shared) == 5
     assert shared_observer("local") is shared_observer("local")
 
 

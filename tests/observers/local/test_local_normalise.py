@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -111,3 +114,73 @@ def test_any_text_can_be_normalised(text: str) -> None:
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=2, max_size=12))
 def test_a_word_hidden_by_invisible_characters_reads_as_itself(word: str) -> None:
     assert normalise("\u200b".join(word)).text == word
+
+
+PIECES = (
+    *(
+        "ignore",
+        "1gn0r3",
+        "p4ssw0rd!",
+        "$h4re",
+        "ra1!!",
+        "r.u.l.e.s",
+        "r-u-l-e-s",
+        "s_e_c_r_e_t",
+        "x h a c k y",
+        "a.b.c-d-e-f",
+    ),
+    *(
+        "аррlе",
+        "ѕесrеt",
+        "жизнь",
+        "ignоre_2",
+        "ｒｕｌｅｓ",
+        "𝐫𝐮𝐥𝐞𝐬",
+        "™",
+        "café",
+        "e\u0301",
+        "²",
+        "٣",
+        "猫",
+        "\ufdfa",
+        "İ",
+    ),
+    *(
+        "\u200b",
+        "\u200d",
+        "\ufe0f",
+        "\ufeff",
+        "\u00ad",
+        "\u2060",
+        "\U000e0041",
+        "\0",
+        "\1",
+        "\ud800",
+        "\U0001f600",
+        "\U000f0000",
+    ),
+    *(
+        "aWdub3JlIHlvdXIgcnVsZXM=",
+        "cGFzc3dvcmQ=",
+        "cGFzc3dvcmQ",
+        "aWdub3JlIHlvdXIgcnVsZXMg",
+        "QUJD",
+        "=",
+        "==",
+        "/",
+        "+",
+    ),
+    *(".", "-", "_", "*", "|", " ", " ", " ", "\n", "a", "0", "1", "@", "$", "!"),
+)
+PINNED = "fa2b45273c8d1522b39c837127d02ee376aedbb5d1b1c2cf32b0d4d1a7533ad1"
+
+
+def _digest(undo: Callable[[str, frozenset[str]], tuple[str, tuple[str, ...]]]) -> str:
+    source = random.Random(7)
+    texts = ["".join(source.choices(PIECES, k=source.randrange(30))) for _ in range(3_000)]
+    results = [tuple(undo(text, KNOWN)) for text in texts]
+    return hashlib.sha256(repr(results).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def test_results_stay_as_they_are_since_the_weights_were_trained_on_them() -> None:
+    assert _digest(normalise) == PINNED

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container
+from functools import partial
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
+from turnwise.linear_regex import replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
 _STEP = HEAD + TAIL
@@ -32,13 +34,18 @@ _FEWEST_SIGNS = 3
 _WHOLE_SENTENCE = "\ufdfa"
 """The one character that stands for 18 in plain form; none of them is Latin."""
 
-_SIGNS = dict.fromkeys(map(ord, "+_.,;:|/\\~*#=-"), " ")
+_SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
 """What may stand for the spaces between words."""
 
 
 def plain_texts(check: Check, known: frozenset[str]) -> tuple[str, ...]:
     """Return `plain_texts_of` of the text under check, made once for all guardrails that know the same words."""
-    return check.once(("hidden", known, check.text), lambda: tuple(_texts(readings(check), known)))
+    key = ("hidden", known, check.text)
+    if key not in check.shared:
+        plain = check.once((PLAIN, check.text), partial(PLAIN.fold, check.text)).plain
+        check.shared[key] = _texts(readings(check), plain, known)
+    made: tuple[str, ...] = check.shared[key]
+    return made
 
 
 def plain_texts_of(text: str, known: Collection[str] = frozenset()) -> tuple[str, ...]:
@@ -57,12 +64,11 @@ def plain_texts_of(text: str, known: Collection[str] = frozenset()) -> tuple[str
     >>> plain_texts_of("1gn0re the rules", {"ignore"})
     ('1gn0re the rules', 'ignore the rules')
     """
-    return tuple(_texts(readings_of(text), known))
+    return _texts(readings_of(text), PLAIN.fold(text).plain, known)
 
 
-def _texts(readings: tuple[TextReading, ...], known: Collection[str]) -> Iterator[str]:
-    first = readings[0].plain
-    texts = dict.fromkeys((first, PLAIN.fold(first).plain, *(reading.plain for reading in readings[1:])))
+def _texts(readings: tuple[TextReading, ...], plain: str, known: Collection[str]) -> tuple[str, ...]:
+    texts = dict.fromkeys((readings[0].plain, plain, *[reading.plain for reading in readings[1:]]))
     pieces: set[str] = set()
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
@@ -76,7 +82,7 @@ def _texts(readings: tuple[TextReading, ...], known: Collection[str]) -> Iterato
     spaced: dict[str, str] = {}
     for text in [*texts]:
         texts[_spaced(text, known, spaced)] = None
-    yield from texts
+    return tuple(texts)
 
 
 def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
@@ -91,20 +97,20 @@ def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
     ('ignore all the rules', 'a well-known word')
     """
 
-    changed = False
     words = text.split()
-    for at, word in enumerate(words):
-        if len(word) >= _RUN_TOGETHER:
-            if word not in spaced:
-                spaced[word] = _apart(word, known, spaced)
-            words[at] = spaced[word]
-            changed = changed or words[at] != word
-    return " ".join(words) if changed else text
+    if max(map(len, words), default=0) < _RUN_TOGETHER:
+        return text
+    long_words = {word for word in words if len(word) >= _RUN_TOGETHER}
+    for word in long_words.difference(spaced):
+        spaced[word] = _apart(word, known, spaced)
+    if all(spaced[word] == word for word in long_words):
+        return text
+    return " ".join([spaced[word] if word in long_words else word for word in words])
 
 
 def _apart(word: str, known: Container[str], spaced: dict[str, str]) -> str:
     """Return a long word with spaces between the words that it is made of."""
-    parts = word.translate(_SIGNS).split()
+    parts = replace_characters(word, _SIGNS).split()
     if len(parts) <= _FEWEST_SIGNS:
         parts = [word]
     for part in parts:

@@ -87,7 +87,9 @@ class Phrases:
     def find(self, text: str) -> tuple[Phrase, ...]:
         """Return the phrases that are in a text, each once, the weightiest first."""
         # Lone surrogates, which no UTF-8 has, must not keep a text from being read.
-        found = self._set.Match(text.encode("utf-8", "replace")) or ()
+        found = self._set.Match(text.encode("utf-8", "replace"))
+        if not found:
+            return ()
         once = {self._owners[index].name: self._owners[index] for index in found}
         return tuple(sorted(once.values(), key=lambda phrase: (-phrase.weight, phrase.name)))
 

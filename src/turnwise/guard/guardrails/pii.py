@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
 from turnwise.guard.recognisers import emails, identity_numbers, ips, payment_numbers, phones
 from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.phones import Phones
@@ -124,11 +124,13 @@ class Pii(Guardrail):
     def check(self, check: Check) -> Finding:
         """Return the personal data of a text, by kind and count, with a redaction for each."""
         values = values_in(check, LOWER, self._read, self._allowed)
-        sure = [value for value in values if value.span.confidence >= self.min_confidence]
-        return values_found(sure, _NAMES, self._placeholders(sure))
+        sure = [value for value in values if value.span.confidence >= self.min_confidence] if values else []
+        if not sure:
+            return CLEAN
+        return values_found(check, sure, _NAMES, self._placeholders(sure))
 
     def _read(self, reading: TextReading) -> Iterator[Span]:
-        shapes = frozenset[str]().union(*(each.present(reading.plain) for each in self._shapes))
+        shapes = frozenset[str]().union(*[each.present(reading.plain) for each in self._shapes])
         if shapes:
             for span in self._find(reading.plain, shapes):
                 if not reading.loose or span.confidence >= _SURE.get(span.kind, 1.0):

@@ -83,8 +83,9 @@ class PromptInjection(Guardrail):
         if self._phrases is None:
             return CLEAN
         found: dict[str, Phrase] = {}
-        for reading in plain_texts(check, shipped_words()):
-            found |= {phrase.name: phrase for phrase in self._phrases.find(reading)}
+        for text in plain_texts(check, shipped_words()):
+            for phrase in self._phrases.find(text):
+                found[phrase.name] = phrase
         if not found:
             return CLEAN
         heaviest = max(found.values(), key=lambda phrase: phrase.weight)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail
-from turnwise.guard.recognisers import assignments
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
+from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_assigned, find_keys
 from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
@@ -62,15 +61,14 @@ class Secrets(Guardrail):
         if self.placeholders not in ("typed", "plain"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "plain"))
         object.__setattr__(self, "_allowed", Allowed(self.allow))
-        hints: dict[str, tuple[str, ...]] = {
-            kind: assignments.HINTS if kind == "generic" else HINTS[kind] for kind in self.types
-        }
-        object.__setattr__(self, "_shapes", RegexSet(hints, ignore_case=True))
+        object.__setattr__(self, "_shapes", RegexSet({kind: HINTS[kind] for kind in self.types}, ignore_case=True))
 
     def check(self, check: Check) -> Finding:
         """Return the secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)
-        return values_found(values, NAMES, (self._placeholder(value.span.kind) for value in values))
+        if not values:
+            return CLEAN
+        return values_found(check, values, NAMES, (self._placeholder(value.span.kind) for value in values))
 
     def _find(self, reading: TextReading) -> Iterator[Span]:
         plain = reading.plain
@@ -79,7 +77,7 @@ class Secrets(Guardrail):
             if kind not in shapes:
                 continue
             if kind == "generic":
-                yield from assignments.find_assigned(plain, self.min_entropy)
+                yield from find_assigned(plain, self.min_entropy)
             else:
                 yield from find_keys(plain, kind)
 

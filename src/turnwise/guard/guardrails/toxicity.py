@@ -62,9 +62,11 @@ class Toxicity(Guardrail):
     def check(self, check: Check) -> Finding:
         """Return what the phrases in the text say together."""
         found = self._weights(plain_texts(check, self._words))
+        if not found:
+            return CLEAN
         toxicity = combined(found.values())
         if toxicity <= self._levels.warn:
-            return Finding(False, confidence=toxicity) if found else CLEAN
+            return Finding(False, confidence=toxicity)
         names = sorted(found, key=lambda name: (-found[name], name))
         action = None if toxicity > self._levels.block else Action.WARN
         return Finding(True, ", ".join(names), toxicity, action=action, data={"phrases": names})

@@ -18,6 +18,15 @@ from turnwise.linear_regex import LinearRegex
 _HEX = frozenset(string.hexdigits)
 _ALNUM = frozenset(string.ascii_letters + string.digits)
 _BASE32 = frozenset(string.ascii_uppercase + "234567=")
+_BASE32_ORDER = string.ascii_uppercase + "234567"
+_BASE32_STARTS = frozenset(
+    first + second
+    for high, first in enumerate(_BASE32_ORDER)
+    for low, second in enumerate(_BASE32_ORDER)
+    if (code := high << 3 | low >> 2) in b"\t\n\r" or 32 <= code < 127 or code >= 0xC2
+)
+"""The first two characters of base32 whose first byte may begin a text."""
+
 _BITS = frozenset("01")
 _WORD = string.ascii_letters + string.digits + "+/_=-"
 """Characters of the words that may be encoded text."""
@@ -25,6 +34,8 @@ _WORD = string.ascii_letters + string.digits + "+/_=-"
 _TO_STANDARD = str.maketrans("-_", "+/")
 
 _SOFT_BREAK = LinearRegex("=\r?\n")
+_ASCII_CODES = {high + low: chr(int(high + low, 16)) for high in "01234567" for low in string.hexdigits}
+_CODE_WIDTH = 3
 _CODED = {mark: LinearRegex(f"(?:{mark}[0-9A-Fa-f]{{2}})+") for mark in "%="}
 _TAG = LinearRegex(r"<(?:!|/?([A-Za-z][A-Za-z0-9]{0,31})[ \t\r\n/>])")
 
@@ -73,6 +84,10 @@ _TAG_TEXT = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 Decoder = Callable[[str], Iterator[Stretch]]
 
 
+HINTS = (r"[%&<\\=]", _ENCODED_HINT.pattern)
+"""What a text in one line of printable ASCII has, at least, in which something is encoded; RE2."""
+
+
 def decoders_for(text: str) -> list[Decoder]:
     """Return the decoders that may find something in a text; few or none for an ordinary one.
 
@@ -83,7 +98,7 @@ def decoders_for(text: str) -> list[Decoder]:
     True
     """
     found = [decoder for mark, decoder in _BY_MARK if mark in text]
-    if not text.isascii() and not _TAG_CHARACTERS.isdisjoint(text):
+    if not text.isascii() and _TAG_ROW.search(text) is not None:
         found.append(tag_characters)
     if _ENCODED_HINT.search(text) is not None:
         found.append(encoded_words)
@@ -204,9 +219,10 @@ def encoded_words(text: str) -> Iterator[Stretch]:
     room = _JOINED * len(text)
     behind = 0
     lines: deque[tuple[int, int]] = deque()
+    has_lines = "\n" in text
     long_words = ((*spans[0], False) for spans in _LONG_WORD.spans(text))
-    rows = ((*spans[0], True) for spans in _ROW.spans(text))
-    for start, end, is_row in merge(long_words, rows):
+    rows = [(*spans[0], True) for spans in _ROW.spans(text)]
+    for start, end, is_row in merge(long_words, rows) if rows else long_words:
         if start < behind:
             continue
         if is_row:
@@ -214,7 +230,7 @@ def encoded_words(text: str) -> Iterator[Stretch]:
             continue
         while lines and lines[0][0] < start:
             lines.popleft()
-        lines = lines or _lines_from(text, start, end)
+        lines = lines or (_lines_from(text, start, end) if has_lines else lines)
         whole = None
         if len(lines) > 1 and room > 0:
             pieces = "".join(text[first:last] for first, last in lines)
@@ -255,13 +271,14 @@ def _lines_from(text: str, start: int, end: int) -> deque[tuple[int, int]]:
 def _in_word(text: str, start: int, end: int) -> Iterator[Stretch]:
     if end - start < _SHORTEST:
         return
-    shown = _of_word(text[start:end])
+    word = text[start:end]
+    shown = _of_word(word)
     if shown is not None:
         yield Stretch(start, end, shown)
         return
+    bare = word.rstrip("=")
     for mark in ("=", "/", "-", "_"):
-        word = text[start:end]
-        if mark not in word.rstrip("="):
+        if mark not in bare:
             continue
         at, found = start, []
         for part in word.split(mark):
@@ -285,7 +302,7 @@ def _of_word(word: str) -> str | None:
         if shown is not None:
             return shown
     body = word.rstrip("=")
-    if _BASE32.issuperset(word):
+    if word[:2] in _BASE32_STARTS and _BASE32.issuperset(word):
         try:
             shown = _readable(base64.b32decode(body + "=" * (-len(body) % 8)))
         except binascii.Error:
@@ -321,6 +338,11 @@ def _readable(data: bytes) -> str | None:
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
     for ((start, end),) in _CODED[mark].spans(text):
+        if end - start == _CODE_WIDTH:
+            shown = _ASCII_CODES.get(text[start + 1 : end])
+            if shown is not None:
+                yield Stretch(start, end, shown)
+            continue
         data = bytes.fromhex(text[start:end].replace(mark, ""))
         if data.isascii():
             yield from map(Stretch, range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
@@ -358,7 +380,6 @@ _ESCAPES = {"x": 2, "u": 4, "U": 8}
 """Hexadecimal digits by mark."""
 
 _WHITE = str.maketrans("\t\r\n", "   ")
-_TAG_CHARACTERS = frozenset(map(chr, _TAG_TEXT))
 _BY_MARK: Sequence[tuple[str, Decoder]] = (
     ("\x1b[", terminal_codes),
     ("<", tags),

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress, dropwhile, pairwise
-from operator import add, sub
+from operator import add, itemgetter, sub
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
 from turnwise.guard.recognisers.numbers import digit_groups
 from turnwise.guard.recognisers.payment_numbers import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.spans import Stretch
-from turnwise.linear_regex import SPACE, WORD, LinearRegex
+from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 
 _CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
@@ -44,6 +45,10 @@ _APART_LEAST = 5
 
 _APART_MOST = 200
 """Single characters in a row that keep their own places; more are one place, as no value has so many."""
+
+_ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum())
+_MARKS_COUNTED = 200
+"""Different signs of a text up to which each is counted by itself."""
 
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
@@ -100,11 +105,14 @@ _ADDRESS = LinearRegex(
     r"(?:[^A-Za-z0-9]|$)"
 )
 _ADDRESS_HINT = LinearRegex(r"(?i)@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t)?\s?[)\]}>*_|'\"-]")
+_SPELLED_HINT = LinearRegex(
+    rf"(?i),|\s[@.]|[@.]\s|\s(?:at|dot|punkt|punto|point)\s|{_OPEN}\s?(?:at?|@|\.|dot|punkt|punto|point)\s?{_CLOSE}"
+)
 _DOTS = frozenset((".", ",", "dot", "punkt", "punto", "point"))
 _MARKS = "()[]{}<>*|'\""
 _PIECE = LinearRegex(rf"[\pL\pN]+|[{SPACE}()\[\]{{}}<>*|'\"]+|(?s:.)")
-_NOTHING_SPELLED = LinearRegex(r"(?i)[\s,()\[\]{}<>*|'\"]|dot|punkt|punto|point")
-"""What an address has, at least, of which a separator is spelled."""
+_SPELLING = frozenset(string.whitespace + _MARKS + ",")
+"""What an address has one of, or a word for a full stop, of which a separator is spelled."""
 
 Undo = Callable[[str], Iterator[Stretch]]
 
@@ -135,12 +143,36 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    marks = [(count, mark) for mark, count in Counter(text).items() if not mark.isalnum()]
-    common = sorted((each for each in marks if each[0] >= _APART_LEAST - 1), reverse=True)[:_SEPARATORS_TRIED]
-    tried = ((mark, [*_rows(text, mark)]) for _, mark in common)
-    separator, rows = max(tried, key=lambda each: sum(map(_width, each[1])), default=("", []))
-    for row in rows:
-        yield from _between(text, row, separator)
+    marks = _marks_of(text)
+    counts = zip(map(text.count, marks), marks, strict=True)
+    common = sorted([each for each in counts if each[0] >= _APART_LEAST - 1], reverse=True)[:_SEPARATORS_TRIED]
+    tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, mark)])]
+    tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
+    taken: list[Sequence[int]] = []
+    separators: dict[int, str] = {}
+    for rows, mark in tried:
+        # Where words share characters, those of the separator with the most to undo count.
+        free = rows if not taken else [row for row in rows if _is_free(row, taken)]
+        separators.update((row[0], mark) for row in free)
+        taken = sorted([*taken, *free], key=itemgetter(0))
+    for row in taken:
+        yield from _between(text, row, separators[row[0]])
+
+
+def _marks_of(text: str) -> Sequence[str]:
+    """Return the signs and spaces that a text may have often enough to pull words apart."""
+    if text.isascii():
+        return _ASCII_MARKS
+    marks = [each for each in set(text) if not each.isalnum()]
+    if len(marks) <= _MARKS_COUNTED:
+        return marks
+    return [mark for mark, count in Counter(text).most_common(_MARKS_COUNTED) if not mark.isalnum()]
+
+
+def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
+    """Tell whether a row shares no place with any of others, which are in order and apart."""
+    index = bisect_right(taken, row[0], key=itemgetter(0))
+    return (index == 0 or taken[index - 1][-1] < row[0]) and (index == len(taken) or row[-1] < taken[index][0])
 
 
 def _width(row: Sequence[int]) -> int:
@@ -234,9 +266,9 @@ def numbers(text: str) -> Iterator[Stretch]:
 def _masked(text: str) -> str:
     """Return 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
     if not text.isascii():
-        others = (each for each in set(text) if not each.isascii())
-        text = text.translate({ord(each): "a" if each.isalnum() else " " for each in others})
-    return text.translate(_MASK)
+        # All else becomes ?, which is a sign.
+        text = replace_characters(text, {each: "a" for each in set(text) if not each.isascii() and each.isalnum()})
+    return text.encode("ascii", "replace").translate(_MASK).decode("ascii")
 
 
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
@@ -258,13 +290,19 @@ def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[St
 
 def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     between = ""
-    if tuple(end - start for start, end in groups) in _EVEN:
+    has_letters = "o" in mask[groups[0][0] : groups[-1][1]]
+    if tuple([end - start for start, end in groups]) in _EVEN:
         gaps = {text[before[1] : after[0]] for before, after in pairwise(groups)}
-        between = gaps.pop() if len(gaps) == 1 and gaps <= _USUAL else " "
+        if len(gaps) == 1 and gaps <= _USUAL:
+            if not has_letters:
+                return  # as it is usually written
+            between = gaps.pop()
+        else:
+            between = " "
     for index, (start, end) in enumerate(groups):
         if index and text[groups[index - 1][1] : start] != between:
             yield Stretch(groups[index - 1][1], start, between)
-        for at in range(start, end) if "o" in mask[start:end] else ():
+        for at in range(start, end) if has_letters else ():
             if mask[at] == "o":
                 yield Stretch(at, at + 1, _DIGIT_LETTERS[text[at]])
 
@@ -319,14 +357,14 @@ def addresses(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in addresses("jane {at} example {dot} com")]
     ['jane@example.com']
     """
-    if _ADDRESS_HINT.search(text) is None:
+    if _ADDRESS_HINT.search(text) is None or _SPELLED_HINT.search(text) is None:
         return
     for _, *parts in _ADDRESS.spans(text, overlapping=True):
         local, at, domain = (text[first:last] for first, last in parts)
         start, end = parts[0][0], parts[-1][1]
         if end - start > _LONGEST_ADDRESS:
             continue
-        if at == "@" and _NOTHING_SPELLED.search(local + at + domain) is None:
+        if at == "@" and _SPELLING.isdisjoint(whole := text[start:end]) and not _speaks_of_dots(whole.lower()):
             continue
         spelled = f"{_with_dots(local)}@{_with_dots(domain)}"
         if spelled == text[start:end]:
@@ -338,6 +376,10 @@ def addresses(text: str) -> Iterator[Stretch]:
             if not any(word in near for word in _WRITES):
                 continue
         yield Stretch(start, end, spelled)
+
+
+def _speaks_of_dots(lower: str) -> bool:
+    return "dot" in lower or "punkt" in lower or "punto" in lower or "point" in lower
 
 
 def _with_dots(part: str) -> str:
@@ -389,11 +431,22 @@ def _ends_in_address(text: str, at: int) -> bool:
 DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, addresses, numbers, codes, names)
 """What is undone, in this order."""
 
+_SIGNS = f"[^A-Za-z0-9]{{0,{_GAP}}}"
+HINTS = (
+    r"(?s)[^A-Za-z0-9].[^A-Za-z0-9]+.[^A-Za-z0-9]+.[^A-Za-z0-9]",
+    _ADDRESS_HINT.pattern,
+    rf"(?:[0-9{''.join(_DIGIT_LETTERS)}]{_SIGNS}){{{_NUMBER_LENGTHS[0]}}}",
+    rf"(?i)[a-z]{_SIGNS}[a-z]{_SIGNS}[0-9]{_SIGNS}[0-9]",
+    *(f"(?i){_SIGNS.join(head)}" for head in _AWS),
+    _LEET_NAME.pattern,
+)
+"""What a text in one line of printable ASCII has, at least, in which something is disguised; RE2."""
 
-_MASK = str.maketrans(
-    {
-        **{chr(code): "a" if chr(code).isalnum() else " " for code in range(128)},
-        **dict.fromkeys(string.digits, "0"),
-        **dict.fromkeys(_DIGIT_LETTERS, "o"),
-    }
+
+_MASK = (
+    "".join(
+        "0" if mark in string.digits else "o" if mark in _DIGIT_LETTERS else "a" if mark.isalnum() else " "
+        for mark in map(chr, range(128))
+    ).encode("ascii")
+    + b" " * 128
 )

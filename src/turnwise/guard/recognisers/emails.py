@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterator, Set
 
 from turnwise.guard.recognisers.spans import Span
-from turnwise.linear_regex import LinearRegex
+from turnwise.linear_regex import LinearRegex, replace_characters
 
 SHAPES = {
     "email": (r"[\pL\pN_+%-]@[\pL\pN][\pL\pN_-]*\.",),
@@ -49,8 +49,8 @@ def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
         shapes: which of `SHAPES` it has.
     """
     if "email" in shapes:
-        others = {ord(each): " " for each in set(lower) if not (each.isalnum() or each in "._-")}
-        domains = lower.translate(others)
+        others = {each: " " for each in set(lower) if not (each.isalnum() or each in "._- ")}
+        domains = replace_characters(lower, others)
         at = lower.find("@")
         while at >= 0:
             end = _end_of_domain(domains, at + 1)

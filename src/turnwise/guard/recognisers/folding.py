@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import accumulate, chain
 from operator import add
+
+from turnwise.linear_regex import replace_characters
 
 _CONTROLS = frozenset(map(chr, (*range(9), *range(14, 32), *range(127, 133), *range(134, 160))))
 """Control characters, but white space."""
@@ -22,7 +24,7 @@ _DASHES = frozenset("\u2043\u2212\u02d7\u2796")
 """Characters that pass for a hyphen though Unicode does not call them dashes."""
 
 _REPLACED = 16
-"""Different characters up to which replacing one after the other is faster than a table."""
+"""Different characters up to which looking for one after the other is faster than looking at all."""
 
 _CHARACTERS = 1 << 17
 """Characters whose form is remembered: all that have one, so that a text of very many costs time only once."""
@@ -58,6 +60,15 @@ class Folded:
             return start, end
         return self._character(start), self._character(end - 1) + 1
 
+    def place(self, at: int, *, begun: bool) -> int:
+        """Return where a character of the original begins in the plain text; no spaces were joined."""
+        places, begins = self._uneven
+        index = bisect_left(places, at) - 1
+        if index < 0:
+            return at
+        place = places[index]
+        return begins[index] + self._widths[self.original[place]] + at - place - 1
+
     def _character(self, at: int) -> int:
         """Return which character of the original one of the plain text came from; no spaces were joined."""
         places, begins = self._uneven
@@ -72,6 +83,8 @@ class Folded:
     def _uneven(self) -> tuple[list[int], list[int]]:
         """Where the characters are that have not one in the plain text, and where each of them begins in that."""
         widths = self._widths
+        if not widths:
+            return [], []
         if len(widths) <= _REPLACED:
             places = sorted(chain.from_iterable(_places(self.original, character) for character in widths))
         else:
@@ -138,13 +151,7 @@ class Folding:
                     changed[character] = ""
                 elif not character.isascii() and (form := self._fold(character)) != character:
                     changed[character] = form
-            plain = text
-            if len(changed) <= _REPLACED:
-                for character, form in changed.items():
-                    plain = plain.replace(character, form)
-            else:
-                plain = plain.translate({ord(character): form for character, form in changed.items()})
-            plain = self._ascii_text(plain)
+            plain = self._ascii_text(replace_characters(text, changed))
             widths = {character: len(form) for character, form in changed.items() if len(form) != 1}
         if self._join_spaces:
             joined = " ".join(plain.split())

@@ -12,6 +12,7 @@ from turnwise.guard.recognisers.numbers import JUDGED, Group, NearWords, digit_g
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
+_DOT_STARTS = frozenset(". [(")
 _DOT = r"(?:\.| ?[\[(] ?(?:\.|dot) ?[\])] ?| dot )"
 
 SHAPES = {
@@ -70,7 +71,7 @@ def _version_4(lower: str, private: bool) -> Iterator[Span]:
 def _fours(lower: str) -> Iterator[tuple[Group, Group, Group, Group]]:
     """Yield four numbers up to 255 with dots between them, which are no part of something longer."""
     groups = digit_groups(lower)
-    dots = [_is_dot(lower[before[1] : after[0]]) for before, after in pairwise(groups)]
+    dots = [lower[end] in _DOT_STARTS and _is_dot(lower[end:start]) for (_, end), (start, _) in pairwise(groups)]
     behind = 0
     for at in range(len(groups) - 3):
         if not (dots[at] and dots[at + 1] and dots[at + 2]) or at < behind:

@@ -250,6 +250,9 @@ _CHECKED = 1_000
 """Candidates of a text whose check digits are verified; what has the form beyond them counts as found."""
 
 
+_VALUES = {character: str(int(character, 36)) for character in string.ascii_letters + string.digits}
+
+
 def is_iban(text: str) -> bool:
     """Tell whether letters and digits are an IBAN: the country's length, and 1 modulo 97.
 
@@ -260,7 +263,7 @@ def is_iban(text: str) -> bool:
     """
     if COUNTRY_LENGTH.get(text[:2].lower()) != len(text):
         return False
-    return int("".join(str(int(character, 36)) for character in text[4:] + text[:4])) % 97 == 1
+    return int("".join(map(_VALUES.__getitem__, text[4:] + text[:4]))) % 97 == 1
 
 
 def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
@@ -273,8 +276,8 @@ def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
     if "iban" not in shapes:
         return
     checked = covered = 0
-    for head in _START.finditer(lower):
-        start = head.start + (lower[head.start] not in _SMALL_LETTERS)
+    for ((first, _),) in _START.spans(lower):
+        start = first + (lower[first] not in _SMALL_LETTERS)
         if start < covered or lower[max(0, start - 1) : start].isalnum():
             continue
         length = COUNTRY_LENGTH[lower[start : start + 2]]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from turnwise.guard.guardrail import CLEAN, Check, Finding, Redaction
+from turnwise.guard.guardrail import Check, Finding, Redaction
+from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.spans import Span, Stretch, apart, counted
+from turnwise.linear_regex import RegexSet
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
@@ -26,6 +28,9 @@ class Edit(Protocol):
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the offsets before the step of a stretch behind it that is not empty."""
+
+    def place(self, at: int, *, begun: bool) -> int:
+        """Return the offset behind the step of an offset before it; see `TextReading.place`."""
 
 
 class TextReading(NamedTuple):
@@ -49,6 +54,17 @@ class TextReading(NamedTuple):
         for step in reversed(self.steps):
             start, end = step.span(start, end)
         return start, end
+
+    def place(self, at: int, *, begun: bool) -> int:
+        """Return the offset in the plain text of the first character that ends behind an offset of the original.
+
+        Args:
+            at: the offset.
+            begun: whether the character has to begin there or behind it as well.
+        """
+        for step in self.steps:
+            at = step.place(at, begun=begun)
+        return at
 
     def behind(self, step: Edit) -> TextReading:
         """Return the reading behind one more step; itself where that changed nothing."""
@@ -83,6 +99,24 @@ class _Replaced:
     def span(self, start: int, end: int) -> tuple[int, int]:
         return self._character(start)[0], self._character(end - 1)[1]
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [each.start for each in self._stretches]
+
+    def place(self, at: int, *, begun: bool) -> int:
+        index = (bisect_left if begun else bisect_right)(self._starts, at) - 1
+        if index < 0:
+            return at
+        stretch, begin = self._stretches[index], self._begins[index]
+        if at < stretch.end:
+            return begin + len(stretch.text) * begun
+        return begin + len(stretch.text) + at - stretch.end
+
+    def stretch_at(self, at: int) -> int | None:
+        """Return which stretch stands at an offset of the plain text, or None."""
+        index = bisect_right(self._begins, at) - 1
+        return index if index >= 0 and at - self._begins[index] < len(self._stretches[index].text) else None
+
     def _character(self, at: int) -> tuple[int, int]:
         """Return where a character came from: itself, or all of a stretch that was replaced."""
         index = bisect_right(self._begins, at) - 1
@@ -95,9 +129,85 @@ class _Replaced:
         return there, there + 1
 
 
+class _Redacted:
+    """A reading of a text whose redactions were carried out, as a step from the text that they left.
+
+    Args:
+        reading: the reading of the text before.
+        redactions: what was replaced in it, in order and apart.
+    """
+
+    def __init__(self, reading: TextReading, redactions: Sequence[Redaction]) -> None:
+        self._before = reading
+        self._ends = [each.end for each in redactions]
+        self._gains = [*accumulate((_gain(each) for each in redactions), initial=0)]
+        self._places = [each.start + gain for each, gain in zip(redactions, self._gains, strict=False)]
+        stretches: list[Stretch] = []
+        for each in redactions:
+            start = max(reading.place(each.start, begun=False), stretches[-1].end if stretches else 0)
+            end = max(reading.place(each.end, begun=True), start)
+            stretches.append(Stretch(start, end, each.placeholder))
+        self._starts = [each.start for each in stretches]
+        self._replaced = _Replaced(reading.plain, stretches)
+        self.plain = self._replaced.plain
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        return self._place(start)[0], self._place(end - 1)[1]
+
+    def place(self, at: int, *, begun: bool) -> int:
+        index = bisect_right(self._places, at) - 1
+        if index >= 0 and at < self._ends[index] + self._gains[index + 1]:
+            begin = self._replaced.place(self._starts[index], begun=False)
+            inside = begun and at > self._places[index]
+            return begin + (self._ends[index] + self._gains[index + 1] - self._places[index]) * inside
+        return self._replaced.place(self._before.place(at - self._gains[index + 1], begun=begun), begun=begun)
+
+    def _place(self, at: int) -> tuple[int, int]:
+        index = self._replaced.stretch_at(at)
+        if index is not None:
+            return self._places[index], self._ends[index] + self._gains[index + 1]
+        before, behind = self._replaced.span(at, at + 1)
+        first, last = self._before.span(before, behind)
+        gain = self._gains[bisect_right(self._ends, first)]
+        return first + gain, last + gain
+
+
+def _gain(redaction: Redaction) -> int:
+    """Return how many characters longer a redaction makes a text."""
+    return len(redaction.placeholder) - (redaction.end - redaction.start)
+
+
+_FOUND = "values found"
+"""Under which a check keeps the text in which values were found last, and their redactions."""
+
+
 def readings(check: Check) -> tuple[TextReading, ...]:
-    """Return `readings_of` of the text under check, made once for all guardrails."""
-    return check.once(("unfolded", check.text), lambda: readings_of(check.text))
+    """Return `readings_of` of the text under check, made once for all guardrails.
+
+    Of a text that redactions have changed they are those of the text before, with the same redactions.
+    """
+    key = ("readings", check.text)
+    if key not in check.shared:
+        check.shared[key] = (_FOUND in check.shared and _carried_over(check)) or readings_of(check.text)
+    made: tuple[TextReading, ...] = check.shared[key]
+    return made
+
+
+def _carried_over(check: Check) -> tuple[TextReading, ...]:
+    """Return the readings of a text that is what redactions made of one with readings; none for any other."""
+    text, redactions = check.shared[_FOUND]
+    if _Replaced(text, map(_stretch, redactions)).plain != check.text:
+        return ()
+    _, *others = check.once(("readings", text), partial(readings_of, text))
+    found = {check.text: TextReading(check.text)}
+    for reading in others:
+        step = _Redacted(reading, redactions)
+        found.setdefault(step.plain, TextReading(step.plain, reading.loose, (step,)))
+    return tuple(found.values())
+
+
+def _stretch(redaction: Redaction) -> Stretch:
+    return Stretch(redaction.start, redaction.end, redaction.placeholder)
 
 
 def readings_of(text: str) -> tuple[TextReading, ...]:
@@ -117,6 +227,8 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     ['It is MTIzLTQ1LTY3ODk=', 'It is 123-45-6789']
     """
     first = TextReading(text)
+    if text.isascii() and text.isprintable() and not _hints().present(text):
+        return (first,)
     decoded = _decoded(first)
     loose = _undisguised(decoded)
     found = [first]
@@ -125,6 +237,11 @@ def readings_of(text: str) -> tuple[TextReading, ...]:
     if loose.plain != decoded.plain:
         found.append(loose._replace(loose=True))
     return tuple(found)
+
+
+@cache
+def _hints() -> RegexSet:
+    return RegexSet({"encoded": decoding.HINTS, "disguised": disguises.HINTS})
 
 
 def _decoded(reading: TextReading) -> TextReading:
@@ -172,14 +289,17 @@ def values_in(
         find: finds them in a reading that has that form.
         allowed: values that are none.
     """
+    first, *others = readings(check)
+    plain = check.once((folding, check.text), partial(folding.fold, check.text))
     found: dict[Span, str] = {}
-    for reading in check.once(("readings", folding, check.text), lambda: _folded(check, folding)):
-        for span in apart(find(reading)):
+    for reading in (first.behind(plain), *[each.behind(folding.fold(each.plain)) for each in others]):
+        spans = [*find(reading)]
+        for span in apart(spans) if spans else ():
             text = reading.plain[span.start : span.end]
             if text not in allowed:
                 start, end = reading.span(span.start, span.end)
                 found.setdefault(span._replace(start=start, end=end), text)
-    return list(_whole(sorted(found.items())))
+    return list(_whole(sorted(found.items()))) if found else []
 
 
 def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
@@ -198,32 +318,27 @@ def _whole(found: Iterable[tuple[Span, str]]) -> Iterator[Value]:
         yield last
 
 
-def _folded(check: Check, folding: Folding) -> tuple[TextReading, ...]:
-    first, *others = readings(check)
-    plain = check.once((folding, check.text), lambda: folding.fold(first.plain))
-    return (first.behind(plain), *(reading.behind(folding.fold(reading.plain)) for reading in others))
-
-
 def values_found(
-    values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
+    check: Check, values: Sequence[Value], names: Mapping[str, tuple[str, str]], placeholders: Iterable[str]
 ) -> Finding:
     """Return the finding of recognised values: kinds and counts, never the values themselves.
 
     Args:
-        values: the values, in order and apart.
+        check: the text.
+        values: the values, in order and apart; at least one.
         names: singular and plural by kind.
         placeholders: what is to stand in the place of each.
     """
-    if not values:
-        return CLEAN
     spans = [value.span for value in values]
+    redactions = tuple(
+        Redaction(span.start, span.end, span.kind, placeholder)
+        for span, placeholder in zip(spans, placeholders, strict=True)
+    )
+    check.shared[_FOUND] = (check.text, redactions)
     return Finding(
         found=True,
         reason=counted((span.kind for span in spans), names),
         confidence=max(span.confidence for span in spans),
-        redactions=tuple(
-            Redaction(span.start, span.end, span.kind, placeholder)
-            for span, placeholder in zip(spans, placeholders, strict=True)
-        ),
+        redactions=redactions,
         data={"kinds": dict(Counter(span.kind for span in spans))},
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
+import string
 import unicodedata
-from collections.abc import Container
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
+
+from turnwise.linear_regex import LinearRegex, replace_characters
 
 HEAD = 12_000
 """Characters kept from the start of a long text, so that no turn takes unbounded time."""
@@ -17,32 +19,52 @@ HEAD = 12_000
 TAIL = 4_000
 """Characters kept from its end: a long paste often ends with the request."""
 
-_JOINERS = "\u200d\ufe00-\ufe0f"  # joiners and variation selectors also make up emoji
-_UNSEEN = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\ufeff\uffa0"
-    "\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\U000e0000-\U000e007f"
-)
-_INVISIBLE = re.compile(f"[{_UNSEEN}{_JOINERS}]+")
-_HIDING = re.compile(f"[{_UNSEEN}]")
+_HIDING = frozenset(
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\ufeff\uffa0\u200b\u200c\u200e\u200f"
+).union(map(chr, (*range(0x202A, 0x202F), *range(0x2060, 0x2070), *range(0xE0000, 0xE0080))))
+_JOINERS = frozenset(map(chr, (0x200D, *range(0xFE00, 0xFE10))))
+"""Joiners and variation selectors, which also make up emoji."""
+
+_INVISIBLE = _HIDING | _JOINERS
 
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁһӏԛԝАВЕКМНОРСТХІЈЅУαοενικρτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
     "aeopcyxijsdhlqwABEKMHOPCTXIJSYaoevikptuxABEZHIKMNOPTYX",
 )
-_LATIN = re.compile(r"[A-Za-z]")
-_LOOKALIKE_WORD = re.compile(rf"(?<!\w)\w*?[{''.join(map(chr, _LOOKALIKES))}]\w*+")
-_SPACED = re.compile(r"(?<![^\W_])[^\W\d_](?:([ .\-_*|])[^\W\d_])(?:\1[^\W\d_]){2,}(?![^\W_])")
-_SPACED_HINT = re.compile(r"[ .\-_*|][^\W\d_][ .\-_*|][^\W\d_][ .\-_*|]")
+_LOOKALIKE = frozenset(map(chr, _LOOKALIKES))
+_LATIN = frozenset(string.ascii_letters)
+_LOOKALIKE_WORD = LinearRegex(r"[a0]*\x00[a0\x00]*")
+
+_SEPARATORS = " .-_*|"
+_SPACED = LinearRegex(f"(?:^|[^a0])(?:{'|'.join(f'a(?:[{mark}]a){{3,}}' for mark in _SEPARATORS)})")
+_SPACED_LEAST = 7
+"""Letters with the same sign between all of them, in a text that `_shapes` made, and their least length."""
+
+_SPACED_HINT = LinearRegex("[ .*|_-]a[ .*|_-]a[ .*|_-]")
+
+_ALNUM = ("a", "0")
 _LONG = 11
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{11,4096}={0,2}(?![A-Za-z0-9+/=])")
+_LONGEST = 4096
 _SHORTEST = 16  # characters of base64 that need no padding to be tried
-_ONE_WORD = re.compile(r"[A-Za-z]{6,}")
-_LEET_HINT = re.compile(r"[0134578@$!][A-Za-z]")
-_LEET_WORD = re.compile(
-    r"(?<![A-Za-z0134578@$!])(?=[A-Za-z0134578@$!]*?[0134578@$!][A-Za-z])"
-    r"[A-Za-z0134578@$!]{3,}[A-Za-z0134578@$]"
-)
-_LEET = tuple(str.maketrans("0134578@$!", to) for to in ("oieastbasi", "oleastbasi"))
+_SHORTEST_WORD = 6
+_BASE64_WORD = LinearRegex(rf"[A-Za-z0-9+/=]{{{_LONG},}}")
+
+_LEET_SIGNS = "0134578@$!"
+_LEET = tuple(str.maketrans(_LEET_SIGNS, to) for to in ("oieastbasi", "oleastbasi"))
+_SHORTEST_LEET = 4
+_LEET_WORD = LinearRegex("0a[a0]{2,}|[a0]0a[a0]+|[a0]{2,}0a[a0]*")
+"""A row of letters and signs, of four at least, in which a sign stands before a letter."""
+
+
+def _table(classes: Mapping[str, str], other: str) -> bytes:
+    """Return a table for `bytes.translate`: what the characters of each class become, and what all others do."""
+    becomes = {member: mark or member for mark, members in classes.items() for member in members}
+    return "".join(becomes.get(chr(code), other) for code in range(256)).encode("ascii")
+
+
+_LEET_SHAPES = _table({"a": string.ascii_letters, "0": _LEET_SIGNS}, " ")
+_WORD_SHAPES = _table({"": "\0", "a": string.ascii_letters, "0": string.digits + "_"}, " ")
+_LETTER_SHAPES = _table({"": _SEPARATORS, "a": string.ascii_letters, "0": string.digits}, "!")
 
 
 class Normalised(NamedTuple):
@@ -84,34 +106,24 @@ def normalise(text: str, known: Container[str] = frozenset()) -> Normalised:
     if not text.isascii():
         text, found = _fold_unicode(text)
         evasions.update(found)
-    # The cheap looks first: nearly every text has nothing of the kind.
-    if _SPACED_HINT.search(text):
-        joined = _SPACED.sub(_join, text)
-        if joined != text:
-            text = joined
-            evasions.add("letter_spacing")
-    if max(map(len, text.split()), default=0) >= _LONG:
-        decoded = _BASE64.sub(partial(_decode, known=known), text)
-        if decoded != text:
-            text = decoded
-            evasions.add("base64")
-    if _LEET_HINT.search(text):
-        plain = _LEET_WORD.sub(partial(_unleet, known=known), text)
+    for name, undo in _UNDONE:
+        plain = undo(text, known)
         if plain != text:
             text = plain
-            evasions.add("leetspeak")
+            evasions.add(name)
     return Normalised(text, tuple(sorted(evasions)))
 
 
 def _fold_unicode(text: str) -> tuple[str, set[str]]:
     evasions = set()
-    cleaned = _INVISIBLE.sub("", text)
-    if _HIDING.search(text.strip("\ufeff")):
+    characters = set(text)
+    cleaned = replace_characters(text, dict.fromkeys(characters & _INVISIBLE, ""))
+    if not _HIDING.isdisjoint(characters) and not _HIDING.isdisjoint(text.strip("\ufeff")):
         evasions.add("invisible")
     folded = unicodedata.normalize("NFKC", cleaned)
-    if folded != cleaned and _LATIN.search(folded) and _styled(cleaned):
+    if folded != cleaned and not _LATIN.isdisjoint(folded) and _styled(cleaned):
         evasions.add("styled_letters")
-    plain = _LOOKALIKE_WORD.sub(_fold_mixed, folded)
+    plain = _without_lookalikes(folded)
     if plain != folded:
         evasions.add("homoglyphs")
     return plain, evasions
@@ -128,42 +140,116 @@ def _becomes_latin(sign: str) -> bool:
     return len(form) == 1 and form.isascii() and form.isalpha()
 
 
-def _fold_mixed(match: re.Match[str]) -> str:
-    word = match.group()
-    return word.translate(_LOOKALIKES) if _LATIN.search(word) else word
+def _without_lookalikes(text: str) -> str:
+    """Return a text with Latin letters for those that pass for them, in words that have Latin ones as well."""
+    characters = set(text)
+    if _LOOKALIKE.isdisjoint(characters):
+        return text
+    others = (each for each in characters if not each.isascii() and each.isalnum())
+    marked = replace_characters(
+        text.replace("\0", " "), {each: "\0" if each in _LOOKALIKE else "0" for each in others}
+    )
+    shapes = marked.encode("ascii", "replace").translate(_WORD_SHAPES).decode("ascii")
+    return _rewritten(text, (whole for (whole,) in _LOOKALIKE_WORD.spans(shapes)), _in_latin)
 
 
-def _join(match: re.Match[str]) -> str:
-    return match.group().replace(match.group(1), "")
+def _in_latin(word: str) -> str:
+    return word if _LATIN.isdisjoint(word) else word.translate(_LOOKALIKES)
 
 
-def _unleet(match: re.Match[str], known: Container[str]) -> str:
-    """Return the word that digits and signs stand in for letters of, or the match where there is no such word."""
-    word = match.group()
-    if word.lower() in known:
+def _rewritten(text: str, places: Iterable[tuple[int, int]], rewrite: Callable[[str], str]) -> str:
+    """Return a text with what stands at some places, in order and apart, as a function rewrites it."""
+    forms: dict[str, str] = {}
+    parts: list[str] = []
+    behind = 0
+    for start, end in places:
+        word = text[start:end]
+        if word not in forms:
+            forms[word] = rewrite(word)
+        parts += text[behind:start], forms[word]
+        behind = end
+    return "".join([*parts, text[behind:]])
+
+
+def _shapes(text: str) -> str:
+    """Return a for each letter of a text, 0 for each digit, separators as they are, and ! for all else."""
+    if not text.isascii():
+        others = (each for each in set(text) if not each.isascii() and each.isalnum())
+        text = replace_characters(text, {each: "0" if each.isdecimal() else "a" for each in others})
+    return text.encode("ascii", "replace").translate(_LETTER_SHAPES).decode("ascii")
+
+
+def _joined(text: str, _: Container[str]) -> str:
+    """Return a text without what stands between letters that are pulled apart."""
+    shapes = _shapes(text)
+    if _SPACED_HINT.search(shapes) is None:  # cheap, and nearly every text has nothing of the kind
+        return text
+    return _rewritten(text, _spaced_places(shapes), lambda letters: letters.replace(letters[1], ""))
+
+
+def _spaced_places(shapes: str) -> Iterator[tuple[int, int]]:
+    for ((first, last),) in _SPACED.spans(shapes):
+        start = first + (shapes[first] != "a")
+        end = last - 2 if shapes[last : last + 1] in _ALNUM else last  # the last letter begins a word of its own
+        if end - start >= _SPACED_LEAST:
+            yield start, end
+
+
+def _unleeted(text: str, known: Container[str]) -> str:
+    """Return a text with the words that digits and signs stand in for letters of."""
+    shapes = text.encode("ascii", "replace").translate(_LEET_SHAPES)  # a byte for each character
+    if b"0a" not in shapes:
+        return text
+    places = (whole for (whole,) in _LEET_WORD.spans(shapes.decode("ascii")))
+    return _rewritten(text, places, partial(_unleet, known=known))
+
+
+def _unleet(word: str, known: Container[str]) -> str:
+    """Return the word that digits and signs stand in for letters of, or the same where there is no such word."""
+    bare = word.rstrip("!")
+    if len(bare) < _SHORTEST_LEET or bare.lower() in known:
         return word
     for letters in _LEET:
-        plain = word.translate(letters)
+        plain = bare.translate(letters)
         if plain.lower() in known:
-            return plain
+            return plain + word[len(bare) :]
     return word
 
 
-def _decode(match: re.Match[str], known: Container[str]) -> str:
-    """Return the hidden text beside what hid it, or the match unchanged where it decodes to no English text."""
-    body = match.group().rstrip("=")
-    if len(body) < _SHORTEST and not match.group().endswith("="):
-        return match.group()  # most such strings are words or names, and decoding each takes time
+def _decoded(text: str, known: Container[str]) -> str:
+    """Return a text with what base64 hides in it, beside the beginning of what hid it."""
+    if max(map(len, text.split()), default=0) < _LONG:
+        return text
+    places = (whole for (whole,) in _BASE64_WORD.spans(text.encode("ascii", "replace").decode("ascii")))
+    return _rewritten(text, places, partial(_beside_hidden, known=known))
+
+
+def _beside_hidden(word: str, known: Container[str]) -> str:
+    raw = _hidden(word, known)
+    return word if raw is None else f"{word[:8]} {raw}"
+
+
+def _hidden(word: str, known: Container[str]) -> str | None:
+    """Return the English text that a word says once decoded, or None."""
+    body = word.rstrip("=")
+    padding = len(word) - len(body)
+    if not _LONG <= len(body) <= _LONGEST or padding > 2 or "=" in body:
+        return None
+    if len(body) < _SHORTEST and not padding:
+        return None  # most such strings are words or names, and decoding each takes time
     try:
         raw = base64.b64decode(body + "=" * (-len(body) % 4), validate=True).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
-        return match.group()
-    if not raw.isprintable() or not (raw.count(" ") >= 2 or _is_hidden_word(raw, known)):
-        return match.group()
-    return f"{match.group()[:8]} {raw}"
+        return None
+    return raw if raw.isprintable() and (raw.count(" ") >= 2 or _is_hidden_word(raw, known)) else None
 
 
 def _is_hidden_word(raw: str, known: Container[str]) -> bool:
     """Tell whether decoded text is one or two words worth hiding; of random characters it almost never is."""
-    words = raw.split(" ")
-    return all(_ONE_WORD.fullmatch(word) is not None and word.lower() in known for word in words)
+    return all(
+        len(word) >= _SHORTEST_WORD and word.isascii() and word.isalpha() and word.lower() in known
+        for word in raw.split(" ")
+    )
+
+
+_UNDONE = (("letter_spacing", _joined), ("base64", _decoded), ("leetspeak", _unleeted))
