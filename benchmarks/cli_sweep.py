@@ -233,8 +233,8 @@ STDIN = (
 )
 """What standard input holds."""
 
-_POINTS = re.compile(r"\s|line \d+: |\Z")
-"""A line after that of an error which shows the place of it."""
+_POINTS = re.compile(r"\s|line \d+: |\d+ of \d+ files gave nothing|\Z")
+"""A line after that of an error which shows the place of it, or counts the files that have one."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -323,7 +323,7 @@ class Outcome:
         return self._unclear() if self.code in (1, 2) else None
 
     def _unclear(self) -> str | None:
-        if not self.err.strip():
+        if not self.err.strip() and '"error": "' not in self.out:  # of several files each tells its own
             return f"exit code {self.code} without a word"
         _, said, error = self.err.lower().rpartition("error:")
         more = [line for line in error.strip().splitlines()[1:] if not _POINTS.match(line)]
