@@ -488,7 +488,7 @@ def make_files(folder: Path) -> None:
         "guard.yaml": "guardrails: [pii, {length: {max_tokens: 99}}, {drift: {observer: 'scripted:0.1,0.9'}}]\n",
         "labels.yaml": "trick: attack\n'*': benign\n",
         "labels.json": '{"trick": ["attack"], "fine": 1}',
-        "patterns.yaml": "patterns:\n  high: {expression: 'peak(F) > 0.5', description: High.}\n",
+        "patterns.yaml": "high: {expression: 'peak(F) > 0.5', description: High.}\n",
         "audited.yaml": "audit: {path: audit.jsonl}\nguardrails: [pii]\n",
         "empty": "",
         "deep.json": "[" * 50_000,
