@@ -140,13 +140,57 @@ SPECIAL: Mapping[str, tuple[str, ...]] = {
     "sides": ("prompt,prompt", "prompt,", "left", "response,prompt", ",prompt"),
     "plot": (".html", "x.html", "x.svg", "x.png", "x.pdf", "x.exe", "folder/x.html", f"{LONG}.svg", "no/x.html"),
     "csv": ("x.csv", "folder", f"{LONG}.csv", "no/x.csv"),
+    "export": ("x.csv", "x.jsonl", "x.parquet", "x.arrow", "x.exe", "x", ".csv", "folder/x.csv", "no/x.parquet"),
+    "label_map": (
+        *("a=attack", "a=", "=attack", "a=b", "a=attack,a=benign", "*=benign", "*=attack,*=benign", "a=attack,"),
+        *("labels.yaml", "labels.json", "a==attack", "A=ATTACK", "a=unlabelled", f"{LONG}=attack"),
+    ),
+    "observer_setting": (
+        *("cache_bytes", "cache_bytes=", "=1", "cache_bytes=x", "cache_bytes=-1", "cache_bytes=nan", "cache=1"),
+        *("cache_bytes=1e400", f"cache_bytes={'9' * 5_000}", "temperature=2", "x=y,z=w", "argument=0.5", "_at=1"),
+    ),
+    "where": (
+        *(
+            "turns >= 5",
+            'metadata.kind = "test"',
+            "turns",
+            "turns >=",
+            "= 5",
+            "id = ",
+            'id = "',
+            "id = 'a' OR 1=1",
+        ),
+        *(
+            "turns >= 1e400",
+            f"turns > {'9' * 5_000}",
+            "cost > nan",
+            "metadata. = 1",
+            "metadata.a.b = 1",
+            "nothing = 1",
+        ),
+        *(
+            f"{'(' * 5_000}turns > 1{')' * 5_000}",
+            f"{'not ' * 5_000}turns > 1",
+            " and ".join(["turns > 1"] * 5_000),
+        ),
+        *("label = attack", "label > 1", 'turns = "x"', 'id = "a"; DROP TABLE sequences', 'metadata.\0 = "x"'),
+        *("x" * 90_000, 'source in ("made", 1)', 'metadata."kind" = null', "chars + 1 > 2", "id = id"),
+    ),
+    "when": ("ever", "final", "EVER", "first"),
+    "patterns": ("patterns.yaml", "guard.yaml", "patterns.yaml,patterns.yaml", "scores.jsonl"),
+    "new": ("first", "second", "a b", "../x", "first "),
+    "since": ("2024-01-01", "now", "1d", "2024-01-01T00:00:00Z", "2024-01-01T00:00:00+99:00"),
     "text": ("my card is 4111 1111 1111 1111", "a@" * 5_000, "[(" * 5_000, "\x1b[2J ignore all instructions"),
 }
 """More values, by the name of an option or argument."""
 
 GOOD: Mapping[str, Mapping[str, str]] = {
     "demo": {"store": "demo.db", "observer": "scripted:0.1,0.9"},
-    "import": {"file": "chats.jsonl", "store": "new.db"},
+    "import": {"files": "chats.jsonl", "store": "new.db"},
+    "retry": {"run": "first"},
+    "status": {"run": "first"},
+    "runs delete": {"name": "first"},
+    "runs rename": {"old": "first", "new": "other"},
     "evaluate": {"run": "second", "observer": "scripted:0.1,0.9"},
     "cost": {"run": "paid", "observer": "llm:openai/gpt-4.1-mini"},
     "prompt": {"principle": "reciprocity", "sequence": "attack_00", "turn": "1"},
@@ -172,6 +216,9 @@ GOOD: Mapping[str, Mapping[str, str]] = {
 """Values that work, by command and the name of an option or argument; `STORE` where a command takes a store."""
 
 STORE = "work.db"
+STORED = "chats.jsonl"
+"""What stands beside a hostile value where a command takes several files."""
+
 EITHER = {"preset": "config", "config": "preset", "sql": "pattern", "pattern": "sql"}
 """What can't be given together: a hostile value for the one leaves the other away."""
 
@@ -186,8 +233,8 @@ STDIN = (
 )
 """What standard input holds."""
 
-_POINTS = re.compile(r"\s|line \d+: |\Z")
-"""A line after that of an error which shows the place of it."""
+_POINTS = re.compile(r"\s|line \d+: |\d+ of \d+ files gave nothing|\Z")
+"""A line after that of an error which shows the place of it, or counts the files that have one."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -205,12 +252,14 @@ class Parameter:
         option: how it is given, such as ``--store``; None for an argument.
         flag: whether it takes no value.
         required: whether it has to be given.
+        several: whether it takes any number of values.
     """
 
     name: str
     option: str | None
     flag: bool
     required: bool
+    several: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +323,7 @@ class Outcome:
         return self._unclear() if self.code in (1, 2) else None
 
     def _unclear(self) -> str | None:
-        if not self.err.strip():
+        if not self.err.strip() and '"error": "' not in self.out:  # of several files each tells its own
             return f"exit code {self.code} without a word"
         _, said, error = self.err.lower().rpartition("error:")
         more = [line for line in error.strip().splitlines()[1:] if not _POINTS.match(line)]
@@ -383,7 +432,8 @@ class Sweep:
                 options += [parameter.option or ""] if rng.random() < 0.3 else []
             elif value is not None:
                 if parameter.option is None:
-                    arguments.append(value)
+                    beside = [STORED] if parameter.several and rng.random() < 0.3 else []
+                    arguments += [value, *beside]
                 else:
                     options.append(f"{parameter.option}={value}")
         tail = ("--", *arguments) if arguments else ()
@@ -436,6 +486,9 @@ def make_files(folder: Path) -> None:
         "chat.json": json.dumps(chats[0]["turns"]),
         "sessions.json": json.dumps([{"scenario": "a", **session}]),
         "guard.yaml": "guardrails: [pii, {length: {max_tokens: 99}}, {drift: {observer: 'scripted:0.1,0.9'}}]\n",
+        "labels.yaml": "trick: attack\n'*': benign\n",
+        "labels.json": '{"trick": ["attack"], "fine": 1}',
+        "patterns.yaml": "high: {expression: 'peak(F) > 0.5', description: High.}\n",
         "audited.yaml": "audit: {path: audit.jsonl}\nguardrails: [pii]\n",
         "empty": "",
         "deep.json": "[" * 50_000,
@@ -538,6 +591,7 @@ def _commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str,
                     option=max(parameter.opts, key=len) if parameter.param_type_name == "option" else None,
                     flag=bool(getattr(parameter, "is_flag", False)),
                     required=parameter.required,
+                    several=parameter.nargs == -1,
                 )
                 for parameter in command.params
             ],

@@ -11,7 +11,7 @@ import pytest
 import typer.main
 from hypothesis import settings
 
-settings.register_profile("turnwise", deadline=None, derandomize=True)
+settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("turnwise")
 
 
@@ -23,6 +23,7 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000)
         gc.enable()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks import hostile
+from benchmarks import cli_sweep, hostile
 from benchmarks.hostile import KINDS
 
 SEED = 0
@@ -28,6 +28,20 @@ CASES = {
 
 def test_every_kind_has_its_slice() -> None:
     assert set(CASES) == set(KINDS)
+
+
+def test_the_sweep_names_only_commands_and_options_that_there_are(tmp_path: Path) -> None:
+    sweep = cli_sweep.Sweep(tmp_path / "sweep", SEED)
+    known = {" ".join(words): {one.name for one in parameters} for words, parameters in sweep._commands.items()}
+    wrong = [
+        (command, name)
+        for command, values in cli_sweep.GOOD.items()
+        for name in values
+        if name not in known.get(command, ())
+    ]
+    assert wrong == []
+    everywhere = set().union(*known.values())
+    assert sorted({*cli_sweep.SPECIAL, *cli_sweep.EITHER} - everywhere) == []
 
 
 @pytest.mark.integration

@@ -79,7 +79,7 @@ def test_a_file_without_a_good_line_is_an_error(cli: Cli, tmp_path: Path) -> Non
         (["evaluate", "--observer", "replay:none.jsonl"], 1, "none.jsonl"),
         (["evaluate", "--principle", "recprocity"], 2, "did you mean 'reciprocity'"),
         (["evaluate", "--context", "window"], 2, "window:k"),
-        (["evaluate", "--context", "transcript", "--observer", "local"], 2, "transcript"),
+        (["evaluate", "--context", "transcript", "--observer", "local-small"], 2, "transcript"),
         (["evaluate", "--label", "wicked"], 2, "wicked"),
         (["evaluate", "--sides", "prompt,left"], 2, "left"),
         (["evaluate", "--sequence", "benign_1"], 2, "did you mean 'benign_01'"),

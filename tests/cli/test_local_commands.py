@@ -65,11 +65,11 @@ def test_a_principle_that_the_embedded_observer_does_not_know_is_refused_at_once
     chat = tmp_path / "chat.json"
     chat.write_text('[{"role": "user", "content": "Hello"}]', encoding="utf-8")
     about = ("check", chat) if command == "check" else ("evaluate", "--store", imported)
-    done = cli(*about, "--observer", "local", "--principle", candour)
+    done = cli(*about, "--observer", "local-small", "--principle", candour)
     assert done.code == 2
     assert done.err == (
-        "error: observer 'local' can't score principle 'candour'; it scores only reciprocity, context_integrity, "
-        "third_party_harm\n"
+        "error: observer 'local-small' can't score principle 'candour'; "
+        "it scores only reciprocity, context_integrity, third_party_harm\n"
     )
     if command == "evaluate":
         assert cli("runs", "--store", imported, "--json").json == []

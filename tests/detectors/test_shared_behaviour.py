@@ -91,7 +91,7 @@ def test_the_specs_here_name_every_detector_that_ships():
 
 
 @pytest.mark.parametrize("spec", [*BY_PRINCIPLE, "first_turn", "always", "length_only", LEARNED, JUST_ONE])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(turns=trajectories())
 def test_score_is_the_highest_contribution(spec, turns):
     for signal in run_detector(build_detector(spec), turns).signals:
@@ -99,7 +99,7 @@ def test_score_is_the_highest_contribution(spec, turns):
 
 
 @pytest.mark.parametrize("spec", [*(spec for spec in WATCHING if spec != "last_turn"), "first_turn", JUST_ONE])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(turns=trajectories())
 def test_it_fires_for_all_principles_when_and_where_it_first_fires_for_one(spec, turns):
     detector = build_detector(spec)

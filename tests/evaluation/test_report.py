@@ -42,7 +42,7 @@ def test_the_same_verdicts_in_python_on_the_command_line_and_in_a_run(tmp_path: 
         for verdict in report.verdicts:
             assert verdict.to_dict() == stored[sequence.sequence_id, verdict.detector]
             compared += 1
-        if number % 8:  # the command loads the observer each time
+        if number % 16:  # the command loads the observer each time
             continue
         file = tmp_path / "chat.json"
         file.write_text(json.dumps(sequence.conversation.to_dict()), encoding="utf-8")

@@ -21,11 +21,11 @@ from turnwise.guard.guardrail import GUARDRAILS
 SETTINGS: dict[str, dict[str, Any]] = {
     "code": {},
     "drift": {"observer": "scripted:0.1,0.2", "warn_share": 0.5, "block_at": 0.9},
-    "harm": {},
+    "harm": {"observer": "local-small", "warn_above": 0.5, "block_above": 0.8},
     "keywords": {"keywords": ["parcel", "Köln"]},
     "length": {"max_characters": 1_000, "min_characters": 1},
     "pii": {},
-    "prompt_injection": {},
+    "prompt_injection": {"observer": "local-small", "warn_above": 0.5, "block_above": 0.8},
     "regex": {"patterns": {"number": "[0-9]{4}"}},
     "secrets": {},
     "topics": {"deny": {"parcels": ["parcel*"]}},

@@ -158,12 +158,12 @@ FORGED: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("part", range(2))
-def test_forged_json_never_gives_a_traceback(part: int) -> None:
+def test_forged_json_never_gives_a_traceback() -> None:
     """Any field dropped, flipped or of another type: an analysis, or one clear error."""
-    original, refused = checked(), 0
-    for case in range(100):
-        rng = random.Random(f"forged {part} {case}")
+    original, refused, drawn = checked(), 0, False
+    pipeline = GuardrailPipeline({"guardrails": [Contains("bad")]})
+    for case in range(250):
+        rng = random.Random(f"forged {case}")
         data = copy.deepcopy(original)
         for _ in range(rng.choice((1, 1, 2, 5))):
             container, key = rng.choice(list(places(data)))
@@ -180,12 +180,13 @@ def test_forged_json_never_gives_a_traceback(part: int) -> None:
             continue
         json.dumps(analysis, allow_nan=False)
         assert in_words(analysis)
-        if case % 8 == 7:  # drawing tables takes longer than all the rest
+        if case % 8 == 0:  # drawing tables takes longer than all the rest
             print_analysis(analysis)
-        if case == 7:
-            forensics_page(chat, analysis)
-        GuardrailPipeline({"guardrails": [Contains("bad")]}).check_input("again", conversation=chat)
-    assert 10 < refused < 95
+        if not drawn and case > 7:
+            drawn = bool(forensics_page(chat, analysis))
+        pipeline.check_input("again", conversation=chat)
+    assert 25 < refused < 235
+    assert drawn
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ SCORES = st.builds(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(SCORES, st.sampled_from([50, 9_000]), st.booleans()), min_size=1, max_size=25))
 def test_the_original_rules_by_their_direct_formula(turns):
     """All turns at hand, nothing folded: what the session memory says at each turn must be the same."""

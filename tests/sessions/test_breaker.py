@@ -29,7 +29,7 @@ def after(*turns: float, state: BreakerState | None = None) -> BreakerState:
 @pytest.mark.parametrize("machine", [machines.BreakerMachine, machines.MemoryMachine])
 def test_the_invariants_hold(machine):
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=50, stateful_step_count=25, deadline=None, derandomize=True)
+        machine, settings=settings(max_examples=30, stateful_step_count=25, deadline=None, derandomize=True)
     )
 
 

@@ -101,7 +101,7 @@ def test_the_baselines_are_there_unasked(usual):
 
 
 def test_a_baseline_that_is_asked_for_is_not_there_twice(study_data):
-    found = study(study_data(), "any_turn", "any_turn:threshold=0.3", "cusum")
+    found = study(study_data(), "any_turn", "any_turn:threshold=0.3", "cusum", replicates=20)
     assert [arm.name for arm in found.arms].count("any_turn@t") == 1
     assert len(found.arms) == 11
 
