@@ -9,31 +9,26 @@ import typer
 from typer.core import TyperGroup
 
 from turnwise._version import __version__
-from turnwise.cli.cache import cache
-from turnwise.cli.calibrate import calibrate
-from turnwise.cli.check import check
 from turnwise.cli.compare import compare
-from turnwise.cli.cost import cost
 from turnwise.cli.demo import demo
-from turnwise.cli.detect import detect
+from turnwise.cli.detect import check, detect
 from turnwise.cli.discover import discover
 from turnwise.cli.evaluate import evaluate, retry
 from turnwise.cli.forensics import forensics
 from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
-from turnwise.cli.listings import datasets, detectors, principles
-from turnwise.cli.observers import observers
+from turnwise.cli.language_models import cache, cost, prompt
+from turnwise.cli.listings import datasets, detectors, observers, principles
 from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.patterns import app as patterns
-from turnwise.cli.power import power
 from turnwise.cli.presets import guardrails, presets
 from turnwise.cli.project import defaults_of, find_project, status
-from turnwise.cli.prompt import prompt
 from turnwise.cli.query import query
 from turnwise.cli.runs import runs
 from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
-from turnwise.cli.tune import tune
+from turnwise.cli.study import power
+from turnwise.cli.tune import calibrate, tune
 
 
 class Commands(TyperGroup):

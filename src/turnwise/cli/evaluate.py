@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from turnwise.cli import observer_options, options
+from turnwise.cli import options
 from turnwise.cli.output import dollars, note, progress, say
 from turnwise.errors import ObserverError, UsageError
 
 if TYPE_CHECKING:
-    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.cli.options import GivenSettings
     from turnwise.evaluation import Plan, Summary
     from turnwise.principles import Principle
     from turnwise.store import Store
@@ -45,16 +45,16 @@ def evaluate(
     label: options.Label = None,
     source: options.Source = None,
     jobs: Jobs = 1,
-    observer_setting: observer_options.ObserverSettings = None,
-    base_url: observer_options.BaseUrl = None,
-    temperature: observer_options.Temperature = None,
-    max_tokens: observer_options.MaxTokens = None,
-    structured: observer_options.Structured = None,
-    repeats: observer_options.Repeats = None,
-    max_retries: observer_options.MaxRetries = None,
-    timeout: observer_options.Timeout = None,
-    budget: observer_options.Budget = None,
-    no_cache: observer_options.NoCache = False,
+    observer_setting: options.ObserverSettings = None,
+    base_url: options.BaseUrl = None,
+    temperature: options.Temperature = None,
+    max_tokens: options.MaxTokens = None,
+    structured: options.Structured = None,
+    repeats: options.Repeats = None,
+    max_retries: options.MaxRetries = None,
+    timeout: options.Timeout = None,
+    budget: options.Budget = None,
+    no_cache: options.NoCache = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
@@ -62,8 +62,7 @@ def evaluate(
 
     Exits with 1 where evaluations failed; turnwise retry tries them again.
     """
-    from turnwise.cli.arguments import read_label, read_principles, read_sides, read_source
-    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.cli.options import GivenSettings, read_label, read_principles, read_sides, read_source
     from turnwise.evaluation import Plan
     from turnwise.observers import DEFAULT_OBSERVER, Context
     from turnwise.store import Store
@@ -115,11 +114,11 @@ def retry(
     ] = None,
     sequence: options.Sequences = None,
     jobs: Jobs = 1,
-    observer_setting: observer_options.ObserverSettings = None,
-    max_retries: observer_options.MaxRetries = None,
-    timeout: observer_options.Timeout = None,
-    budget: observer_options.Budget = None,
-    no_cache: observer_options.NoCache = False,
+    observer_setting: options.ObserverSettings = None,
+    max_retries: options.MaxRetries = None,
+    timeout: options.Timeout = None,
+    budget: options.Budget = None,
+    no_cache: options.NoCache = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
@@ -127,8 +126,7 @@ def retry(
 
     Exits with 1 where evaluations failed again.
     """
-    from turnwise.cli.arguments import read_run
-    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.cli.options import GivenSettings, read_run
     from turnwise.conversation import Side
     from turnwise.evaluation import Plan, Summary
     from turnwise.observers import Context

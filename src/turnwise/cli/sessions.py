@@ -123,7 +123,7 @@ def _read(file: str) -> tuple[SessionRecord, ...]:
 
 
 def _of_run(path: str, run: str | None) -> tuple[SessionRecord, ...]:
-    from turnwise.cli.arguments import read_run
+    from turnwise.cli.options import read_run
     from turnwise.cli.output import note
     from turnwise.errors import SessionError, StoreError
     from turnwise.sessions.records import LABELS, record_of
