@@ -100,17 +100,19 @@ def _print(found: Sequence[Detection], specs: Sequence[str]) -> None:
     from turnwise.cli.output import Table, note, print_table
     from turnwise.rates import rates_by_label
 
-    table = Table("sequence", "label", "detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
+    table = Table("sequence", "label", "detector", "fired", "turn", "score", "reason", numeric=("turn", "score"))
     for item in found:
-        table.add_row(item.head.sequence_id, str(item.head.label), item.detector, *_verdict_cells(item.verdict))
+        fired, turn, score, _, reason = _verdict_cells(item.verdict)
+        table.add_row(item.head.sequence_id, str(item.head.label), item.detector, fired, turn, score, reason)
     print_table(table)
-    summary = Table("detector", "of attacks", "of benign", "of unlabelled", title="Fired, with 95 % intervals")
+    labels = "attack", "benign", "unlabelled"
+    fired_of = "of attacks", "of benign", "of unlabelled"
+    summary = Table("detector", "threshold", *fired_of, title="Fired, with 95 % intervals")
     for spec in specs:
-        checked = [
-            (str(one.head.label), one.verdict.fired) for one in found if one.detector == spec and one.verdict
-        ]
-        rates = rates_by_label(checked)
-        summary.add_row(spec, *(str(rates.get(label, "none")) for label in ("attack", "benign", "unlabelled")))
+        checked = [(str(one.head.label), one.verdict) for one in found if one.detector == spec and one.verdict]
+        rates = rates_by_label((label, verdict.fired) for label, verdict in checked)
+        threshold = _threshold_cell(checked[0][1]) if checked else ""
+        summary.add_row(spec, threshold, *(str(rates.get(label, "none")) for label in labels))
     print_table(summary)
     heads = {item.head.sequence_id: item for item in found}.values()
     unchecked = sum(item.verdict is None for item in heads)
@@ -128,8 +130,12 @@ def _verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:
     if verdict is None:
         return "not checked", "", "", "", NOT_CHECKED
     turn = "" if verdict.turn is None else str(verdict.turn)
-    threshold = [f"{verdict.threshold:.3f}", str(verdict.threshold_source)]
-    return "fired" if verdict.fired else "", turn, f"{verdict.score:.3f}", threshold, verdict.reason
+    return "fired" if verdict.fired else "", turn, f"{verdict.score:.3f}", _threshold_cell(verdict), verdict.reason
+
+
+def _threshold_cell(verdict: Verdict) -> list[str]:
+    """Return the threshold that a verdict rests on, and where that comes from."""
+    return [f"{verdict.threshold:.3f}", str(verdict.threshold_source)]
 
 
 def check(

@@ -115,9 +115,11 @@ def list_all(context: typer.Context, json: options.Json = False) -> None:
         }
         for info in list_observers()
     ]
-    if not json:  # what fits a terminal; the rest is in --json
-        rows = [{name: row[name] for name in ("name", "contexts", "needs", "settings", "summary")} for row in rows]
-    print_rows(rows, json)
+    if json:
+        print_rows(rows, json)
+        return
+    for columns in (("name", "contexts", "needs", "summary"), ("name", "settings")):  # --json has the rest
+        print_rows([{column: row[column] for column in columns} for row in rows], json)
 
 
 @observers.command()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from turnwise.evaluation import Progress
 
 _BARS = "▁▂▃▄▅▆▇█"
+_WIDTH_OF_TEXT = 80
+"""Columns of running text."""
+
 _WIDTH_OF_A_FILE = 140
 """Columns of a table that goes to a file or pipe, where the environment does not say COLUMNS."""
 
@@ -30,6 +34,12 @@ def say(*lines: str) -> None:
     """Print lines to standard output; a line end within one of them is shown as an escape."""
     for line in lines:
         typer.echo(visible(line), color=True)  # nothing is left for typer to strip
+
+
+def say_paragraphs(*texts: str) -> None:
+    """Print paragraphs to standard output in lines of 80 characters, each with an empty line below it."""
+    for text in texts:
+        say(*textwrap.wrap(text, _WIDTH_OF_TEXT, break_long_words=False, break_on_hyphens=False), "")
 
 
 def say_text(text: str) -> None:
@@ -151,7 +161,9 @@ def print_table(table: Table) -> None:
             drawn.add_column(columns[place], justify=justify, overflow="fold", width=width)
         for row in rows:
             drawn.add_row(*(row[place] for place in block))
-        console.print(drawn)
+        with console.capture() as printed:
+            console.print(drawn)
+        typer.echo(printed.get().replace(_JOIN, " "), nl=False, color=True)
         title = None
 
 
@@ -164,7 +176,13 @@ _GAP = 3
 _WORD = 14
 """Characters of a word from which it may be divided, where room is scarce."""
 
-_OF_NUMBERS = frozenset("0123456789.,:;%+-−±[](){}e$/=")
+_JOIN = "\ue000"
+"""Stands for a blank at which no line ends; `visible` lets no such character through."""
+
+_FEW_NUMBERS = 16
+"""Characters of a line of numbers up to which it is kept whole: three scores, or a date with its time."""
+
+_OF_NUMBERS = frozenset(f"0123456789.,:;%+-−±[](){{}}e$/={_JOIN}")
 
 
 class _Widths(NamedTuple):
@@ -216,7 +234,19 @@ def _shared(measured: Sequence[_Widths], width: int) -> list[int]:
 
 
 def _cell(cell: str | list[str]) -> str:
-    return visible(cell) if isinstance(cell, str) else "\n".join(map(visible, cell))
+    return "\n".join(_joined(visible(line)) for line in ([cell] if isinstance(cell, str) else cell))
+
+
+def _joined(line: str) -> str:
+    """Return a line in which what belongs together has no blanks: a few numbers, a date, an interval."""
+    if len(line) <= _FEW_NUMBERS and _OF_NUMBERS.issuperset(line.replace(" ", "")):
+        return line.replace(" ", _JOIN)
+    first, *others = line.split("[")
+    for place, other in enumerate(others):
+        interval, closed, rest = other.partition("]")
+        if closed and _OF_NUMBERS.issuperset(interval.replace(" ", "")):
+            others[place] = f"{interval.replace(' ', _JOIN)}]{rest}"
+    return "[".join([first, *others])
 
 
 @contextmanager

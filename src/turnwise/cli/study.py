@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
+from turnwise.cli.output import say_paragraphs
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def power(
     for dependence, needed in size.paired.items():
         table.add_row(meanings[dependence], _count(needed))
     print_table(table)
-    say(
+    say_paragraphs(
         f"For a difference of {100 * stateless:g} % and {100 * temporal:g} % recall, found with probability "
         f"{power:g} by the exact McNemar test at level {alpha:g}.",
         f"Where each arm judges attacks of its own: {_count(size.unpaired)} an arm (Fisher's exact test).",
