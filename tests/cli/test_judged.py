@@ -69,7 +69,7 @@ def test_what_is_no_judgement_is_named(judged: Path) -> None:
         list(read_judgements(judged / "turn.jsonl"))
     with pytest.raises(DatasetError, match="can't read judgements"):
         list(read_judgements(judged / "nothing.jsonl"))
-    with pytest.raises(DatasetError, match="holds no judgements"):
+    with pytest.raises(DatasetError, match="no judgements in"):
         judgement_files(judged.parent)
 
 

@@ -149,10 +149,10 @@ def test_retry_needs_the_folder_of_a_principle_of_ones_own(
     evaluate("--principle", candour, "--max-retries", 0)
     without = cli("retry", "--store", store)
     assert without.code == 2
-    assert "principle 'candour' is your own: name its folder with --principle" in without.err
+    assert "principle 'candour' does not ship with turnwise: name its folder with --principle" in without.err
     wrong = cli("retry", "--store", store, "--principle", "reciprocity")
     assert wrong.code == 2
-    assert "nothing failed of it" in wrong.err
+    assert "no failed score of it" in wrong.err
     assert cli("retry", "--store", store, "--principle", candour, "--json").json["evaluations"] == 1
 
 
@@ -194,10 +194,10 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
         (("cost",), "name the model with --observer"),
         (("cost", "--observer", "local"), "observer 'local' costs nothing"),
         (("cost", "--observer", "llm:nobody/x"), "unknown provider 'nobody'"),
-        (("evaluate", "--budget", 5), "--budget: no such setting: observer local has cache_bytes"),
+        (("evaluate", "--budget", 5), "--budget: observer local has cache_bytes"),
         (
             ("evaluate", "--no-cache", "--repeats", 2),
-            "--repeats, --no-cache: no such setting: observer local has cache_bytes",
+            "--repeats, --no-cache: observer local has cache_bytes",
         ),
         (
             ("evaluate", "--observer", MODEL, "--temperature", "hot"),

@@ -195,7 +195,7 @@ def test_words_stay_whole_where_there_is_room_and_scores_dates_and_intervals_in_
 
     monkeypatch.setenv("COLUMNS", "80")
     table = Table("name", "scores", "rate", "made", "what it says")
-    name, scores, date = "cross_dimensional_divergence", "0.91 0.10 0.03", "2026-01-02 03:04"
+    name, scores, date = "cross_dimensional_one", "0.91 0.10 0.03", "2026-01-02 03:04"
     table.add_row(name, scores, "5/18 = 27.8 % [9.7, 53.5]", date, "a long sentence of many words " * 8)
     print_table(table)
     out = capsys.readouterr().out

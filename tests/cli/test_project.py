@@ -73,7 +73,7 @@ def test_help_lists_commands_uncut(cli: Cli) -> None:
     assert "..." not in shown.partition("Commands:")[2]
     assert "--install-completion" in shown
     whole = " ".join(shown.split())
-    assert "Score every turn that a run lacks. The same command again continues, and repeats nothing." in whole
+    assert "have no score yet in a run. The same command again continues, and repeats nothing." in whole
 
 
 def test_help_loads_the_commands_and_next_to_nothing_else() -> None:

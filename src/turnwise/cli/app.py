@@ -116,7 +116,7 @@ def turnwise(
             callback=_keep_quiet,
             is_eager=True,
             expose_value=False,
-            help="No progress and no remarks on standard error; errors stay.",
+            help="Print errors only: no progress, no notes on standard error.",
         ),
     ] = False,
 ) -> None:

@@ -32,8 +32,8 @@ COLUMNS = {
 }
 """Columns of ``--export`` and ``--json``, with their types in DuckDB's words."""
 
-NOT_CHECKED = "not checked: the run has no score of it that this detector reads"
-"""The reason of a verdict that there is not."""
+NOT_CHECKED = "not checked: the run has no scores that this detector needs"
+"""What stands in place of a verdict where nothing was scored."""
 
 VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
 """Headings of `_verdict_cells`."""
@@ -53,7 +53,7 @@ def detect(
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
 ) -> None:
-    """Say of every sequence of a run which detectors fire, at which turn and why."""
+    """Run detectors over every sequence of a run: which fire, at which turn and why."""
     from turnwise.cli.files import ROW_FILES, check_export, write_rows
     from turnwise.cli.options import read_label, read_run, read_source
     from turnwise.cli.output import note, print_json
@@ -118,7 +118,7 @@ def _print(found: Sequence[Detection], specs: Sequence[str]) -> None:
     unchecked = sum(item.verdict is None for item in heads)
     partial = sum(item.verdict is not None and item.missing > 0 for item in heads)
     if unchecked:
-        note(f"{unchecked} sequences were not checked: every evaluation of them failed")
+        note(f"{unchecked} sequences were not checked: all of their evaluations failed")
     if partial:
         note(f"{partial} sequences have turns without an evaluation in this run; their verdicts skip those turns")
     if not found:
@@ -157,7 +157,7 @@ def check(
     observer_setting: options.ObserverSettings = None,
     json: options.Json = False,
 ) -> None:
-    """Score one conversation and say what the detectors make of it. Nothing is stored.
+    """Score one conversation and print the verdicts of the detectors. Nothing is stored.
 
     Exits with 1 where evaluations failed.
     """
@@ -189,7 +189,7 @@ def check(
     for failure in report.failures:
         note(str(failure))
     if not report.scored:
-        note("nothing was scored, so nothing is known of this conversation")
+        note("no score: no turn could be evaluated, so there is no verdict")
         raise typer.Exit(1)
     if fail_on_findings and report.fired:
         raise typer.Exit(3)

@@ -58,7 +58,7 @@ def evaluate(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Score every turn that a run lacks. The same command again continues, and repeats nothing.
+    """Score the turns that have no score yet in a run. The same command again continues, and repeats nothing.
 
     Exits with 1 where evaluations failed; turnwise retry tries them again.
     """
@@ -122,7 +122,7 @@ def retry(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Score again what a run tried and failed, with the run's own observer, settings and context; nothing else.
+    """Score again only what failed in a run, with the run's own observer, settings and context.
 
     Exits with 1 where evaluations failed again.
     """
@@ -155,7 +155,7 @@ def retry(
     if failed or json:
         _tell([summary], json=json)
     else:
-        note(f"run {name} has nothing that failed and was not scored since")
+        note(f"run {name} has no failed evaluations left to score")
     _exit([summary])
 
 
@@ -206,7 +206,7 @@ def _tell(summaries: Sequence[Summary], *, json: bool, several: bool = False) ->
     for summary in summaries:
         say(
             f"run {summary.run}: {summary.evaluations} evaluations of {summary.sequences} sequences "
-            f"in {summary.seconds:.1f} s; {summary.skipped} were there, {summary.failures} failed"
+            f"in {summary.seconds:.1f} s; {summary.skipped} already stored, {summary.failures} failed"
             + (f", {summary.gaps} gaps" if summary.gaps else "")
         )
         if summary.calls:
@@ -232,10 +232,8 @@ def _failed_principles(failed: Collection[str], given: Sequence[str]) -> tuple[P
     own = {principle.name: principle for principle in map(load_principle, given)}
     for name in own:
         if name not in failed:
-            raise UsageError(
-                f"--principle {name}: nothing failed of it; of these something did: {', '.join(failed)}"
-            )
+            raise UsageError(f"--principle {name}: no failed score of it; scores failed for: {', '.join(failed)}")
     for name in sorted(failed):
         if name not in own and not is_named(name):  # a folder of that name here may be another one
-            raise UsageError(f"principle {name!r} is your own: name its folder with --principle")
+            raise UsageError(f"principle {name!r} does not ship with turnwise: name its folder with --principle")
     return tuple(own[name] if name in own else load_principle(name) for name in sorted(failed))

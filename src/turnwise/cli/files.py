@@ -68,7 +68,7 @@ def writing(path: str | PathLike[str], *, taken: str | None = None, home: bool =
         with target.open(mode, encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
     except FileExistsError:
-        raise UsageError(f"{path} is there already; {taken}") from None
+        raise UsageError(f"{path} already exists; {taken}") from None
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror or error}") from error
 
@@ -90,7 +90,7 @@ def check_export(path: str, endings: Sequence[str]) -> None:
         UsageError: it has another ending, or there is no such folder.
     """
     if PurePath(path).suffix.lower() not in endings:
-        raise UsageError(f"can't write {path}: name a file that ends with {', '.join(endings)}")
+        raise UsageError(f"can't write {path}: the name must end with {', '.join(endings)}")
     check_file(path)
 
 

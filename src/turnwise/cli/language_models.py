@@ -38,7 +38,7 @@ def cost(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Say what the evaluations that a run lacks would cost with a language model. Sends nothing, needs no key."""
+    """Estimate the cost of a run's missing evaluations with a language model. Sends nothing, needs no key."""
     from turnwise.cli.options import GivenSettings, read_label, read_principles, read_sides
     from turnwise.cli.output import print_json
     from turnwise.evaluation import Plan
@@ -100,7 +100,7 @@ def prompt(
     ],
     sequence: Annotated[str, typer.Option("--sequence", help="Id of the sequence.", show_default=False)],
     turn: Annotated[int, typer.Option(help="Number of the turn that is judged.", min=1, show_default=False)],
-    side: Annotated[str, typer.Option(help="Half of the turn that is judged: prompt or response.")] = "prompt",
+    side: Annotated[str, typer.Option(help="Side of the turn that is judged: prompt or response.")] = "prompt",
     context: Annotated[
         str, typer.Option(help="What the model may see: turn, window:k, history, transcript.")
     ] = "history",
@@ -139,14 +139,12 @@ def prompt(
         say("")
 
 
-cache = typer.Typer(
-    help="Look at the replies of language models that are kept, or forget them.", no_args_is_help=True
-)
+cache = typer.Typer(help="Show the stored replies of language models, or stop reusing them.", no_args_is_help=True)
 
 
 @cache.command()
 def stats(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
-    """Say how many replies of which model are kept, and what they cost. All that were ever bought are counted."""
+    """Count the stored replies by model, with their cost. Every reply that was ever paid for is counted."""
     from turnwise.cli.output import note, print_json
     from turnwise.store import Store
 
@@ -157,12 +155,12 @@ def stats(store: options.Store = options.DEFAULT_STORE, json: options.Json = Fal
     elif found:
         _print_replies(found)
     else:
-        note(f"{store} keeps no reply of a language model")
+        note(f"{store} has no replies of a language model")
 
 
 @cache.command()
 def clear(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
-    """Let no kept reply answer a request again; those that scores rest on stay in the record, as evidence."""
+    """Stop reusing stored replies. Replies that scores rest on stay in the record, as evidence."""
     from turnwise.cli.output import print_json
     from turnwise.store import Store
 
@@ -171,7 +169,7 @@ def clear(store: options.Store = options.DEFAULT_STORE, json: options.Json = Fal
     if json:
         print_json({"forgotten": forgotten})
     else:
-        say(f"{forgotten} replies answer no request any more")
+        say(f"{forgotten} replies will no longer be reused")
 
 
 def _print_replies(found: tuple[KeptReplies, ...]) -> None:

@@ -33,13 +33,13 @@ Label: TypeAlias = Annotated[
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only sequences of this data set.")]
 Format: TypeAlias = Annotated[
-    str | None, typer.Option(help="Format of the file where it can't be told; see turnwise datasets.")
+    str | None, typer.Option(help="Format of the file, if it is not detected; see turnwise datasets.")
 ]
 Columns: TypeAlias = Annotated[
-    str | None, typer.Option(help="Columns by their other name, such as messages=chat,id=uid.")
+    str | None, typer.Option(help="Names of columns that differ from the usual, such as messages=chat,id=uid.")
 ]
 DefaultLabel: TypeAlias = Annotated[
-    str | None, typer.Option(help="Label for conversations that bring none: attack or benign.")
+    str | None, typer.Option(help="Label for conversations without one: attack or benign.")
 ]
 Detectors: TypeAlias = Annotated[
     list[str] | None,
@@ -56,7 +56,7 @@ Principles: TypeAlias = Annotated[
     ),
 ]
 Sides: TypeAlias = Annotated[
-    str, typer.Option(help="Halves of a turn to score: prompt, response, or both with a comma.")
+    str, typer.Option(help="Sides of a turn to score: prompt, response, or both with a comma.")
 ]
 FailOnFindings: TypeAlias = Annotated[
     bool, typer.Option("--fail-on-findings", help="Exit with 3 where a detector fired.")
@@ -70,13 +70,14 @@ ObserverSettings: TypeAlias = Annotated[
     ),
 ]
 BaseUrl: TypeAlias = Annotated[
-    str | None, typer.Option(help="Setting base_url: where to send requests, not to the provider's own address.")
+    str | None,
+    typer.Option(help="Setting base_url: where to send requests instead of the provider's own address."),
 ]
 Temperature: TypeAlias = Annotated[
-    str | None, typer.Option(help="Setting temperature: 0 to 2, or none for models that take none.")
+    str | None, typer.Option(help="Setting temperature: 0 to 2, or none for models without one.")
 ]
 MaxTokens: TypeAlias = Annotated[
-    str | None, typer.Option(help="Setting max_tokens: tokens that a reply may have.", metavar="INTEGER")
+    str | None, typer.Option(help="Setting max_tokens: most tokens in a reply.", metavar="INTEGER")
 ]
 Structured: TypeAlias = Annotated[
     str | None, typer.Option(help="Setting structured: how to ask for JSON: json_schema, json_object or none.")
@@ -96,10 +97,10 @@ Timeout: TypeAlias = Annotated[
 ]
 Budget: TypeAlias = Annotated[
     float | None,
-    typer.Option(help="Setting budget_usd: most US dollars to spend; the run stops before it would pass them."),
+    typer.Option(help="Setting budget_usd: most US dollars to spend; the run stops before it exceeds them."),
 ]
 NoCache: TypeAlias = Annotated[
-    bool, typer.Option("--no-cache", help="Setting cache=false: ask anew even where a reply is kept.")
+    bool, typer.Option("--no-cache", help="Setting cache=false: ask again even if a reply is stored.")
 ]
 
 _OPTION_OF_SETTING = {"budget_usd": "budget", "cache": "no-cache"}
@@ -175,7 +176,7 @@ def read_source(store: stores.Store, source: str | None, sequences: Sequence[str
         known = {head.source for head in store.heads()}
         if source not in known:
             raise UnknownNameError("source", source, known)
-        raise UsageError(f"none of the sequences that are named is of source {source!r}")
+        raise UsageError(f"none of the named sequences comes from source {source!r}")
     return found
 
 
@@ -228,7 +229,7 @@ class GivenSettings:
             there_are = "; ".join(
                 f"observer {spec} has {', '.join(sorted(settings)) or 'none'}" for spec, settings in known.items()
             )
-            raise UsageError(f"{', '.join(wrong)}: no such setting: {there_are}")
+            raise UsageError(f"unknown setting {', '.join(wrong)}: {there_are}")
 
     def of(self, spec: str, run: stores.Run | None) -> dict[str, Any]:
         """Return the settings of one observer: as given, else as the run that is continued has them.

@@ -47,7 +47,9 @@ def query(
         ),
     ] = None,
     run: options.Run = None,
-    when: Annotated[str, typer.Option(help="When it has to hold: ever, or final for the last turn.")] = "ever",
+    when: Annotated[
+        str, typer.Option(help="When the pattern must hold: ever, or final for the last turn.")
+    ] = "ever",
     label: options.Label = None,
     source: Annotated[str | None, typer.Option(help="Only sequences of this data set.")] = None,
     where: Annotated[
@@ -67,7 +69,7 @@ def query(
     ] = None,
     plot: Annotated[str | None, typer.Option(help="Draw the matches: .html, .svg, .png or .pdf.")] = None,
     sql: Annotated[
-        str | None, typer.Option(help="Ask in DuckDB's SQL instead; docs/sql.md lists the tables.")
+        str | None, typer.Option(help="Ask in SQL (DuckDB) instead; docs/sql.md lists the tables.")
     ] = None,
     patterns: PatternsFile = None,
     store: options.Store = options.DEFAULT_STORE,
@@ -88,7 +90,7 @@ def query(
     asked_of = [name for name, value in (("label", label), ("source", source), ("where", where)) if value]
     if sql is not None and (asked_of or plot or given("run", context)):
         raise UsageError(
-            "--sql says itself what it asks of: it goes with --csv, --export, --json, --limit and --store only"
+            "--sql works only with --csv, --export, --json, --limit and --store: put conditions into the statement"
         )
     if plot is not None:
         check_target(plot)
@@ -218,7 +220,7 @@ def _answer_sql(
 
     answer = ask(store.mirror, statement)
     if csv is not None and export is not None:
-        raise UsageError("--csv and --export both write the answer, and --sql answers once: give one of them")
+        raise UsageError("--sql can write its answer once: give --csv or --export, not both")
     if csv is not None or export is not None:
         path = csv or str(export)
         count = _write(

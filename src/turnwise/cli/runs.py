@@ -25,7 +25,9 @@ runs = typer.Typer(
 _DIGEST = 64
 """Characters of a SHA-256 in hexadecimal digits."""
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where there is no terminal.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")
+]
 
 
 @runs.callback()
@@ -38,7 +40,7 @@ def list_runs(
             source = context.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":  # lost, it could delete from another store
                 raise UsageError(
-                    f"--{name} goes behind the command: turnwise runs {context.invoked_subcommand} ..."
+                    f"--{name} must come after the command: turnwise runs {context.invoked_subcommand} ..."
                 )
         return
     from turnwise.store import Store
@@ -100,7 +102,7 @@ def _confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} There is no terminal to ask on: add --yes")
+        raise UsageError(f"{question} No terminal to ask on: add --yes")
     if not typer.confirm(visible(question), err=True):
         raise typer.Exit(1)
 

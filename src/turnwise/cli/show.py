@@ -36,7 +36,7 @@ def show(
         typer.Option(min=1, help=f"Turns to show at most. Default: {SHOWN}, with --json all.", show_default=False),
     ] = None,
     turn: Annotated[int | None, typer.Option(min=1, help="Only this turn.", show_default=False)] = None,
-    why: Annotated[bool, typer.Option("--why", help="Print all that each score rests on.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Print everything that each score rests on.")] = False,
     plot: Annotated[
         str | None,
         typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf."),
@@ -53,7 +53,7 @@ def show(
         check_target(plot)
     if turn is not None:
         if limit is not None or first != 1:
-            raise UsageError("--turn shows one turn: leave out --from and --limit")
+            raise UsageError("--turn shows a single turn: leave out --from and --limit")
         first, limit = turn, 1
     with Store(store) as opened:
         name = read_run(opened, run)

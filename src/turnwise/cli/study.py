@@ -86,7 +86,7 @@ def power(
     confidence: Annotated[float, typer.Option(help="Confidence with which that rate is to be kept.")] = 0.95,
     json: options.Json = False,
 ) -> None:
-    """Say how many attacks and benign conversations a comparison needs, by the exact power of its tests."""
+    """Compute how many attacks and benign conversations a comparison needs, by the exact power of its tests."""
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.study import needed_benign
     from turnwise.study.stats.power import study_size
@@ -135,4 +135,4 @@ def power(
 
 
 def _count(needed: int | None) -> str:
-    return "more than can be worked out" if needed is None else str(needed)
+    return "too many to compute" if needed is None else str(needed)

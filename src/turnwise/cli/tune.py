@@ -92,7 +92,8 @@ def _print_search(found: Tuning) -> None:
     table.add_row("false positives there, tuned", str(searched.after.false_positives))
     print_table(table)
     note(
-        "cross-fitted by group inside the training part, and the best of many: no test result. turnwise compare "
+        "cross-fitted by group inside the training part, and the best of many: not a "
+        "test result. turnwise compare "
         f"with --seed {found.settings.seed} on the same conversations tests it on others"
     )
 
@@ -162,7 +163,7 @@ def _print_fit(tuned: Tuned, loaded: Loaded) -> None:
     table.add_row("of these it flags", str(tuned.flagged_benign))
     table.add_row("of the attacks beside them", str(tuned.flagged_attacks))
     print_table(table)
-    note("these conversations set the threshold, so this is no test result: report on others")
+    note("these conversations set the threshold, so this is not a test result: evaluate on other conversations")
 
 
 def calibrate(
@@ -178,7 +179,7 @@ def calibrate(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Set a threshold whose false-positive rate is kept with confidence, or say how many chats that needs."""
+    """Set a threshold with a guaranteed false-positive rate, or say how many conversations that needs."""
     from turnwise.cli.files import check_file, write_text
     from turnwise.cli.options import read_run
     from turnwise.cli.output import note, print_json

@@ -135,7 +135,9 @@ class MemoryStateStore:
         with self._lock:
             state, result = change(self._read(session_id))
             if state.session_id != session_id:
-                raise SessionError(f"a change of session {session_id!r} gave a state of {state.session_id!r}")
+                raise SessionError(
+                    f"an update of session {session_id!r} returned the state of session {state.session_id!r}"
+                )
             let_go = self._keep(session_id, state)
         self._tell(let_go)
         return result
