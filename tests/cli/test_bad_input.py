@@ -107,7 +107,7 @@ def test_wrong_use_is_answered_in_one_clear_line(
 @pytest.mark.parametrize(
     ("content", "names"),
     [
-        (b"{}", "no conversation"),
+        (b"{}", "not a conversation"),
         (b"[]", "empty list"),
         (b'[{"role": "wizard", "content": "x"}]', "wizard"),
         (b'[{"role": "user", "content": 3}]', "message 1"),

@@ -38,7 +38,7 @@ def test_a_project_file_names_the_store_and_the_run(cli: Cli, evaluated: Path, m
     ("text", "said"),
     [
         ('shop = "x"\n', "unknown key 'shop'; the keys are store, run, observer"),
-        ("store = 3\n", "store is a text"),
+        ("store = 3\n", "store must be text"),
         ("store = \n", "can't be read as TOML"),
     ],
 )

@@ -86,7 +86,7 @@ def test_only_one_label(cli: Cli, evaluated: Path) -> None:
         (["F > 0.5", "--plot", "chart.gif"], ".html, .svg, .png, .pdf"),
         (["F > 0.5", "--plot", "no/chart.svg"], "no folder no"),
         (["F > 0.5", "--csv", "no/rows.csv"], "can't write no/rows.csv"),
-        (["F > 0.5", "--export", "rows.xls"], "ends with .csv, .parquet, .arrow"),
+        (["F > 0.5", "--export", "rows.xls"], "must end with .csv, .parquet, .arrow"),
         (["F > 0.5", "--export", "no/rows.arrow"], "there is no folder no"),
         (["F > 0.5", "--where", "tactic = x"], "unknown field 'tactic'"),
         (["F > 0.5", "--where", "kind = test"], "write metadata.kind"),

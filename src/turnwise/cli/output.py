@@ -153,6 +153,8 @@ def print_table(table: Table) -> None:
     columns = [_cell(column.split("\n")) for column in table.columns]
     rows = [tuple(map(_cell, row)) for row in table.rows]
     measured = [_widths([columns[place], *(row[place] for row in rows)], room) for place in range(len(columns))]
+    name = measured[0]  # what the rows are about is not divided unless it takes more than a third
+    measured[0] = name._replace(least=max(name.least, min(name.words, room // 3)))
     title = None if table.title is None else visible(table.title)
     for block in _blocks([one.least for one in measured], room):
         drawn = Drawn(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
