@@ -127,7 +127,7 @@ def test_retry_scores_what_failed_and_nothing_else(
     assert server.calls - before == 4
     third = cli("retry", "--store", store, "--json")
     assert (third.json["evaluations"], third.json["failures"]) == (0, 0)
-    assert "nothing that failed" in cli("retry", "--store", store).err
+    assert "no failed evaluations left" in cli("retry", "--store", store).err
     assert server.calls - before == 4
 
 
@@ -218,7 +218,7 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
             "unknown side 'left'",
         ),
         (("retry",), "has no run yet"),
-        (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "--observer-setting heat: no such"),
+        (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "unknown setting --observer-setting heat"),
         (("evaluate", "--observer", MODEL, "--observer-setting", "heat"), "'heat' is not name=value"),
         (
             ("evaluate", "--observer", MODEL, "--observer-setting", "extra={"),
@@ -262,7 +262,7 @@ def test_the_cache_is_counted_and_forgotten(
     cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
 ) -> None:
     assert cli("cache", "stats", "--store", store, "--json").json == []
-    assert "keeps no reply" in cli("cache", "stats", "--store", store).err
+    assert "has no replies" in cli("cache", "stats", "--store", store).err
     cost = evaluate("--json").json["cost_usd"]
     (kept,) = cli("cache", "stats", "--store", store, "--json").json
     assert (kept["replies"], kept["reusable"]) == (SCORES, SCORES)
