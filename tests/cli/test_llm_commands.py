@@ -218,7 +218,7 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
             "unknown side 'left'",
         ),
         (("retry",), "has no run yet"),
-        (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "unknown setting --observer-setting heat"),
+        (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "unknown setting --observer-s"),
         (("evaluate", "--observer", MODEL, "--observer-setting", "heat"), "'heat' is not name=value"),
         (
             ("evaluate", "--observer", MODEL, "--observer-setting", "extra={"),
@@ -271,7 +271,7 @@ def test_the_cache_is_counted_and_forgotten(
     assert evaluate("--json", run="second").json["cached"] == SCORES
     assert server.calls == SCORES
     assert cli("cache", "clear", "--store", store, "--json").json == {"forgotten": SCORES}
-    assert "0 replies answer no request" in cli("cache", "clear", "--store", store).out
+    assert "0 replies will no longer be reused" in cli("cache", "clear", "--store", store).out
     assert evaluate("--json", run="third").json["cached"] == 0
     assert server.calls == 2 * SCORES
     assert cli("show", "attack_01", "--store", store, "--run", "gpt").code == 0
