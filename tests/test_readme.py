@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+import turnwise.datasets
+from turnwise.cli import main
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -29,3 +35,56 @@ def test_the_example_line_can_be_imported(tmp_path: Path) -> None:
     (sequence,) = open_dataset(str(tmp_path / "line.jsonl"))
     assert isinstance(sequence, Sequence)
     assert sequence.conversation.turn(1).response == "Hi!"
+
+
+WITHOUT_ITS_STORE = "turnwise query gradual_drift --plot matches.html"
+"""A line of the page that stands for the one below it."""
+
+WITH_ITS_STORE = "turnwise query gradual_drift --store work.db --run first --plot matches.html"
+
+MAY_NEED_MORE = {
+    "discover": "too few",
+    "tune": "too few",
+    "evaluate --store work.db --run gpt": "OPENAI_API_KEY",
+}
+"""Commands that the few conversations here, or a lack of a key, keep from their end, with what they then say."""
+
+
+def commands() -> list[str]:
+    """Return the turnwise commands of the page, in order."""
+    blocks = README.read_text(encoding="utf-8").split("```")[1::2]
+    lines = [line for block in blocks for line in block.splitlines()]
+    return [line.replace(WITHOUT_ITS_STORE, WITH_ITS_STORE) for line in lines if line.startswith("turnwise ")]
+
+
+def write_chats(folder: Path) -> str:
+    """Write the files that the commands read, from the shortest examples, and return the id of a conversation."""
+    examples = Path(turnwise.datasets.__file__).parent / "examples.jsonl"
+    chats = sorted(
+        map(json.loads, examples.read_text(encoding="utf-8").splitlines()), key=lambda one: len(str(one))
+    )
+    few = [chat for label in ("attack", "benign") for chat in [one for one in chats if one["label"] == label][:3]]
+    (folder / "chats.jsonl").write_text("".join(f"{json.dumps(chat)}\n" for chat in few), encoding="utf-8")
+    (folder / "chat.json").write_text(json.dumps(few[0]["turns"]), encoding="utf-8")
+    return str(few[0]["id"])
+
+
+def test_every_command_runs_as_pasted_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TURNWISE_STORE", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    name = write_chats(tmp_path)
+    found = commands()
+    assert len(found) >= 20
+    for command in found:
+        monkeypatch.setattr("sys.stdin", io.StringIO("Hello\n"))
+        _, *arguments = shlex.split(re.sub(r"\bID\b", name, command), comments=True)
+        with pytest.raises(SystemExit) as leaving:
+            main(arguments)
+        err = capsys.readouterr().err
+        if leaving.value.code:
+            reasons = [reason for start, reason in MAY_NEED_MORE.items() if " ".join(arguments).startswith(start)]
+            assert reasons, (command, err)
+            assert reasons[0] in err, (command, err)

@@ -80,7 +80,8 @@ class ScoreError(TurnwiseError, ValueError):
 
 
 class ConversationError(TurnwiseError, ValueError):
-    """A conversation or turn that can't be: an unknown role or type, a text that is no text."""
+    """A conversation or turn that is not valid: an unknown role or type, or "
+    "something else where text is needed."""
 
 
 class DatasetError(TurnwiseError):

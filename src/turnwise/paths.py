@@ -29,4 +29,4 @@ def to_path(name: str | PathLike[str], *, home: bool = False) -> Path:
     try:
         return Path(text).expanduser() if home else Path(text)
     except RuntimeError as error:
-        raise OSError(errno.ENOENT, "there is no such home", text) from error
+        raise OSError(errno.ENOENT, "there is no home folder of that user", text) from error

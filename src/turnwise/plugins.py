@@ -86,7 +86,7 @@ class Registry(Generic[Part]):
             raise PluginError(f"{self._kind} {name!r} ({points[name].value}) failed to load: {error}") from error
         if not self._fits(part):
             raise PluginError(
-                f"{self._kind} {name!r} ({points[name].value}) is {_shown(part)}: no such thing can be one"
+                f"{self._kind} {name!r} ({points[name].value}) is {_shown(part)}, which can't be used as one"
             )
         return self._parts.setdefault(name, part)
 

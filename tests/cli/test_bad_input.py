@@ -107,7 +107,7 @@ def test_wrong_use_is_answered_in_one_clear_line(
 @pytest.mark.parametrize(
     ("content", "names"),
     [
-        (b"{}", "no conversation"),
+        (b"{}", "not a conversation"),
         (b"[]", "empty list"),
         (b'[{"role": "wizard", "content": "x"}]', "wizard"),
         (b'[{"role": "user", "content": 3}]', "message 1"),
@@ -143,13 +143,13 @@ def test_a_store_without_a_run_says_what_to_do(cli: Cli, chats: Path) -> None:
 
 
 def test_files_that_are_no_store(cli: Cli, chats: Path, evaluated: Path, tmp_path: Path) -> None:
-    assert "no turnwise store" in cli("detect", "--store", chats).err
+    assert "not a turnwise store" in cli("detect", "--store", chats).err
     assert "folder" in cli("detect", "--store", tmp_path).err
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE things (id INTEGER)")
     connection.close()
-    assert "no turnwise store" in cli("detect", "--store", other).err
+    assert "not a turnwise store" in cli("detect", "--store", other).err
     later = sqlite3.connect(evaluated)
     with later:
         later.execute("INSERT INTO schema_migrations VALUES (99, 'from the future', '2030-01-01T00:00:00+00:00')")

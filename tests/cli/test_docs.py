@@ -28,3 +28,12 @@ def test_every_option_is_documented(name: str) -> None:
 def test_nothing_is_documented_that_is_not_there() -> None:
     headings = [line for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("## `turnwise ")]
     assert headings == [f"## `turnwise {name}`" for name in COMMANDS]
+
+
+def test_summaries_are_whole() -> None:
+    cut = [
+        line
+        for line in DOCS.read_text(encoding="utf-8").splitlines()
+        if line.startswith("* `") and line.endswith("...")
+    ]
+    assert not cut

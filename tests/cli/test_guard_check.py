@@ -135,7 +135,7 @@ def test_a_chat_can_be_saved_and_analysed(cli: Cli, config: Path, typed: Type, t
     typed(f"Hello\nThe vault\n/forensics\n/save {saved}\n/save {saved}\n/save\n/save no/such/chat.json\n")
     done = cli("guard", "chat", "--config", config)
     assert "Blocked: input of turn 2." in done.out
-    assert "chat.json is there already" in done.err
+    assert "chat.json already exists" in done.err
     assert "/save needs the name" in done.err
     assert "can't write no/such/chat.json" in done.err
     assert "Blocked: input of turn 2." in cli("forensics", saved).out

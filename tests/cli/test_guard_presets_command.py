@@ -43,7 +43,7 @@ def test_a_copy_loads_and_is_not_written_over(cli: Cli, tmp_path: Path) -> None:
     mine.write_text("my own work\n")
     done = cli("presets", "copy", "basic", "mine.yaml")
     assert done.code == 2
-    assert "mine.yaml is there already; give another name, or --force" in done.err
+    assert "mine.yaml already exists; give another name, or --force" in done.err
     assert mine.read_text() == "my own work\n"
     assert cli("presets", "copy", "basic", "mine.yaml", "--force", "--json").json["preset"] == "basic"
     assert mine.read_text() != "my own work\n"

@@ -194,7 +194,7 @@ def test_a_page_is_written(cli: Cli, config: Path, tmp_path: Path) -> None:
         (["chat.json", "--html", "no/page.html"], "can't write no/page.html", 2),
         (["chat.json", "--preset", "x", "--config", "y"], "give one of them", 2),
         (["torn.json"], "torn.json is not JSON", 1),
-        (["odd.json"], "odd.json: no conversation", 1),
+        (["odd.json"], "odd.json: not a conversation", 1),
         (["latin.json"], "latin.json is not UTF-8", 1),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_name_that_no_file_can_have(cli: Cli, evaluated: Path, name: str, argu
 def test_a_home_of_nobody_is_no_file(cli: Cli) -> None:
     done = cli("guard", "audit", "query", "~nobody-of-that-name/audit.jsonl")
     assert done.code == 2
-    assert "no such home" in done.err
+    assert "no home folder" in done.err
 
 
 @pytest.mark.parametrize(

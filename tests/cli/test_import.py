@@ -43,10 +43,9 @@ def labels(path: str) -> list[str]:
 
 def test_labels_that_are_not_known_are_counted_and_named(cli: Cli, labelled: Path) -> None:
     told = cli("import", labelled, "--store", "one.db")
-    assert (told.code, told.out) == (0, "imported 7, skipped 0 that were there, into one.db\n")
+    assert (told.code, told.out) == (0, "imported 7, skipped 0 already stored, into one.db\n")
     assert (
-        "3 conversations have a label that is not known, and came without one: 'odd' (2), 'strange' (1)"
-        in told.err
+        "3 conversations have an unknown label and were imported without one: 'odd' (2), 'strange' (1)" in told.err
     )
     assert labels("one.db") == ["attack", "attack", "benign", *["unlabelled"] * 4]
     assert cli("import", labelled, "--json").json["unknown_labels"] == {"odd": 2, "strange": 1}
@@ -62,17 +61,17 @@ def test_a_label_map_says_what_they_mean(cli: Cli, labelled: Path, tmp_path: Pat
     assert labels("two.db") == ["attack", "attack", "benign", "attack", "attack", "benign", "unlabelled"]
     refused = cli("import", labelled, "--label-map", "odd=evil")
     assert refused.code == 2
-    assert "label map: 'odd' is to mean 'evil'; use attack, benign, unlabelled" in refused.err
+    assert "label map: 'odd' can't map to 'evil'; use attack, benign, unlabelled" in refused.err
 
 
 def test_several_files_give_one_summary(cli: Cli, chats: Path, table: Path, labelled: Path) -> None:
     told = cli("import", chats, table, labelled, "--store", "all.db")
     assert told.code == 0
     assert told.out.splitlines() == [
-        f"{chats}: imported 3, skipped 0 that were there",
-        f"{table}: imported 1, skipped 0 that were there",
-        f"{labelled}: imported 7, skipped 0 that were there",
-        "imported 11, skipped 0 that were there, into all.db",
+        f"{chats}: imported 3, skipped 0 already stored",
+        f"{table}: imported 1, skipped 0 already stored",
+        f"{labelled}: imported 7, skipped 0 already stored",
+        "imported 11, skipped 0 already stored, into all.db",
     ]
     again = cli("import", chats, table, "--store", "all.db", "--json").json
     assert (again["imported"], again["skipped"]) == (0, 4)
@@ -84,13 +83,13 @@ def test_a_bad_file_does_not_lose_the_good_ones(cli: Cli, chats: Path, table: Pa
     half = write_lines(tmp_path / "half.jsonl", "{", line("only", "benign", "Hi"))
     told = cli("import", bad, chats, "missing.jsonl", half, table, "--store", "some.db")
     assert told.code == 1
-    assert "imported 5, skipped 0 that were there, into some.db" in told.out
+    assert "imported 5, skipped 0 already stored, into some.db" in told.out
     assert f"{bad}: not imported" in told.out
-    assert f"{half}: imported 1, skipped 0 that were there, 1 bad lines" in told.out
+    assert f"{half}: imported 1, skipped 0 already stored, 1 bad lines" in told.out
     assert f"error: {bad}: the format can't be told from its fields: colour" in told.err
     assert "error: there is no file missing.jsonl" in told.err
     assert f"{half}, line 1: not JSON" in told.err
-    assert "2 of 5 files gave nothing" in told.err
+    assert "2 of 5 files" in told.err
     shown = cli("import", bad, chats, "--store", "some.db", "--json")
     assert shown.code == 1
     assert [one["error"] is None for one in shown.json["files"]] == [False, True]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from turnwise.cli.trajectories import NOT_CHECKED
+from turnwise.cli.detect import NOT_CHECKED
 from turnwise.conversation import Seen, Side
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import Judgement, digests, judgement_files, read_judgements
@@ -69,7 +69,7 @@ def test_what_is_no_judgement_is_named(judged: Path) -> None:
         list(read_judgements(judged / "turn.jsonl"))
     with pytest.raises(DatasetError, match="can't read judgements"):
         list(read_judgements(judged / "nothing.jsonl"))
-    with pytest.raises(DatasetError, match="holds no judgements"):
+    with pytest.raises(DatasetError, match="no judgements in"):
         judgement_files(judged.parent)
 
 
@@ -149,4 +149,4 @@ def test_a_file_without_a_judged_conversation_is_refused(cli: Cli, judged: Path,
     other.write_text((tmp_path / "chats.jsonl").read_text().splitlines()[2] + "\n")
     told = cli("import", str(other), "--judged", str(judged), "--store", str(tmp_path / "work.db"))
     assert told.code == 1
-    assert "none of the conversations" in told.err
+    assert "has no judgements of the conversations" in told.err

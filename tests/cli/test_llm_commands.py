@@ -127,7 +127,7 @@ def test_retry_scores_what_failed_and_nothing_else(
     assert server.calls - before == 4
     third = cli("retry", "--store", store, "--json")
     assert (third.json["evaluations"], third.json["failures"]) == (0, 0)
-    assert "nothing that failed" in cli("retry", "--store", store).err
+    assert "no failed evaluations left" in cli("retry", "--store", store).err
     assert server.calls - before == 4
 
 
@@ -149,10 +149,10 @@ def test_retry_needs_the_folder_of_a_principle_of_ones_own(
     evaluate("--principle", candour, "--max-retries", 0)
     without = cli("retry", "--store", store)
     assert without.code == 2
-    assert "principle 'candour' is your own: name its folder with --principle" in without.err
+    assert "principle 'candour' does not ship with turnwise: name its folder with --principle" in without.err
     wrong = cli("retry", "--store", store, "--principle", "reciprocity")
     assert wrong.code == 2
-    assert "nothing failed of it" in wrong.err
+    assert "no failed score of it" in wrong.err
     assert cli("retry", "--store", store, "--principle", candour, "--json").json["evaluations"] == 1
 
 
@@ -194,10 +194,10 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
         (("cost",), "name the model with --observer"),
         (("cost", "--observer", "local"), "observer 'local' costs nothing"),
         (("cost", "--observer", "llm:nobody/x"), "unknown provider 'nobody'"),
-        (("evaluate", "--budget", 5), "--budget: no such setting: observer local has cache_bytes"),
+        (("evaluate", "--budget", 5), "--budget: observer local has cache_bytes"),
         (
             ("evaluate", "--no-cache", "--repeats", 2),
-            "--repeats, --no-cache: no such setting: observer local has cache_bytes",
+            "--repeats, --no-cache: observer local has cache_bytes",
         ),
         (
             ("evaluate", "--observer", MODEL, "--temperature", "hot"),
@@ -218,7 +218,7 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
             "unknown side 'left'",
         ),
         (("retry",), "has no run yet"),
-        (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "--observer-setting heat: no such"),
+        (("evaluate", "--observer", MODEL, "--observer-setting", "heat=1"), "unknown setting --observer-s"),
         (("evaluate", "--observer", MODEL, "--observer-setting", "heat"), "'heat' is not name=value"),
         (
             ("evaluate", "--observer", MODEL, "--observer-setting", "extra={"),
@@ -262,7 +262,7 @@ def test_the_cache_is_counted_and_forgotten(
     cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
 ) -> None:
     assert cli("cache", "stats", "--store", store, "--json").json == []
-    assert "keeps no reply" in cli("cache", "stats", "--store", store).err
+    assert "has no replies" in cli("cache", "stats", "--store", store).err
     cost = evaluate("--json").json["cost_usd"]
     (kept,) = cli("cache", "stats", "--store", store, "--json").json
     assert (kept["replies"], kept["reusable"]) == (SCORES, SCORES)
@@ -271,7 +271,7 @@ def test_the_cache_is_counted_and_forgotten(
     assert evaluate("--json", run="second").json["cached"] == SCORES
     assert server.calls == SCORES
     assert cli("cache", "clear", "--store", store, "--json").json == {"forgotten": SCORES}
-    assert "0 replies answer no request" in cli("cache", "clear", "--store", store).out
+    assert "0 replies will no longer be reused" in cli("cache", "clear", "--store", store).out
     assert evaluate("--json", run="third").json["cached"] == 0
     assert server.calls == 2 * SCORES
     assert cli("show", "attack_01", "--store", store, "--run", "gpt").code == 0

@@ -188,3 +188,45 @@ def test_tables_fit_the_terminal_and_no_number_is_divided(name, width, monkeypat
     for word in " ".join(row).split():
         if word[0].isdigit() or word[0] in "[+":
             assert word in shown
+
+
+def test_words_stay_whole_where_there_is_room_and_scores_dates_and_intervals_in_a_line(monkeypatch, capsys):
+    from turnwise.cli.output import Table, print_table
+
+    monkeypatch.setenv("COLUMNS", "80")
+    table = Table("name", "scores", "rate", "made", "what it says")
+    name, scores, date = "cross_dimensional_one", "0.91 0.10 0.03", "2026-01-02 03:04"
+    table.add_row(name, scores, "5/18 = 27.8 % [9.7, 53.5]", date, "a long sentence of many words " * 8)
+    print_table(table)
+    out = capsys.readouterr().out
+    assert max(map(len, out.split("\n"))) <= 80
+    for whole in (name, scores, "[9.7, 53.5]", date):
+        assert whole in out
+
+
+COMMANDS = [
+    "runs",
+    "detect",
+    "show attack_01",
+    "query F>=0",
+    "query --sql FROM(sequences)",
+    "patterns",
+    "detectors",
+    "observers",
+    "principles",
+    "datasets",
+    "guardrails",
+    "status",
+    "presets list",
+    "sessions presets",
+    "sessions audit",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_table_fits_80_columns(cli: Cli, evaluated: Path, monkeypatch, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TURNWISE_STORE", str(evaluated))
+    done = cli(*command.split())
+    assert done.code == 0
+    assert max(map(len, done.out.split("\n"))) <= 80

@@ -40,10 +40,10 @@ def test_json_says_what_went(cli: Cli, evaluated: Path) -> None:
 def test_without_a_terminal_nothing_goes_unless_that_is_said(cli: Cli, evaluated: Path) -> None:
     done = cli("runs", "delete", "first", "--store", evaluated)
     assert done.code == 2
-    assert f"Delete {CONTENT}? There is no terminal to ask on: add --yes" in done.err
+    assert f"Delete {CONTENT}? No terminal to ask on: add --yes" in done.err
     done = cli("runs", "rename", "first", "x", "--store", evaluated)
     assert done.code == 2
-    assert "Rename run 'first' to 'x'? There is no terminal to ask on: add --yes" in done.err
+    assert "Rename run 'first' to 'x'? No terminal to ask on: add --yes" in done.err
     assert _names(evaluated) == ["first"]
 
 
@@ -76,7 +76,7 @@ def test_an_unknown_run_is_wrong_use(cli: Cli, evaluated: Path, command: tuple[s
 def test_an_option_before_the_command_is_refused_rather_than_lost(cli: Cli, evaluated: Path) -> None:
     done = cli("runs", "--store", evaluated, "delete", "first", "--yes")
     assert done.code == 2
-    assert "--store goes behind the command: turnwise runs delete ..." in done.err
+    assert "--store must come after the command: turnwise runs delete ..." in done.err
     assert _names(evaluated) == ["first"]
 
 

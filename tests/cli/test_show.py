@@ -156,5 +156,5 @@ def test_why_as_json(cli: Cli, bought: Path) -> None:
 
 def test_one_turn_is_not_a_part(cli: Cli, bought: Path) -> None:
     done = cli("show", "a", "--turn", 1, "--limit", 3, "--store", bought)
-    assert (done.code, "--turn shows one turn: leave out --from and --limit" in done.err) == (2, True)
+    assert (done.code, "--turn shows a single turn: leave out --from and --limit" in done.err) == (2, True)
     assert "--turn 3: a has 2 turns" in cli("show", "a", "--turn", 3, "--store", bought).err

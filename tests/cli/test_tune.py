@@ -67,7 +67,7 @@ def test_parameters_are_searched_and_the_file_detects(store, tmp_path, cli):
     assert yaml.safe_load(out.read_text(encoding="utf-8")) == told["detector"]
     shown = cli("tune", *arguments, "--out", again)
     assert "5, of which number" in shown.out
-    assert "no test result" in shown.err
+    assert "not a test result" in shown.err
     assert again.read_bytes() == out.read_bytes()
     verdicts = cli("detect", "--store", store, "--detector", out, "--json").json
     assert {row["detector"] for row in verdicts} == {str(out)}
@@ -94,7 +94,7 @@ def test_a_search_that_can_not_be_is_told(store, tmp_path, cli, monkeypatch):
 def test_it_says_that_this_is_no_test_result(store, cli):
     told = cli("tune", "--store", store, "--target-fpr", "0.05")
     assert "learned:weights={" in told.out
-    assert "no test result" in told.err
+    assert "not a test result" in told.err
 
 
 def test_too_few_benign_conversations_are_told_with_the_number_needed(store, cli):

@@ -45,10 +45,10 @@ def test_names_and_metadata_are_kept_but_not_the_label() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (None, "no conversation: NoneType; use a list of OpenAI messages"),
-        ("hello", "no conversation: str"),
-        (5, "no conversation: int"),
-        ([], "no conversation: an empty list"),
+        (None, "not a conversation: NoneType; use a list of OpenAI messages"),
+        ("hello", "not a conversation: str"),
+        (5, "not a conversation: int"),
+        ([], "not a conversation: an empty list"),
         ({}, "an object with the keys none; use"),
         ({"text": "a", 5: 6}, "an object with the keys text, 5; use a list of OpenAI messages"),
         (["a", "b"], "a list that begins with 'a'"),

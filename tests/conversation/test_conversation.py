@@ -71,7 +71,7 @@ def test_known_types(kind: str) -> None:
     [
         ({"initiator_type": "robot"}, "initiator_type 'robot' .* known: human, bot, agent, ai_model, unknown"),
         ({"responder_type": ["human"]}, "responder_type .* known: human"),
-        ({"participants": {"initiator_type": ""}}, "initiator_type '' is no participant type"),
+        ({"participants": {"initiator_type": ""}}, "initiator_type '' is not a participant type"),
         ({"initiator": "a", "participants": {"initiator": "b"}}, "initiator is given twice: 'a', and 'b'"),
         (
             {"responder_type": "bot", "participants": {"responder_type": "agent"}},
@@ -189,7 +189,7 @@ def test_responses_that_are_refused_change_nothing() -> None:
     chat.add_prompt("c")
     before = chat.to_dict()
     for arguments, message in [
-        ({"response": "x", "turn_number": 1}, "turn 1 has its response already"),
+        ({"response": "x", "turn_number": 1}, "turn 1 already has a response"),
         ({"response": "x", "turn_number": 3}, "there is no turn 3: the conversation has 2"),
         ({"response": "x", "turn_number": 0}, "there is no turn 0"),
         ({"response": None}, "response is NoneType, not text"),
@@ -212,7 +212,7 @@ def test_prompts_that_are_refused_add_nothing() -> None:
     ]:
         with pytest.raises(ConversationError, match=message):
             chat.add_turn(**arguments)  # type: ignore[arg-type]
-    with pytest.raises(ConversationError, match="an exchange needs its response; use add_prompt"):
+    with pytest.raises(ConversationError, match="an exchange needs a response; use add_prompt"):
         chat.add_exchange("a", None)  # type: ignore[arg-type]
     assert chat.get_turn_count() == 0
 
@@ -259,8 +259,8 @@ def test_from_turns_copies_the_turns() -> None:
 @pytest.mark.parametrize(
     ("turns", "message"),
     [
-        ([Turn(2, "a")], "turn 2 stands where turn 1 belongs"),
-        ([("a", "b"), Turn(1, "c")], "turn 1 stands where turn 2 belongs"),
+        ([Turn(2, "a")], "expected turn 1, not turn 2"),
+        ([("a", "b"), Turn(1, "c")], "expected turn 2, not turn 1"),
         (["ab"], "turn 1 is str; use a Turn or a pair"),
         ([("a", "b", "c")], "turn 1 is tuple; use a Turn or a pair"),
         ([("a", None), (None, "b")], "turn 2: prompt is NoneType"),

@@ -117,14 +117,14 @@ def test_turns_alone_are_enough() -> None:
     ("change", "message"),
     [
         ({"turns": None}, "turns is NoneType, not a list"),
-        ({"turns": ["a"]}, "a turn is an object with keys, not str"),
+        ({"turns": ["a"]}, "a turn must be an object with keys, not str"),
         ({"turns": [{"turn": 1}]}, "a turn needs the key 'prompt'; here are turn"),
         ({"turns": [{"prompt": "a"}]}, "a turn needs the key 'turn'"),
         ({"turns": [{"turn": 1, "prompt": "a", "answer": "b"}]}, "a turn has no key 'answer'; known: turn"),
         ({"turns": [{"turn": 1, "prompt": 5}]}, "turn 1: prompt is int"),
         ({"turns": [{"turn": "1", "prompt": "a"}]}, "numbered from 1, not '1'"),
         ({"turns": [{"turn": True, "prompt": "a"}]}, "numbered from 1, not True"),
-        ({"turns": [{"turn": 2, "prompt": "a"}]}, "turn 2 stands where turn 1 belongs"),
+        ({"turns": [{"turn": 2, "prompt": "a"}]}, "expected turn 1, not turn 2"),
         ({"turns": [{"turn": 1, "prompt": "a", "metadata": []}]}, "turn 1: metadata is list"),
         ({"turns": [{"turn": 1, "prompt": "a", "timestamp": "noon"}]}, "turn 1: timestamp is 'noon'; use ISO"),
         ({"turns": [{"turn": 1, "prompt": "a", "timestamp": 5}]}, "turn 1: timestamp is 5; use ISO"),
@@ -152,7 +152,7 @@ def test_what_is_no_conversation(change: dict[str, Any], message: str) -> None:
 
 
 def test_what_is_no_object() -> None:
-    with pytest.raises(ConversationError, match="a conversation is an object with keys, not list"):
+    with pytest.raises(ConversationError, match="a conversation must be an object with keys, not list"):
         Conversation.from_dict([])  # type: ignore[arg-type]
     with pytest.raises(ConversationError, match="a conversation needs the key 'turns'; here are none"):
         Conversation.from_dict({})

@@ -207,7 +207,7 @@ def test_metadata_of_the_user_is_not_taken_for_messages(metadata: dict[str, Any]
 
 
 def test_a_taken_metadata_key_is_refused() -> None:
-    with pytest.raises(ConversationError, match="metadata key 'messages' is needed"):
+    with pytest.raises(ConversationError, match="metadata key 'messages' is reserved"):
         from_messages([system("s"), user("a")], metadata={"messages": 1})
     assert from_messages([user("a")], metadata={"messages": 1}).metadata == {"messages": 1}
 
@@ -235,7 +235,7 @@ def test_sharegpt_entries_become_messages() -> None:
         ({"role": "user"}, "expected a list of message objects, not dict"),
         ("hello", "expected a list of message objects, not str"),
         (None, "not NoneType"),
-        ([user("a"), "b"], "message 2: a message is an object with role and content, not str"),
+        ([user("a"), "b"], "message 2: a message must be an object with role and content, not str"),
         (
             [user("a"), user("b"), {"role": "narrator", "content": "c"}],
             "message 3: unknown role 'narrator'; known",
@@ -245,8 +245,8 @@ def test_sharegpt_entries_become_messages() -> None:
         ([{"role": "user"}], "message 1: a user message needs content"),
         ([{"role": "user", "content": 5}], "message 1: content is int; use text, a list of parts, or null"),
         ([{"role": "user", "content": {"text": "a"}}], "message 1: content is dict"),
-        ([user("a"), {"role": "user", "content": ["b"]}], "message 2: content part 1 is no object with a type"),
-        ([{"role": "user", "content": [{"text": "b"}]}], "message 1: content part 1 is no object with a type"),
+        ([user("a"), {"role": "user", "content": ["b"]}], "message 2: content part 1 is not an object"),
+        ([{"role": "user", "content": [{"text": "b"}]}], "message 1: content part 1 is not an object with a type"),
         (
             [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": None}]}],
             "message 1: content part 2: text is NoneType, not text",

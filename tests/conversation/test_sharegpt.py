@@ -157,13 +157,13 @@ def test_openai_messages_become_entries() -> None:
 @pytest.mark.parametrize(
     ("item", "message"),
     [
-        ([entry("human", "a")], "a ShareGPT item is an object with a list under the key 'conversations'"),
-        ({"messages": []}, "a ShareGPT item is an object"),
+        ([entry("human", "a")], "a ShareGPT item must be an object with a list under the key 'conversations'"),
+        ({"messages": []}, "a ShareGPT item must be an object"),
         ({"conversations": []}, "the conversation is empty: a list without messages"),
         ({"conversations": "a"}, "expected a list of message objects, not str"),
         (
             {"conversations": [entry("human", "a"), 5]},
-            "message 2: an object with from and value is needed, not int",
+            "message 2: a message must be an object with from and value, not int",
         ),
         (
             {"conversations": [entry("human", "a"), entry("narrator", "b")]},
@@ -181,5 +181,5 @@ def test_what_is_no_item(item: object, message: str) -> None:
 
 
 def test_a_taken_metadata_key_is_refused() -> None:
-    with pytest.raises(ConversationError, match="metadata key 'sharegpt' is needed"):
+    with pytest.raises(ConversationError, match="metadata key 'sharegpt' is reserved"):
         from_sharegpt({"conversations": ["a"]}, metadata={"sharegpt": 1})

@@ -37,7 +37,7 @@ def test_mtbench101_reads_a_history(jsonl, read):
     ("history", "reason"),
     [
         ([], "field 'history' is empty: a conversation without turns"),
-        ([{"user": "a", "bot": "b"}, {"bot": "c"}], "turn 2: field 'user' is missing; fields there: bot"),
+        ([{"user": "a", "bot": "b"}, {"bot": "c"}], "turn 2: field 'user' is missing; the record has: bot"),
         ([{"user": "a", "bot": 1}], "turn 1: field 'bot' is a number, not text"),
         (["a"], "turn 1: the record is text, not an object with fields"),
     ],

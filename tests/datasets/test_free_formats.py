@@ -117,7 +117,7 @@ def test_a_column_that_the_user_names_must_be_there_and_fit(jsonl, read):
     path = jsonl({"messages": CHAT, "verdict": "rude"}, {"messages": CHAT})
     good, bad = read(path, format="messages", columns="label=verdict")
     assert [unknown_label(sequence) for sequence in good] == ["rude"]
-    assert [record.reason for record in bad] == ["column 'verdict' is missing; columns there: messages"]
+    assert [record.reason for record in bad] == ["column 'verdict' is missing; the file has: messages"]
 
 
 @pytest.mark.parametrize("default", [None, "attack"])
@@ -217,7 +217,7 @@ def test_sharegpt_reads_bare_lists_and_other_columns(array, read):
     [
         ([], "the conversation is empty: a list without messages"),
         (["a", 3], "message 2: int among plain texts"),
-        ([ENTRIES[0], 3], "message 2: an object with from and value is needed, not int"),
+        ([ENTRIES[0], 3], "message 2: a message must be an object with from and value, not int"),
         ([{"from": "narrator", "value": "x"}], "message 1: unknown speaker 'narrator'; known: human"),
         ([{"from": "human", "value": None}], "message 1: value is NoneType, not text"),
         ([{"from": "system", "value": "only"}], "sequence 'items-1' has no turns"),

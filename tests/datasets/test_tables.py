@@ -52,7 +52,7 @@ def test_messages_may_be_json_in_a_column(table, read, ending, columns):
         ('["Hi"]', "column 'messages': message 1 is text"),
         ('[{"role": "wizard", "content": "x"}]', "column 'messages': message 1: unknown role 'wizard'"),
         ("", "field 'messages' is text, not a list"),
-        ("[" * 300, "column 'messages': JSON that can't be read: brackets are nested more than 200 levels deep"),
+        ("[" * 300, "column 'messages': the JSON can't be read: brackets are nested more than 200 levels deep"),
     ],
 )
 def test_a_cell_that_is_no_conversation_is_named_by_row_and_column(table, read, cell, reason):

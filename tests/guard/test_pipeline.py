@@ -255,7 +255,7 @@ def test_a_turn_that_can_not_be_answered_is_an_error(chat):
     with pytest.raises(GuardError, match="of another conversation"):
         guard.check_output("x", conversation=chat, turn=other.turn(1))
     guard.check_output("x", conversation=chat)
-    with pytest.raises(ConversationError, match="has its response already"):
+    with pytest.raises(ConversationError, match="already has a response"):
         guard.check_output("y", conversation=chat, turn_number=1)
 
 

@@ -258,7 +258,7 @@ class TakesAnyContext(Sound):
         (ChangesTheTurn, "turn 1 was changed"),
         (GivesWhatWasNotAskedFor, "a score for another, prompt was not asked for"),
         (GivesAScoreTwice, "two scores for reciprocity, prompt"),
-        (GivesNumbers, "0.5 is no score or failure"),
+        (GivesNumbers, "0.5 is neither a score nor a failure"),
         (FailsWithoutAWord, "a failure without reason or message"),
         (RemembersConversations, "it remembers earlier conversations"),
         (DiffersFromOneToTheNext, "a second observer gives other scores"),

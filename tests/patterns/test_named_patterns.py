@@ -136,7 +136,7 @@ GOOD = "  description: d\n"
         (f"a:\n  expression: 3\n{GOOD}", "'a': it needs expression, a text"),
         (f"a:\n  expresion: F > 1\n{GOOD}", "unknown key 'expresion'; did you mean 'expression'?"),
         (f"a-b:\n  expression: F > 1\n{GOOD}", "letters, digits and _ only, not 'a-b'"),
-        (f"slope:\n  expression: F > 1\n{GOOD}", "can't be called 'slope': that word means something already"),
+        (f"slope:\n  expression: F > 1\n{GOOD}", "can't be called 'slope': that word is reserved in patterns"),
         (f"a:\n  expression: F > 1\n{GOOD}  parameters: [x]\n", "parameters are names with a default each"),
         (
             f"a:\n  expression: F > 1\n{GOOD}  parameters: {{x: true}}\n",
@@ -155,7 +155,7 @@ GOOD = "  description: d\n"
         ),
         (
             f"a:\n  expression: x.F > 1\n{GOOD}  parameters: {{x: I}}\n",
-            "x is a parameter, which is a whole expression",
+            "x is a parameter and stands for a whole expression",
         ),
         (f"a:\n  expression: not a\n{GOOD}", "a is defined by itself: a → a"),
         (f"a:\n  expression: not b\n{GOOD}b:\n  expression: not a\n{GOOD}", "a is defined by itself: a → b → a"),

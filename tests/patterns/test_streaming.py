@@ -220,7 +220,7 @@ def test_turns_come_in_order() -> None:
     ("text", "message"),
     [
         ("nonsense", "is JSON"),
-        ("[]", "no state"),
+        ("[]", "not a saved pattern state"),
         ('{"pattern": "x", "turn": 0, "cells": []}', "not of the pattern peak"),
         ('{"pattern": "DIGEST", "turn": "0", "cells": [[null]]}', "damaged"),
         ('{"pattern": "DIGEST", "turn": 0, "cells": []}', "damaged"),

@@ -145,7 +145,7 @@ def test_a_key_that_is_missing_or_of_another_type(folder, key, value, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name =\nversion = 1", r"principle.toml: no valid TOML: .*line 1"),
+        ("name =\nversion = 1", r"principle.toml is not valid TOML: .*line 1"),
         ('meaning = "none"', r"principle.toml: \[meaning\] must be a table"),
         (SETTINGS.partition("[meaning]")[0], "principle.toml: meaning.truth is missing"),
     ],

@@ -114,13 +114,13 @@ GOOD = {"scenario": "a", "label": "benign", "balances": [0.7, 0.7], "trust": [0.
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({}, "records are a JSON list"),
+        ({}, "records must be a JSON list"),
         ([], "not an empty list"),
         ([GOOD, 3], "record 2 is int '3', not an object"),
         ([{"scenario": "a"}], "record 1 has no key 'label'"),
         ([GOOD | {"label": "odd"}], "a: label must be attack or benign, not 'odd'"),
         ([GOOD | {"balances": [0.7]}], "a: 1 balances and 2 values of trust"),
-        ([GOOD | {"balances": "high"}], "record 1: balances are a list of numbers"),
+        ([GOOD | {"balances": "high"}], "record 1: balances must be a list of numbers"),
         ([GOOD | {"balances": [0.7, 1.7]}], r"record 1: balances must be a number in \[-1, 1\], not 1.7"),
         ([GOOD | {"balances": [0.7, None]}], "not None"),
         ([GOOD | {"trust": [0.7, -0.5]}], "a: trust of turn 2 must be"),

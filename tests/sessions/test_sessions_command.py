@@ -80,8 +80,8 @@ def test_without_a_file_and_a_store_it_says_what_to_name(cli):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "no JSON at line 1, column 2"),
-        ("{}", "records are a JSON list"),
+        ("{", "is not JSON at line 1, column 2"),
+        ("{}", "records must be a JSON list"),
         ("[" * 100_000, "nested more than 200 levels deep"),
         ('[{"scenario": "a"}]', "record 1 has no key 'label'"),
         ('[{"scenario": "a", "label": "benign", "balances": [1], "trust": [0.65]}]', "no recorded_trajectory"),
@@ -100,7 +100,7 @@ def test_a_bad_file_is_an_error_that_names_it(cli, tmp_path, text, message):
 def test_a_file_that_is_not_there(cli):
     done = cli("sessions", "audit", "nowhere.json")
     assert done.code == 1
-    assert "nowhere.json: the records can't be read" in done.err
+    assert "can't read the records in nowhere.json" in done.err
 
 
 def test_presets(cli):

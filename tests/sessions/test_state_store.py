@@ -177,7 +177,7 @@ def test_many_threads_keep_the_bound(clock, turn):
 
 def test_a_change_of_another_session_is_refused(clock, now):
     store = MemoryStateStore()
-    with pytest.raises(SessionError, match="a change of session 'a' gave a state of 'b'"):
+    with pytest.raises(SessionError, match="an update of session 'a' returned the state of session 'b'"):
         store.change("a", lambda state: (SessionState("b", now, now), None))
     assert len(store) == 0
 

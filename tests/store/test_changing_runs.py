@@ -133,7 +133,7 @@ def test_a_run_is_renamed(filled: Store, make_evaluation: Callable[..., Evaluati
     ("old", "new", "kind", "message"),
     [
         ("third", "x", UnknownNameError, "unknown run 'third'"),
-        ("first", "second", UsageError, "there is a run 'second' already: choose another name"),
+        ("first", "second", UsageError, "a run 'second' already exists: choose another name"),
         ("first", " ", UsageError, "a run needs a name that is not empty"),
     ],
 )

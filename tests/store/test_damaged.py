@@ -77,22 +77,22 @@ def _read_failures(store: Store, name: str) -> object:
         (
             _read_sequences,
             "UPDATE sequences SET conversation = '[]' WHERE sequence_id = 'a'",
-            "sequence 'a' can't be read (a conversation is an object with keys, not list); the others can:",
+            "sequence 'a' can't be read (a conversation must be an object with keys, not list)",
         ),
         (
             _read_sequences,
             "DELETE FROM turns WHERE sequence = 1",
-            "sequence 'a' can't be read (0 of its 2 turns are there); the others can:",
+            "sequence 'a' can't be read (only 0 of its 2 turns are there); everything else can:",
         ),
         (
             _read_heads,
             "UPDATE sequences SET label = 'bttack' WHERE sequence_id = 'a'",
-            "sequence 'a' can't be read ('bttack' is not a valid Label); the others can:",
+            "sequence 'a' can't be read ('bttack' is not a valid Label); everything else can:",
         ),
         (
             _read_trajectory,
             "UPDATE sequences SET turns = 1000000000 WHERE sequence_id = 'a'",
-            "the trajectory of sequence 'a' in run 'first' can't be read (2 of its 1000000000 turns are there);",
+            "the trajectory of sequence 'a' in run 'first' can't be read (only 2 of its 1000000000 turns",
         ),
         (
             _read_trajectory,
@@ -107,7 +107,7 @@ def _read_failures(store: Store, name: str) -> object:
         (
             _read_failures,
             "UPDATE failures SET side = 'prom' WHERE sequence = 1",
-            "a failure of run 'first' can't be read ('prom' is not a valid Side); the others can:",
+            "a failure of run 'first' can't be read ('prom' is not a valid Side); everything else can:",
         ),
     ],
 )

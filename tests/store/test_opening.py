@@ -80,20 +80,20 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("location", ["postgresql://me:secret@server/work", "duckdb:///work.db", "sqlite://"])
 def test_another_database_is_wrong_use_and_no_password_is_shown(location: str) -> None:
-    with pytest.raises(UsageError, match="is no store that this version can open: give a file") as caught:
+    with pytest.raises(UsageError, match="can't be opened as a store: give a file") as caught:
         Store(location, create=True)
     assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("location", ["://", "mysql://server:port/work"])
 def test_a_broken_url_is_wrong_use(location: str) -> None:
-    with pytest.raises(UsageError, match="is no store: give a file, or sqlite:///file"):
+    with pytest.raises(UsageError, match="is not a store: give a file, or sqlite:///file"):
         Store(location, create=True)
 
 
 @pytest.mark.parametrize("location", [":memory:", "sqlite:///:memory:"])
 def test_a_store_in_memory_would_be_lost(location: str) -> None:
-    with pytest.raises(UsageError, match=r"memory.*' is no store"):
+    with pytest.raises(UsageError, match=r"memory.*' (is not|can't be opened as) a store"):
         Store(location, create=True)
 
 
@@ -109,7 +109,7 @@ def test_a_store_in_memory_would_be_lost(location: str) -> None:
 )
 def test_a_file_of_another_kind_is_refused_and_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(StoreCorruptError, match=r"work\.db is no turnwise store; name another file with --store"):
+    with pytest.raises(StoreCorruptError, match=r"work\.db is not a turnwise store; name another file"):
         Store(path, create=True)
     assert path.read_bytes() == content
 
@@ -127,7 +127,7 @@ def test_somebody_elses_database_is_refused_and_left_alone(path: Path, table: st
         connection.execute(f"CREATE TABLE {table}")
         connection.execute(f"INSERT INTO {table.split(maxsplit=1)[0]} VALUES (?)", (value,))
     before = path.read_bytes()
-    with pytest.raises(StoreCorruptError, match="is a database, but no turnwise store"):
+    with pytest.raises(StoreCorruptError, match="is a database but not a turnwise store"):
         Store(path)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -325,5 +325,5 @@ def test_many_may_make_the_same_store_at_once(path: Path) -> None:
 
 
 def test_a_clock_has_a_zone(path: Path) -> None:
-    with pytest.raises(Exception, match="time without a zone"):
+    with pytest.raises(Exception, match="has no time zone"):
         Store(path, create=True, clock=lambda: datetime(2025, 1, 1))  # noqa: DTZ001 - that is what is wrong

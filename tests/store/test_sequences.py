@@ -117,10 +117,10 @@ def test_another_system_message_is_other_content(store: Store) -> None:
 
 
 def test_a_text_that_is_no_unicode_is_refused_and_named(store: Store, make_sequence: MakeSequence) -> None:
-    with pytest.raises(UsageError, match=r"'cut off \\ud83d' holds half of a surrogate pair"):
+    with pytest.raises(UsageError, match=r"'cut off \\ud83d' contains an unpaired surrogate"):
         store.add_sequences([make_sequence("good"), make_sequence("bad", ("cut off \ud83d", None))])
     assert store.counts()["sequences"] == 0
-    with pytest.raises(UsageError, match="half of a surrogate pair"):
+    with pytest.raises(UsageError, match="unpaired surrogate"):
         store.sequence("\udcff")
 
 

@@ -9,56 +9,50 @@ import typer
 from typer.core import TyperGroup
 
 from turnwise._version import __version__
-from turnwise.cli.cache import cache
-from turnwise.cli.calibrate import calibrate
-from turnwise.cli.check import check
 from turnwise.cli.compare import compare
-from turnwise.cli.cost import cost
 from turnwise.cli.demo import demo
-from turnwise.cli.detect import detect
+from turnwise.cli.detect import check, detect
 from turnwise.cli.discover import discover
 from turnwise.cli.evaluate import evaluate, retry
 from turnwise.cli.forensics import forensics
 from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
-from turnwise.cli.listings import datasets, detectors, principles
-from turnwise.cli.observers import observers
+from turnwise.cli.language_models import cache, cost, prompt
+from turnwise.cli.listings import datasets, detectors, observers, principles
 from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.patterns import app as patterns
-from turnwise.cli.power import power
 from turnwise.cli.presets import guardrails, presets
 from turnwise.cli.project import defaults_of, find_project, status
-from turnwise.cli.prompt import prompt
 from turnwise.cli.query import query
 from turnwise.cli.runs import runs
 from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
-from turnwise.cli.tune import tune
+from turnwise.cli.study import power
+from turnwise.cli.tune import calibrate, tune
 
 
 class Commands(TyperGroup):
-    """A group of commands whose help is never cut, and each of which takes ``--quiet`` as well."""
+    """A group of commands whose summaries are never cut, and each of which takes ``--quiet`` as well."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command with the option ``--quiet`` of the application."""
-        command: Any = super().get_command(ctx, cmd_name)
-        options = [one for one in ctx.find_root().command.params if one.name == "quiet"]
-        if command is None or any(one.name == "quiet" for one in command.params):
-            return command
-        command = copy(command)
-        command.params = [*command.params, *options]
+        """Return a command with its whole summary, and with the option ``--quiet`` of the application."""
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            return None
+        command = _with_summary(found)
+        if not any(one.name == "quiet" for one in command.params):
+            quiet = [one for one in ctx.find_root().command.params if one.name == "quiet"]
+            command.params = [*command.params, *quiet]
         return command
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the names of the commands with the whole first paragraph of their help."""
-        found = {name: self.commands[name] for name in self.list_commands(ctx)}
-        rows = [
-            (name, " ".join((command.help or "").partition("\n\n")[0].split()))
-            for name, command in found.items()
-            if not command.hidden
-        ]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+
+def _with_summary(command: Any) -> Any:
+    """Return a command, and those below it, that tell the first paragraph of their help as their summary."""
+    command = copy(command)
+    command.short_help = " ".join((command.help or "").partition("\n\n")[0].split())
+    if isinstance(command, TyperGroup):
+        command.commands = {name: _with_summary(below) for name, below in command.commands.items()}
+    return command
 
 
 app = typer.Typer(
@@ -72,7 +66,7 @@ app.command()(demo)
 app.command("import")(import_)
 app.command()(evaluate)
 app.command()(retry)
-app.add_typer(runs, name="runs")
+app.add_typer(runs, name="runs", cls=Commands)
 app.command()(cost)
 app.command()(prompt)
 app.add_typer(cache, name="cache", cls=Commands)
@@ -122,7 +116,7 @@ def turnwise(
             callback=_keep_quiet,
             is_eager=True,
             expose_value=False,
-            help="No progress and no remarks on standard error; errors stay.",
+            help="Print errors only: no progress, no notes on standard error.",
         ),
     ] = False,
 ) -> None:

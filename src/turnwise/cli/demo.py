@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import say
+from turnwise.cli.output import say, say_paragraphs
 
 if TYPE_CHECKING:
     from turnwise.conversation import Sequence as Chat
@@ -101,7 +100,7 @@ def _print(store: str, done: Demo) -> None:
     _print_rates(done)
     names = {run.observer for run in done.runs}
     shown = (telling or done.sequences[0]).sequence_id
-    _say_paragraphs(
+    say_paragraphs(
         "F so far: highest F over the principles, turn by turn, by the first of these observers. Then the turn at "
         "which each way of looking fires (– for none), and whether that is right (✓) or wrong (✗) by the label; "
         "“?” is not checked.",
@@ -198,13 +197,7 @@ def _print_turning(chat: Chat, runs: Sequence[DemoRun]) -> None:
             told.append(
                 f"Observer {run.observer} gives turn {at} {said} and {does} (threshold {run.threshold:.2f})."
             )
-    _say_paragraphs(f"“{_cut(chat.conversation.turn(at).prompt, _QUOTED)}”", " ".join(told))
-
-
-def _say_paragraphs(*paragraphs: str) -> None:
-    """Print paragraphs, each with an empty line below it."""
-    for text in paragraphs:
-        say(*textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False), "")
+    say_paragraphs(f"“{_cut(chat.conversation.turn(at).prompt, _QUOTED)}”", " ".join(told))
 
 
 def _side_by_side(runs: Sequence[DemoRun]) -> list[Sequence[DemoRun]]:

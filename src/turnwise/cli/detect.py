@@ -1,4 +1,4 @@
-"""``turnwise detect``: detectors over the trajectories of a run."""
+"""``turnwise check`` and ``detect``: what detectors say of one conversation, and of those of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from turnwise.cli import options
 from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
+    from turnwise.detectors import Verdict
     from turnwise.evaluation import Detection
+
 
 COLUMNS = {
     "sequence_id": "VARCHAR",
@@ -30,6 +32,12 @@ COLUMNS = {
 }
 """Columns of ``--export`` and ``--json``, with their types in DuckDB's words."""
 
+NOT_CHECKED = "not checked: the run has no scores that this detector needs"
+"""What stands in place of a verdict where nothing was scored."""
+
+VERDICT_COLUMNS = ("fired", "turn", "score", "threshold", "reason")
+"""Headings of `_verdict_cells`."""
+
 
 def detect(
     run: options.Run = None,
@@ -45,16 +53,16 @@ def detect(
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
 ) -> None:
-    """Say of every sequence of a run which detectors fire, at which turn and why."""
-    from turnwise.cli.arguments import read_label, read_run, read_source
-    from turnwise.cli.files import check_export, write_rows
+    """Run detectors over every sequence of a run: which fire, at which turn and why."""
+    from turnwise.cli.files import ROW_FILES, check_export, write_rows
+    from turnwise.cli.options import read_label, read_run, read_source
     from turnwise.cli.output import note, print_json
     from turnwise.evaluation import DEFAULT_DETECTORS
     from turnwise.evaluation import detect as detect_in_run
     from turnwise.store import Store
 
     if export is not None:
-        check_export(export)
+        check_export(export, ROW_FILES)
     with Store(store) as opened:
         name = read_run(opened, run)
         specs = list(dict.fromkeys(detector or DEFAULT_DETECTORS))
@@ -74,8 +82,6 @@ def detect(
 
 def as_json(found: Detection, run: str) -> dict[str, Any]:
     """Return a detection by `COLUMNS`; what was not scored has null for its verdict."""
-    from turnwise.cli.trajectories import NOT_CHECKED
-
     head, verdict = found.head, found.verdict
     told = verdict.to_dict() if verdict else {"detector": found.detector, "reason": NOT_CHECKED}
     row = {
@@ -92,27 +98,101 @@ def as_json(found: Detection, run: str) -> dict[str, Any]:
 
 def _print(found: Sequence[Detection], specs: Sequence[str]) -> None:
     from turnwise.cli.output import Table, note, print_table
-    from turnwise.cli.trajectories import VERDICT_COLUMNS, verdict_cells
     from turnwise.rates import rates_by_label
 
-    table = Table("sequence", "label", "detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
+    table = Table("sequence", "label", "detector", "fired", "turn", "score", "reason", numeric=("turn", "score"))
     for item in found:
-        table.add_row(item.head.sequence_id, str(item.head.label), item.detector, *verdict_cells(item.verdict))
+        fired, turn, score, _, reason = _verdict_cells(item.verdict)
+        table.add_row(item.head.sequence_id, str(item.head.label), item.detector, fired, turn, score, reason)
     print_table(table)
-    summary = Table("detector", "of attacks", "of benign", "of unlabelled", title="Fired, with 95 % intervals")
+    labels = "attack", "benign", "unlabelled"
+    fired_of = "of attacks", "of benign", "of unlabelled"
+    summary = Table("detector", "threshold", *fired_of, title="Fired, with 95 % intervals")
     for spec in specs:
-        checked = [
-            (str(one.head.label), one.verdict.fired) for one in found if one.detector == spec and one.verdict
-        ]
-        rates = rates_by_label(checked)
-        summary.add_row(spec, *(str(rates.get(label, "none")) for label in ("attack", "benign", "unlabelled")))
+        checked = [(str(one.head.label), one.verdict) for one in found if one.detector == spec and one.verdict]
+        rates = rates_by_label((label, verdict.fired) for label, verdict in checked)
+        threshold = _threshold_cell(checked[0][1]) if checked else ""
+        summary.add_row(spec, threshold, *(str(rates.get(label, "none")) for label in labels))
     print_table(summary)
     heads = {item.head.sequence_id: item for item in found}.values()
     unchecked = sum(item.verdict is None for item in heads)
     partial = sum(item.verdict is not None and item.missing > 0 for item in heads)
     if unchecked:
-        note(f"{unchecked} sequences were not checked: every evaluation of them failed")
+        note(f"{unchecked} sequences were not checked: all of their evaluations failed")
     if partial:
         note(f"{partial} sequences have turns without an evaluation in this run; their verdicts skip those turns")
     if not found:
         note("the run has no evaluation of these sequences; turnwise evaluate makes them")
+
+
+def _verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:
+    """Return what a detector says, as cells of a table under `VERDICT_COLUMNS`."""
+    if verdict is None:
+        return "not checked", "", "", "", NOT_CHECKED
+    turn = "" if verdict.turn is None else str(verdict.turn)
+    return "fired" if verdict.fired else "", turn, f"{verdict.score:.3f}", _threshold_cell(verdict), verdict.reason
+
+
+def _threshold_cell(verdict: Verdict) -> list[str]:
+    """Return the threshold that a verdict rests on, and where that comes from."""
+    return [f"{verdict.threshold:.3f}", str(verdict.threshold_source)]
+
+
+def check(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="JSON file with an OpenAI messages list, or - for standard input.", show_default=False
+        ),
+    ],
+    observer: Annotated[str, typer.Option(help="What scores; see turnwise observers.")] = "local",
+    context: Annotated[
+        str, typer.Option(help="What it may see: turn, window:k, history, transcript.")
+    ] = "history",
+    principle: options.Principles = None,
+    detector: options.Detectors = None,
+    patterns: PatternsFile = None,
+    sides: options.Sides = "prompt",
+    fail_on_findings: options.FailOnFindings = False,
+    observer_setting: options.ObserverSettings = None,
+    json: options.Json = False,
+) -> None:
+    """Score one conversation and print the verdicts of the detectors. Nothing is stored.
+
+    Exits with 1 where evaluations failed.
+    """
+    from turnwise.cli.files import read_conversation
+    from turnwise.cli.options import read_principles, read_sides
+    from turnwise.cli.output import Table, note, print_json, print_table
+    from turnwise.cli.show import print_trajectory
+    from turnwise.evaluation import DEFAULT_DETECTORS
+    from turnwise.observers import build_observer, read_settings
+    from turnwise.report import check as check_conversation
+
+    report = check_conversation(
+        read_conversation(file),
+        build_observer(observer, **read_settings(observer, observer_setting or ())),
+        dict.fromkeys(detector or DEFAULT_DETECTORS),
+        context=context,
+        principles=read_principles(principle),
+        sides=read_sides(sides),
+        patterns=patterns,
+    )
+    if json:
+        print_json(report.to_dict())
+    else:
+        print_trajectory(report.turns, report.conversation)
+        table = Table("detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
+        for verdict in report.verdicts:
+            table.add_row(verdict.detector, *_verdict_cells(verdict))
+        print_table(table)
+    for failure in report.failures:
+        note(str(failure))
+    if not report.scored:
+        note("no score: no turn could be evaluated, so there is no verdict")
+        raise typer.Exit(1)
+    if fail_on_findings and report.fired:
+        raise typer.Exit(3)
+    if report.failures:
+        note(f"{len(report.failures)} evaluations failed; the same command tries them again")
+        raise typer.Exit(1)

@@ -33,14 +33,15 @@ def discover(
     """Search half of the labelled conversations for patterns of attacks, and test them on the other half."""
     import time
 
-    from turnwise.cli.arguments import read_run
+    from turnwise.cli.files import check_file
+    from turnwise.cli.options import read_run
     from turnwise.cli.output import note, print_json
-    from turnwise.cli.study import check_file
     from turnwise.store import Store
     from turnwise.study import load_examples
     from turnwise.study.discovery import discover as search
 
-    check_file(out)
+    if out is not None:
+        check_file(out)
     begun = time.perf_counter()
     with Store(store) as opened:
         used = opened.run(read_run(opened, run))

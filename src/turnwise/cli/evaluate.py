@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from turnwise.cli import observer_options, options
+from turnwise.cli import options
 from turnwise.cli.output import dollars, note, progress, say
 from turnwise.errors import ObserverError, UsageError
 
 if TYPE_CHECKING:
-    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.cli.options import GivenSettings
     from turnwise.evaluation import Plan, Summary
     from turnwise.principles import Principle
     from turnwise.store import Store
@@ -45,25 +45,24 @@ def evaluate(
     label: options.Label = None,
     source: options.Source = None,
     jobs: Jobs = 1,
-    observer_setting: observer_options.ObserverSettings = None,
-    base_url: observer_options.BaseUrl = None,
-    temperature: observer_options.Temperature = None,
-    max_tokens: observer_options.MaxTokens = None,
-    structured: observer_options.Structured = None,
-    repeats: observer_options.Repeats = None,
-    max_retries: observer_options.MaxRetries = None,
-    timeout: observer_options.Timeout = None,
-    budget: observer_options.Budget = None,
-    no_cache: observer_options.NoCache = False,
+    observer_setting: options.ObserverSettings = None,
+    base_url: options.BaseUrl = None,
+    temperature: options.Temperature = None,
+    max_tokens: options.MaxTokens = None,
+    structured: options.Structured = None,
+    repeats: options.Repeats = None,
+    max_retries: options.MaxRetries = None,
+    timeout: options.Timeout = None,
+    budget: options.Budget = None,
+    no_cache: options.NoCache = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Score every turn that a run lacks. The same command again continues, and repeats nothing.
+    """Score the turns that have no score yet in a run. The same command again continues, and repeats nothing.
 
     Exits with 1 where evaluations failed; turnwise retry tries them again.
     """
-    from turnwise.cli.arguments import read_label, read_principles, read_sides, read_source
-    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.cli.options import GivenSettings, read_label, read_principles, read_sides, read_source
     from turnwise.evaluation import Plan
     from turnwise.observers import DEFAULT_OBSERVER, Context
     from turnwise.store import Store
@@ -115,20 +114,19 @@ def retry(
     ] = None,
     sequence: options.Sequences = None,
     jobs: Jobs = 1,
-    observer_setting: observer_options.ObserverSettings = None,
-    max_retries: observer_options.MaxRetries = None,
-    timeout: observer_options.Timeout = None,
-    budget: observer_options.Budget = None,
-    no_cache: observer_options.NoCache = False,
+    observer_setting: options.ObserverSettings = None,
+    max_retries: options.MaxRetries = None,
+    timeout: options.Timeout = None,
+    budget: options.Budget = None,
+    no_cache: options.NoCache = False,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Score again what a run tried and failed, with the run's own observer, settings and context; nothing else.
+    """Score again only what failed in a run, with the run's own observer, settings and context.
 
     Exits with 1 where evaluations failed again.
     """
-    from turnwise.cli.arguments import read_run
-    from turnwise.cli.observer_options import GivenSettings
+    from turnwise.cli.options import GivenSettings, read_run
     from turnwise.conversation import Side
     from turnwise.evaluation import Plan, Summary
     from turnwise.observers import Context
@@ -157,7 +155,7 @@ def retry(
     if failed or json:
         _tell([summary], json=json)
     else:
-        note(f"run {name} has nothing that failed and was not scored since")
+        note(f"run {name} has no failed evaluations left to score")
     _exit([summary])
 
 
@@ -208,7 +206,7 @@ def _tell(summaries: Sequence[Summary], *, json: bool, several: bool = False) ->
     for summary in summaries:
         say(
             f"run {summary.run}: {summary.evaluations} evaluations of {summary.sequences} sequences "
-            f"in {summary.seconds:.1f} s; {summary.skipped} were there, {summary.failures} failed"
+            f"in {summary.seconds:.1f} s; {summary.skipped} already stored, {summary.failures} failed"
             + (f", {summary.gaps} gaps" if summary.gaps else "")
         )
         if summary.calls:
@@ -234,10 +232,8 @@ def _failed_principles(failed: Collection[str], given: Sequence[str]) -> tuple[P
     own = {principle.name: principle for principle in map(load_principle, given)}
     for name in own:
         if name not in failed:
-            raise UsageError(
-                f"--principle {name}: nothing failed of it; of these something did: {', '.join(failed)}"
-            )
+            raise UsageError(f"--principle {name}: no failed score of it; scores failed for: {', '.join(failed)}")
     for name in sorted(failed):
         if name not in own and not is_named(name):  # a folder of that name here may be another one
-            raise UsageError(f"principle {name!r} is your own: name its folder with --principle")
+            raise UsageError(f"principle {name!r} does not ship with turnwise: name its folder with --principle")
     return tuple(own[name] if name in own else load_principle(name) for name in sorted(failed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import PurePath
@@ -15,9 +15,15 @@ from turnwise.errors import ConversationError, UsageError
 from turnwise.paths import to_path
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from turnwise.conversation import Conversation
 
-_EXPORTS = (".csv", ".parquet", ".json")
+ROW_FILES = (".csv", ".parquet", ".json")
+"""Endings of the files that rows can be written to."""
+
+ARROW_FILES = (".csv", ".parquet", ".arrow")
+"""Endings of the files that the answer to a question can be written to."""
 
 
 def read_conversation(file: str) -> Conversation:
@@ -62,7 +68,7 @@ def writing(path: str | PathLike[str], *, taken: str | None = None, home: bool =
         with target.open(mode, encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
     except FileExistsError:
-        raise UsageError(f"{path} is there already; {taken}") from None
+        raise UsageError(f"{path} already exists; {taken}") from None
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror or error}") from error
 
@@ -73,30 +79,63 @@ def write_text(path: str | PathLike[str], text: str) -> None:
         file.write(text)
 
 
-def check_export(path: str) -> None:
+def check_export(path: str, endings: Sequence[str]) -> None:
     """Check the name of a file that rows go to, before any work is done for it.
 
+    Args:
+        path: the file.
+        endings: those that it may have, such as ``.csv``.
+
     Raises:
-        UsageError: its ending is none of .csv, .parquet and .json, or there is no such folder.
+        UsageError: it has another ending, or there is no such folder.
     """
-    if PurePath(path).suffix.lower() not in _EXPORTS:
-        raise UsageError(f"can't write {path}: name a file that ends with {', '.join(_EXPORTS)}")
+    if PurePath(path).suffix.lower() not in endings:
+        raise UsageError(f"can't write {path}: the name must end with {', '.join(endings)}")
+    check_file(path)
+
+
+def check_file(path: str | PathLike[str]) -> None:
+    """Check that a file can be written, as far as its name says, before any work is done for it.
+
+    Raises:
+        UsageError: it is a folder, or the folder that it would stand in does not exist.
+    """
     try:
-        folder = to_path(path).parent
-        missing = not folder.is_dir()
+        target = to_path(path)
+        is_folder, missing = target.is_dir(), not target.parent.is_dir()
     except OSError as error:
         raise UsageError(f"can't write {path}: {error.strerror}") from error
     if missing:
-        raise UsageError(f"can't write {path}: there is no folder {folder}")
+        raise UsageError(f"can't write {path}: there is no folder {target.parent}")
+    if is_folder:
+        raise UsageError(f"can't write {path}: it is a folder")
+
+
+def write_csv(path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> int:
+    """Write rows to a CSV file as they come, and return how many there were.
+
+    A text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    from turnwise.spreadsheets import cell
+
+    count = 0
+    with writing(path) as file:
+        writer = csv.writer(file)
+        writer.writerow(map(cell, columns))
+        for row in rows:
+            writer.writerow([cell(value) for value in row])
+            count += 1
+    return count
 
 
 def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> int:
     """Write rows to a CSV, Parquet or JSON file by the ending of its name, and return how many there were.
 
-    In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.
-
     Args:
-        path: a name that `check_export` takes.
+        path: a name that ends in one of `ROW_FILES`.
         columns: names of the columns, with their types in DuckDB's words.
         rows: the values of each row by column.
 
@@ -112,10 +151,25 @@ def write_rows(path: str, columns: Mapping[str, str], rows: Iterable[Mapping[str
 
         write_parquet(path, columns, made)
     else:
-        from turnwise.spreadsheets import cell
-
-        with writing(path) as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows([cell(value) for value in row.values()] for row in made)
+        write_csv(path, tuple(columns), (row.values() for row in made))
     return len(made)
+
+
+def write_arrow(path: str, table: pyarrow.Table) -> int:
+    """Write a table of pyarrow to a Parquet or Arrow file, and return how many rows it has.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    try:
+        if PurePath(path).suffix.lower() == ".parquet":
+            import pyarrow.parquet
+
+            pyarrow.parquet.write_table(table, to_path(path))
+        else:
+            import pyarrow.feather
+
+            pyarrow.feather.write_feather(table, str(to_path(path)), compression="uncompressed")
+    except OSError as error:
+        raise UsageError(f"can't write {path}: {error.strerror or error}") from error
+    return int(table.num_rows)

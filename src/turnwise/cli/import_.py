@@ -128,7 +128,7 @@ def import_(
             else:
                 file.imported, file.skipped, file.errors = result.imported, result.skipped, result.errors
         if judged is not None and not taken:
-            raise DatasetError(f"none of the conversations of {', '.join(files)} was judged in {judged}")
+            raise DatasetError(f"{judged} has no judgements of the conversations in {', '.join(files)}")
         runs = [] if judged is None else record_judgements(opened, judged, taken, known)
     if json:
         made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
@@ -163,9 +163,9 @@ def _print(files: list[_File], store: str) -> None:
             say(f"{file.name}: not imported")
             continue
         bad = f", {len(file.errors)} bad lines" if file.errors else ""
-        say(f"{file.name}: imported {file.imported}, skipped {file.skipped} that were there{bad}")
+        say(f"{file.name}: imported {file.imported}, skipped {file.skipped} already stored{bad}")
     imported, skipped = sum(file.imported for file in files), sum(file.skipped for file in files)
-    say(f"imported {imported}, skipped {skipped} that were there, into {store}")
+    say(f"imported {imported}, skipped {skipped} already stored, into {store}")
 
 
 def _note_errors(files: list[_File]) -> None:
@@ -183,7 +183,7 @@ def _note_errors(files: list[_File]) -> None:
         shown = ", ".join(f"{word!r} ({count})" for word, count in most)
         others = f" and {len(unknown) - len(most)} others" if len(unknown) > len(most) else ""
         note(
-            f"{unknown.total()} conversations have a label that is not known, and came without one: "
+            f"{unknown.total()} conversations have an unknown label and were imported without one: "
             f"{shown}{others}; say what it means with --label-map LABEL=attack"
         )
     for file in files:
@@ -191,4 +191,4 @@ def _note_errors(files: list[_File]) -> None:
             note(f"error: {file.error}")
     failed = sum(file.failed for file in files)
     if failed and len(files) > 1:
-        note(f"{failed} of {len(files)} files gave nothing")
+        note(f"nothing could be imported from {failed} of {len(files)} files")

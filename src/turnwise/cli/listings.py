@@ -1,12 +1,17 @@
-"""``turnwise detectors``, ``principles`` and ``datasets``: what there is to choose from."""
+"""``turnwise observers``, ``detectors``, ``principles`` and ``datasets``: what there is to choose from."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from turnwise.cli import options
+from turnwise.cli.output import say_text
+from turnwise.errors import UsageError
 
 
 def detectors(json: options.Json = False) -> None:
@@ -75,5 +80,68 @@ def _cell(value: object) -> str:
 
 
 def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON may hold them: infinity, a threshold that nothing reaches, as the text ``inf``."""
-    return {name: str(value) if value == math.inf else value for name, value in parameters.items()}
+    """Return settings as JSON has them: paths as text, infinity, a threshold that nothing reaches, as ``inf``."""
+    return {
+        name: str(value) if value == math.inf or isinstance(value, Path) else value
+        for name, value in parameters.items()
+    }
+
+
+observers = typer.Typer(
+    help="List observers: context modes, what they need, and what can be set of them.",
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@observers.callback()
+def list_all(context: typer.Context, json: options.Json = False) -> None:
+    """List observers: context modes, what they need, and what can be set of them."""
+    if context.invoked_subcommand is not None:
+        return
+    from turnwise.observers import list_observers, observer_settings
+
+    rows = [
+        {
+            "name": info.name,
+            "version": info.version,
+            "contexts": list(map(str, info.contexts)),
+            "needs": info.needs,
+            "settings": _plain({one.name: one.default for one in observer_settings(info.name).values()}),
+            "summary": info.summary,
+            "principles": "any" if info.principles is None else list(info.principles),
+            "costs": info.costs,
+        }
+        for info in list_observers()
+    ]
+    if json:
+        print_rows(rows, json)
+        return
+    for columns in (("name", "contexts", "needs", "summary"), ("name", "settings")):  # --json has the rest
+        print_rows([{column: row[column] for column in columns} for row in rows], json)
+
+
+@observers.command()
+def card(
+    name: Annotated[
+        str, typer.Argument(help="local, local-small, or local:path/to/model.", show_default=False)
+    ] = "",
+    json: options.Json = False,
+) -> None:
+    """Print the model card: data, licences, figures with intervals, known limits. Of all that ships by default."""
+    from turnwise.cli.output import print_json
+    from turnwise.observers import OBSERVERS
+
+    observers: dict[str, Any] = {one: OBSERVERS.get(one) for one in OBSERVERS.names()}
+    with_card = {one: part for one, part in observers.items() if hasattr(part, "card_data")}
+    kind, _, path = name.partition(":")
+    if name and kind not in with_card:
+        raise UsageError(f"observer {name!r} has no model card; {', '.join(with_card)} have one")
+    chosen = {name: with_card[kind]} if name else with_card
+    data = {one: part.card_data(path or None) for one, part in chosen.items()}
+    if json:
+        print_json(data)
+        return
+    for render in dict.fromkeys(part.render_card for part in chosen.values()):
+        say_text(render({one: data[one] for one, part in chosen.items() if part.render_card is render}))

@@ -1,11 +1,18 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the objects that their texts name."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+
+from turnwise.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from turnwise import conversation, principles
+    from turnwise import store as stores
 
 DEFAULT_STORE = "turnwise.db"
 
@@ -26,13 +33,13 @@ Label: TypeAlias = Annotated[
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Only sequences of this data set.")]
 Format: TypeAlias = Annotated[
-    str | None, typer.Option(help="Format of the file where it can't be told; see turnwise datasets.")
+    str | None, typer.Option(help="Format of the file, if it is not detected; see turnwise datasets.")
 ]
 Columns: TypeAlias = Annotated[
-    str | None, typer.Option(help="Columns by their other name, such as messages=chat,id=uid.")
+    str | None, typer.Option(help="Names of columns that differ from the usual, such as messages=chat,id=uid.")
 ]
 DefaultLabel: TypeAlias = Annotated[
-    str | None, typer.Option(help="Label for conversations that bring none: attack or benign.")
+    str | None, typer.Option(help="Label for conversations without one: attack or benign.")
 ]
 Detectors: TypeAlias = Annotated[
     list[str] | None,
@@ -49,8 +56,195 @@ Principles: TypeAlias = Annotated[
     ),
 ]
 Sides: TypeAlias = Annotated[
-    str, typer.Option(help="Halves of a turn to score: prompt, response, or both with a comma.")
+    str, typer.Option(help="Sides of a turn to score: prompt, response, or both with a comma.")
 ]
 FailOnFindings: TypeAlias = Annotated[
     bool, typer.Option("--fail-on-findings", help="Exit with 3 where a detector fired.")
 ]
+ObserverSettings: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--observer-setting",
+        help="Setting of the observer as name=value, such as temperature=0.5; may be given several times. "
+        "turnwise observers lists settings and defaults.",
+    ),
+]
+BaseUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Setting base_url: where to send requests instead of the provider's own address."),
+]
+Temperature: TypeAlias = Annotated[
+    str | None, typer.Option(help="Setting temperature: 0 to 2, or none for models without one.")
+]
+MaxTokens: TypeAlias = Annotated[
+    str | None, typer.Option(help="Setting max_tokens: most tokens in a reply.", metavar="INTEGER")
+]
+Structured: TypeAlias = Annotated[
+    str | None, typer.Option(help="Setting structured: how to ask for JSON: json_schema, json_object or none.")
+]
+Repeats: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Setting repeats: how often each score is asked for; it is the mean.", metavar="INTEGER"),
+]
+MaxRetries: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Setting max_retries: how often a request is sent again after a passing fault.", metavar="INTEGER"
+    ),
+]
+Timeout: TypeAlias = Annotated[
+    str | None, typer.Option(help="Setting timeout: seconds that a request may take in all.", metavar="FLOAT")
+]
+Budget: TypeAlias = Annotated[
+    float | None,
+    typer.Option(help="Setting budget_usd: most US dollars to spend; the run stops before it exceeds them."),
+]
+NoCache: TypeAlias = Annotated[
+    bool, typer.Option("--no-cache", help="Setting cache=false: ask again even if a reply is stored.")
+]
+
+_OPTION_OF_SETTING = {"budget_usd": "budget", "cache": "no-cache"}
+"""Options that are called otherwise than their setting."""
+
+
+def read_label(text: str | None) -> conversation.Label | None:
+    """Return the label of that name, or None for None.
+
+    Raises:
+        UnknownNameError: no label has that name.
+    """
+    from turnwise.conversation import Label
+
+    if text is None:
+        return None
+    if text not in tuple(Label):
+        raise UnknownNameError("label", text, map(str, Label))
+    return Label(text)
+
+
+def read_side(text: str) -> conversation.Side:
+    """Return the side of that name.
+
+    Raises:
+        UnknownNameError: no side has that name.
+    """
+    from turnwise.conversation import Side
+
+    if text not in tuple(Side):
+        raise UnknownNameError("side", text, map(str, Side))
+    return Side(text)
+
+
+def read_sides(text: str) -> tuple[conversation.Side, ...]:
+    """Return the sides that a text such as ``prompt,response`` names.
+
+    Raises:
+        UnknownNameError: one of them is no side.
+    """
+    return tuple(map(read_side, dict.fromkeys(name.strip() for name in text.split(","))))
+
+
+def read_principles(names: Sequence[str] | None) -> tuple[principles.Principle, ...]:
+    """Return the principles of these names or folders, or those that ship where none is named.
+
+    Raises:
+        UnknownNameError: neither a known name nor a folder.
+        PrincipleError: a folder that can't be read.
+    """
+    from turnwise.principles import builtin_principles, load_principle
+
+    return tuple(map(load_principle, names)) if names else builtin_principles()
+
+
+def read_source(store: stores.Store, source: str | None, sequences: Sequence[str] | None) -> list[str] | None:
+    """Return the ids of the sequences that are meant, by source, by name or by both; None for all.
+
+    Args:
+        store: the record.
+        source: name of a data set; None for any.
+        sequences: ids that were named; None or none of them for any.
+
+    Raises:
+        UnknownNameError: the store has no sequence of that source, or of one of the ids.
+        UsageError: none of the sequences that are named is of that source.
+    """
+    named = list(sequences) if sequences else None
+    if source is None:
+        return named
+    found = [head.sequence_id for head in store.heads(ids=named) if head.source == source]
+    if not found:
+        known = {head.source for head in store.heads()}
+        if source not in known:
+            raise UnknownNameError("source", source, known)
+        raise UsageError(f"none of the named sequences comes from source {source!r}")
+    return found
+
+
+def read_run(store: stores.Store, name: str | None) -> str:
+    """Return the name of a run that the store has: the given one, or the only one.
+
+    Raises:
+        UnknownNameError: the store has no run of that name.
+        UsageError: no name is given, and the store has none or several.
+    """
+    return store.only_run() if name is None else store.run(name).name
+
+
+class GivenSettings:
+    """What was set on the command line.
+
+    Args:
+        texts: what ``--observer-setting`` was given, each ``name=value``.
+        options: what the options of their own were given, by name of the setting; None for one that was left out.
+
+    Raises:
+        UsageError: a text that is not ``name=value``.
+    """
+
+    def __init__(self, texts: Iterable[str] | None, **options: object) -> None:
+        named = {name: value for name, value in options.items() if value is not None}
+        self._options = {name: f"--{_OPTION_OF_SETTING.get(name, name).replace('_', '-')}" for name in named}
+        self._texts = {name: f"{name}={value}" for name, value in named.items()}
+        for text in texts or ():
+            name, equals, _ = text.partition("=")
+            if not (name.strip() and equals):
+                raise UsageError(f"--observer-setting {text!r} is not name=value, such as temperature=0.5")
+            self._texts[name.strip()] = text
+            self._options[name.strip()] = f"--observer-setting {name.strip()}"
+
+    def check(self, specs: Sequence[str]) -> None:
+        """Check that each setting is one of at least one of these observers.
+
+        Raises:
+            UsageError: one is not; the message lists those that there are.
+            UnknownNameError: no observer has that name.
+        """
+        from turnwise.observers import observer_settings
+
+        known = {spec: observer_settings(spec) for spec in specs}
+        wrong = [
+            option for name, option in self._options.items() if not any(name in one for one in known.values())
+        ]
+        if wrong:
+            there_are = "; ".join(
+                f"observer {spec} has {', '.join(sorted(settings)) or 'none'}" for spec, settings in known.items()
+            )
+            raise UsageError(f"unknown setting {', '.join(wrong)}: {there_are}")
+
+    def of(self, spec: str, run: stores.Run | None) -> dict[str, Any]:
+        """Return the settings of one observer: as given, else as the run that is continued has them.
+
+        Args:
+            spec: specification of the observer; settings that it does not have are left out.
+            run: the run; None for one that is new.
+
+        Raises:
+            UsageError: a value that can't be.
+            UnknownNameError: no observer has that name.
+        """
+        from turnwise.observers import observer_settings, read_settings
+
+        known = observer_settings(spec)
+        before = run.parameters if run is not None and run.observer == spec else {}
+        values = {name: before[name] for name in known if name in before}
+        return values | read_settings(spec, (text for name, text in self._texts.items() if name in known))

@@ -7,11 +7,13 @@ which makes visible what could hide, forge or recolour what is on a terminal.
 from __future__ import annotations
 
 import json
+import os
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
@@ -21,14 +23,23 @@ if TYPE_CHECKING:
     from turnwise.evaluation import Progress
 
 _BARS = "▁▂▃▄▅▆▇█"
+_WIDTH_OF_TEXT = 80
+"""Columns of running text."""
+
 _WIDTH_OF_A_FILE = 140
-"""Columns of a table that goes to a file or pipe."""
+"""Columns of a table that goes to a file or pipe, where the environment does not say COLUMNS."""
 
 
 def say(*lines: str) -> None:
     """Print lines to standard output; a line end within one of them is shown as an escape."""
     for line in lines:
         typer.echo(visible(line), color=True)  # nothing is left for typer to strip
+
+
+def say_paragraphs(*texts: str) -> None:
+    """Print paragraphs to standard output in lines of 80 characters, each with an empty line below it."""
+    for text in texts:
+        say(*textwrap.wrap(text, _WIDTH_OF_TEXT, break_long_words=False, break_on_hyphens=False), "")
 
 
 def say_text(text: str) -> None:
@@ -136,23 +147,30 @@ def print_table(table: Table) -> None:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    wide = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH_OF_A_FILE
     console = Console(width=wide, markup=False, highlight=False, emoji=False)
-    room = console.width - 2  # the box has a blank at both ends
+    room = max(console.width, _NARROWEST) - 2  # the box has a blank at both ends
     columns = [_cell(column.split("\n")) for column in table.columns]
     rows = [tuple(map(_cell, row)) for row in table.rows]
     measured = [_widths([columns[place], *(row[place] for row in rows)], room) for place in range(len(columns))]
+    name = measured[0]  # what the rows are about is not divided unless it takes more than a third
+    measured[0] = name._replace(least=max(name.least, min(name.words, room // 3)))
     title = None if table.title is None else visible(table.title)
-    for block in _blocks([least for least, _ in measured], room):
+    for block in _blocks([one.least for one in measured], room):
         drawn = Drawn(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         for place, width in zip(block, _shared([measured[place] for place in block], room), strict=True):
             justify: Literal["left", "right"] = "right" if table.columns[place] in table.numeric else "left"
             drawn.add_column(columns[place], justify=justify, overflow="fold", width=width)
         for row in rows:
             drawn.add_row(*(row[place] for place in block))
-        console.print(drawn)
+        with console.capture() as printed:
+            console.print(drawn)
+        typer.echo(printed.get().replace(_JOIN, " "), nl=False, color=True)
         title = None
 
+
+_NARROWEST = 20
+"""Columns that a table has at least, however narrow the terminal."""
 
 _GAP = 3
 """Characters between two columns."""
@@ -160,19 +178,34 @@ _GAP = 3
 _WORD = 14
 """Characters of a word from which it may be divided, where room is scarce."""
 
-_OF_NUMBERS = frozenset("0123456789.,:;%+-−±[](){}e$/=")
+_JOIN = "\ue000"
+"""Stands for a blank at which no line ends; `visible` lets no such character through."""
+
+_FEW_NUMBERS = 16
+"""Characters of a line of numbers up to which it is kept whole: three scores, or a date with its time."""
+
+_OF_NUMBERS = frozenset(f"0123456789.,:;%+-−±[](){{}}e$/={_JOIN}")
 
 
-def _widths(cells: Sequence[str], most: int) -> tuple[int, int]:
-    """Return the width that a column needs to divide no number, and the width at which nothing wraps."""
+class _Widths(NamedTuple):
+    """How wide a column is at least, so that no number is divided; without a divided word; without wrapping."""
+
+    least: int
+    words: int
+    whole: int
+
+
+def _widths(cells: Sequence[str], most: int) -> _Widths:
     from rich.cells import cell_len
 
-    least = 1
+    least = words = 1
     for word in (word for cell in cells for word in cell.split()):
-        whole = _OF_NUMBERS.issuperset(word) and any(character.isdigit() for character in word)
-        least = max(least, cell_len(word) if whole else min(cell_len(word), _WORD))
-    widest = max(cell_len(line) for cell in cells for line in cell.split("\n"))
-    return min(least, most), max(min(least, most), widest)
+        length = cell_len(word)
+        number = _OF_NUMBERS.issuperset(word) and any(character.isdigit() for character in word)
+        least, words = max(least, length if number else min(length, _WORD)), max(words, length)
+    whole = max(cell_len(line) for cell in cells for line in cell.split("\n"))
+    least = min(least, most)
+    return _Widths(least, max(words, least), max(words, whole, least))
 
 
 def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
@@ -186,19 +219,36 @@ def _blocks(least: Sequence[int], width: int) -> Iterator[list[int]]:
     yield block
 
 
-def _shared(measured: Sequence[tuple[int, int]], width: int) -> list[int]:
-    """Return the width of each column of a block: what it wants, or a share of the room that there is."""
-    shares = [least for least, _ in measured]
-    for _ in range(width - sum(shares) - _GAP * (len(shares) - 1)):
-        place = max(range(len(shares)), key=lambda k: measured[k][1] - shares[k])
-        if shares[place] >= measured[place][1]:
+def _shared(measured: Sequence[_Widths], width: int) -> list[int]:
+    """Return the width of each column of a block: words are kept whole first, from the left, then lines."""
+    shares = [one.least for one in measured]
+    room = width - sum(shares) - _GAP * (len(shares) - 1)
+    for place, one in enumerate(measured):
+        more = max(0, min(room, one.words - shares[place]))
+        shares[place] += more
+        room -= more
+    for _ in range(room):
+        place = max(range(len(shares)), key=lambda k: measured[k].whole / shares[k])
+        if shares[place] >= measured[place].whole:
             break
         shares[place] += 1
     return shares
 
 
 def _cell(cell: str | list[str]) -> str:
-    return visible(cell) if isinstance(cell, str) else "\n".join(map(visible, cell))
+    return "\n".join(_joined(visible(line)) for line in ([cell] if isinstance(cell, str) else cell))
+
+
+def _joined(line: str) -> str:
+    """Return a line in which what belongs together has no blanks: a few numbers, a date, an interval."""
+    if len(line) <= _FEW_NUMBERS and _OF_NUMBERS.issuperset(line.replace(" ", "")):
+        return line.replace(" ", _JOIN)
+    first, *others = line.split("[")
+    for place, other in enumerate(others):
+        interval, closed, rest = other.partition("]")
+        if closed and _OF_NUMBERS.issuperset(interval.replace(" ", "")):
+            others[place] = f"{interval.replace(' ', _JOIN)}]{rest}"
+    return "[".join([first, *others])
 
 
 @contextmanager

@@ -24,7 +24,7 @@ PatternsFile: TypeAlias = Annotated[
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
-_WIDTH = 100
+_WIDTH = 80
 """Columns of running text."""
 
 _HEIGHT = 5

@@ -52,12 +52,12 @@ def find_project() -> Project:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: can't be read as TOML: {error}") from error
+        raise UsageError(f"{path} can't be read as TOML: {error}") from error
     for key, value in values.items():
         if key not in KEYS:
             raise UsageError(f"{path}: unknown key {key!r}; the keys are {', '.join(KEYS)}")
         if not isinstance(value, str) or not value:
-            raise UsageError(f'{path}: {key} is a text, such as {key} = "work", not {value!r}')
+            raise UsageError(f'{path}: {key} must be text, such as {key} = "work", not {value!r}')
     if "store" in values and "://" not in values["store"]:
         values["store"] = str(path.parent / values["store"])
     return Project(path, values)
@@ -92,7 +92,7 @@ def status(
     observer: Annotated[str | None, typer.Option(help="What scores; see turnwise observers.")] = None,
     json: options.Json = False,
 ) -> None:
-    """Say which store, run and observer commands use here, and where each comes from."""
+    """Show which store, run and observer commands use here, and where each setting comes from."""
     from turnwise.cli.output import Table, print_json, print_table
 
     told = {

@@ -1,25 +1,39 @@
-"""``turnwise query``: which stored trajectories match a pattern."""
+"""``turnwise query``: which stored trajectories match a pattern, or the answer to a question in SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import say
 from turnwise.cli.patterns import PatternsFile
+from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
+    import pyarrow
+
+    from turnwise.patterns import Expression
     from turnwise.store import Store
     from turnwise.store.query import QueryMatch, QueryResult
+
 
 SHOWN = 20
 """Matches that are printed by default."""
 
+ROWS_SHOWN = 100
+"""Rows of an answer to SQL that are printed by default."""
+
 DRAWN = 60
 """Matches that are drawn by default; more lines can't be told apart."""
+
+_PANELS = 6
+"""Panels of a chart at most."""
 
 
 def query(
@@ -33,7 +47,9 @@ def query(
         ),
     ] = None,
     run: options.Run = None,
-    when: Annotated[str, typer.Option(help="When it has to hold: ever, or final for the last turn.")] = "ever",
+    when: Annotated[
+        str, typer.Option(help="When the pattern must hold: ever, or final for the last turn.")
+    ] = "ever",
     label: options.Label = None,
     source: Annotated[str | None, typer.Option(help="Only sequences of this data set.")] = None,
     where: Annotated[
@@ -53,54 +69,65 @@ def query(
     ] = None,
     plot: Annotated[str | None, typer.Option(help="Draw the matches: .html, .svg, .png or .pdf.")] = None,
     sql: Annotated[
-        str | None, typer.Option(help="Ask in DuckDB's SQL instead; docs/sql.md lists the tables.")
+        str | None, typer.Option(help="Ask in SQL (DuckDB) instead; docs/sql.md lists the tables.")
     ] = None,
     patterns: PatternsFile = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
     """Ask which stored trajectories match a pattern, and from which turn on."""
-    from turnwise.cli.arguments import read_label, read_run
+    from turnwise.cli.files import ARROW_FILES, check_export
+    from turnwise.cli.options import read_label, read_run
     from turnwise.cli.patterns import read_library
     from turnwise.cli.project import given
-    from turnwise.cli.sql import answer_sql
-    from turnwise.cli.tables import check_export, export_table, write_csv
     from turnwise.errors import UsageError
     from turnwise.plots import check_target
     from turnwise.store import Store
-    from turnwise.store.query import COLUMNS
+    from turnwise.store.query import COLUMNS, need
 
     if (pattern is None) == (sql is None):
         raise UsageError("give a pattern, such as 'peak(F) > 0.5', or --sql with a statement")
     asked_of = [name for name, value in (("label", label), ("source", source), ("where", where)) if value]
     if sql is not None and (asked_of or plot or given("run", context)):
         raise UsageError(
-            "--sql says itself what it asks of: it goes with --csv, --export, --json, --limit and --store only"
+            "--sql works only with --csv, --export, --json, --limit and --store: put conditions into the statement"
         )
     if plot is not None:
         check_target(plot)
     if export is not None:
-        check_export(export)
+        check_export(export, ARROW_FILES)
+        if not export.lower().endswith(".csv"):
+            need("pyarrow", "--export")
     wanted = read_label(label)
     library = read_library(patterns)
     with Store(store) as opened:
         if sql is not None:
-            answer_sql(opened, sql, limit=limit, csv=csv, export=export, json=json)
+            _answer_sql(opened, sql, limit=limit, csv=csv, export=export, json=json)
             return
         assert pattern is not None  # one of the two was given
         name = read_run(opened, run)
         result = opened.query(pattern, name, when=when, label=wanted, source=source, where=where, patterns=library)
         matches = list(result)
-        if csv is not None:
-            write_csv(csv, COLUMNS, (list(match.to_dict().values()) for match in matches))
-        if export is not None:
-            export_table(export, COLUMNS, (list(match.to_dict().values()) for match in matches), result.to_arrow)
+        for path in filter(None, (csv, export)):
+            table = result.to_arrow if path == export else None
+            _write(path, COLUMNS, (match.to_dict().values() for match in matches), table)
         if plot is not None:
             _draw(opened, result, matches, DRAWN if limit is None else limit, plot)
         if json:
             _print_json(result, matches if limit is None else matches[:limit])
         else:
             _print(opened, result, matches[: SHOWN if limit is None else limit])
+
+
+def _write(
+    path: str, columns: Sequence[str], rows: Iterable[Iterable[Any]], table: Callable[[], pyarrow.Table] | None
+) -> int:
+    """Write an answer as CSV from its rows; as Parquet or Arrow from its table where the path ends so."""
+    from turnwise.cli.files import write_arrow, write_csv
+
+    if table is not None and PurePath(path).suffix.lower() != ".csv":
+        return write_arrow(path, table())
+    return write_csv(path, columns, rows)
 
 
 def _print_json(result: QueryResult, matches: Sequence[QueryMatch]) -> None:
@@ -119,7 +146,6 @@ def _print_json(result: QueryResult, matches: Sequence[QueryMatch]) -> None:
 
 def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> None:
     from turnwise.cli.output import Table, note, print_table, sparkline
-    from turnwise.cli.series import main_series, over_turns
 
     say(
         f"{result.rate.count} of {result.rate.of} evaluated sequences of run {result.run} match "
@@ -133,8 +159,8 @@ def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> 
             rates.add_row("", source, str(some))
     print_table(rates)
     if matches:
-        series = main_series(result.pattern)
-        values = over_turns(store, result.run, [match.sequence_id for match in matches], [series])
+        series = _main_series(result.pattern)
+        values = _over_turns(store, result.run, [match.sequence_id for match in matches], [series])
         columns = "sequence", "label", "source", "first turn", "last turn", f"{series} over turns"
         table = Table(*columns, numeric=("first turn",))
         for match in matches:
@@ -150,11 +176,10 @@ def _print(store: Store, result: QueryResult, matches: Sequence[QueryMatch]) -> 
 
 def _draw(store: Store, result: QueryResult, matches: Sequence[QueryMatch], most: int, plot: str) -> None:
     from turnwise.cli.output import note
-    from turnwise.cli.series import all_series, over_turns
     from turnwise.plots import MatchedLine, matches_chart, save
 
     drawn = matches if len(matches) <= most else _strongest(store, result, matches, most)
-    found = over_turns(store, result.run, [match.sequence_id for match in drawn], all_series(result.pattern))
+    found = _over_turns(store, result.run, [match.sequence_id for match in drawn], _all_series(result.pattern))
     lines = [
         MatchedLine(match.sequence_id, str(match.label), match.turn, found[match.sequence_id]) for match in drawn
     ]
@@ -184,3 +209,84 @@ def _strongest(
         held = (value.margin for value in said if value.holds and value.margin is not None)
         margins[head.sequence_id] = max(held, default=0.0)
     return sorted(matches, key=lambda match: -margins[match.sequence_id])[:most]
+
+
+def _answer_sql(
+    store: Store, statement: str, *, limit: int | None, csv: str | None, export: str | None, json: bool
+) -> None:
+    """Ask and print; rows are taken from the database as they are written."""
+    from turnwise.cli.output import Table, note, print_json, print_table
+    from turnwise.store.sql import ask
+
+    answer = ask(store.mirror, statement)
+    if csv is not None and export is not None:
+        raise UsageError("--sql can write its answer once: give --csv or --export, not both")
+    if csv is not None or export is not None:
+        path = csv or str(export)
+        count = _write(
+            path, answer.columns, islice(answer.rows, limit), None if csv else lambda: answer.to_arrow(limit)
+        )
+        note(f"{count} rows written to {path}")
+        if json:
+            print_json({"columns": answer.columns, "count": count, "csv" if csv else "export": path})
+        return
+    if json:
+        print_json([dict(zip(answer.columns, map(plain, row), strict=True)) for row in islice(answer.rows, limit)])
+        return
+    table = Table(*answer.columns)
+    most = ROWS_SHOWN if limit is None else limit
+    for row in islice(answer.rows, most):
+        table.add_row(*("" if value is None else str(value) for value in row))
+    print_table(table)
+    if next(answer.rows, None) is not None:
+        note(f"only the first {most} rows are shown; --limit shows more, --csv and --json have all")
+
+
+def plain(value: Any) -> Any:
+    """Return a value of DuckDB as JSON has it: what JSON lacks as text, what is not finite as None.
+
+    >>> from datetime import date
+    >>> plain({"day": date(2025, 1, 2), "rates": [0.5, float("nan")]})
+    {'day': '2025-01-02', 'rates': [0.5, None]}
+    """
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(plain, value))
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _all_series(pattern: Expression) -> list[Expression]:
+    """Return the series that a pattern reads, in their order, a few at most; F where it reads none."""
+    from turnwise.patterns import series
+    from turnwise.patterns.tree import Series
+
+    found: list[Expression] = list(dict.fromkeys(node for node in pattern.walk() if isinstance(node, Series)))
+    return found[:_PANELS] or [series().F]
+
+
+def _main_series(pattern: Expression) -> Expression:
+    """Return the series that a pattern reads first."""
+    return _all_series(pattern)[0]
+
+
+def _over_turns(
+    store: Store, run: str, ids: Sequence[str], series: Sequence[Expression]
+) -> dict[str, dict[str, list[float | None]]]:
+    """Return the values of series turn by turn, None at gaps, by sequence and the text of the series."""
+    from turnwise.patterns import Evaluator
+
+    evaluators = {str(one): Evaluator(one) for one in series}
+    return (
+        {
+            head.sequence_id: {
+                name: [value.value for value in evaluator.run(trajectory)]
+                for name, evaluator in evaluators.items()
+            }
+            for head, trajectory in store.trajectories(run, ids=ids)
+        }
+        if ids
+        else {}
+    )

@@ -22,7 +22,12 @@ runs = typer.Typer(
     rich_markup_mode=None,
 )
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed where there is no terminal.")]
+_DIGEST = 64
+"""Characters of a SHA-256 in hexadecimal digits."""
+
+Yes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; required without a terminal.")
+]
 
 
 @runs.callback()
@@ -35,7 +40,7 @@ def list_runs(
             source = context.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":  # lost, it could delete from another store
                 raise UsageError(
-                    f"--{name} goes behind the command: turnwise runs {context.invoked_subcommand} ..."
+                    f"--{name} must come after the command: turnwise runs {context.invoked_subcommand} ..."
                 )
         return
     from turnwise.store import Store
@@ -97,39 +102,47 @@ def _confirm(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{question} There is no terminal to ask on: add --yes")
+        raise UsageError(f"{question} No terminal to ask on: add --yes")
     if not typer.confirm(visible(question), err=True):
         raise typer.Exit(1)
 
 
 def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
-    from turnwise.cli.output import Table, dollars, print_table
+    from turnwise.cli.output import Table, print_table
 
-    numeric = (
-        "sequences",
-        "evaluations",
-        "failed",
-        "calls",
-        "cached",
-        "tokens sent",
-        "received",
-        "cost",
-        "seconds",
-    )
-    figures = Table("run", *numeric, "last score", numeric=numeric)
+    rows = [_figures(run, tally) for run, tally in found]
+    columns = [column for column in rows[0] if any(row[column] for row in rows)]  # --json has the others
+    figures = Table(*columns, numeric=columns[1:-1])
     settings = Table("run", "started", "observer", "context", "settings", title="Settings")
-    for run, tally in found:
-        asks = tally.calls > 0
-        figures.add_row(
-            run.name,
-            *map(str, (tally.sequences, tally.evaluations, tally.failed)),
-            *(str(n) if asks else "" for n in (tally.calls, tally.cached, tally.prompt_tokens)),
-            str(tally.completion_tokens) if asks else "",
-            dollars(tally.cost_usd) if asks or tally.cost_usd is not None else "",
-            f"{tally.seconds:.1f}" if tally.seconds else "",
-            f"{tally.last:%Y-%m-%d %H:%M}" if tally.last else "",
+    for row, (run, _) in zip(rows, found, strict=True):
+        figures.add_row(*(row[column] for column in columns))
+        values = ", ".join(
+            f"{name}={_short(value)}" for name, value in run.parameters.items() if value not in ({}, None)
         )
-        values = ", ".join(f"{name}={value}" for name, value in run.parameters.items() if value not in ({}, None))
         settings.add_row(run.name, f"{run.created_at:%Y-%m-%d %H:%M}", run.observer, run.context, values)
     print_table(figures)
     print_table(settings)
+
+
+def _figures(run: Run, tally: RunTally) -> dict[str, str]:
+    """Return what a run has come to, by column; what a run without a language model can't have is empty."""
+    from turnwise.cli.output import dollars
+
+    calls = (tally.calls, tally.cached, tally.prompt_tokens, tally.completion_tokens) if tally.calls else ("",) * 4
+    return {
+        "run": run.name,
+        "sequences": str(tally.sequences),
+        "evaluations": str(tally.evaluations),
+        "failed": str(tally.failed),
+        **dict(zip(("calls", "cached", "tokens sent", "received"), map(str, calls), strict=True)),
+        "cost": dollars(tally.cost_usd) if tally.calls or tally.cost_usd is not None else "",
+        "seconds": f"{tally.seconds:.1f}" if tally.seconds else "",
+        "last score": f"{tally.last:%Y-%m-%d %H:%M}" if tally.last else "",
+    }
+
+
+def _short(value: object) -> str:
+    """Return the value of a setting; of a digest its beginning."""
+    text = str(value)
+    is_digest = len(text) == _DIGEST and set(text) <= set("0123456789abcdef")
+    return f"{text[:12]}…" if is_digest else text

@@ -113,17 +113,17 @@ def _read(file: str) -> tuple[SessionRecord, ...]:
         text = sys.stdin.read() if file == "-" else to_path(file).read_text(encoding="utf-8-sig")
         return read_records(read_json(text))
     except (OSError, UnicodeDecodeError) as error:
-        raise SessionError(f"{where}: the records can't be read: {error}") from error
+        raise SessionError(f"can't read the records in {where}: {error}") from error
     except json_.JSONDecodeError as error:
         raise SessionError(
-            f"{where}: no JSON at line {error.lineno}, column {error.colno}: {error.msg}"
+            f"{where} is not JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         ) from error
     except (TurnwiseError, ValueError) as error:
         raise SessionError(f"{where}: {error}") from error
 
 
 def _of_run(path: str, run: str | None) -> tuple[SessionRecord, ...]:
-    from turnwise.cli.arguments import read_run
+    from turnwise.cli.options import read_run
     from turnwise.cli.output import note
     from turnwise.errors import SessionError, StoreError
     from turnwise.sessions.records import LABELS, record_of
@@ -139,11 +139,9 @@ def _of_run(path: str, run: str | None) -> tuple[SessionRecord, ...]:
         found = [record_of(head.sequence_id, str(head.label), turns) for head, turns in labelled]
     records = tuple(record for record in found if record is not None)
     if not records:
-        raise SessionError(
-            f"run {name!r} has no score of a sequence that is labelled attack or benign; name a FILE"
-        )
+        raise SessionError(f"run {name!r} has no scores of sequences labelled attack or benign; name a FILE")
     if len(records) < len(found):
-        note(f"{len(found) - len(records)} sequences were left out: the run has no score of them")
+        note(f"{len(found) - len(records)} sequences were left out: the run has no scores of them")
     return records
 
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from turnwise.cli import options
-from turnwise.cli.output import Table, dollars, note, print_json, print_table, say
+from turnwise.cli.output import Table, dollars, note, print_json, print_table, say, sparkline
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from turnwise.conversation import Turn
-    from turnwise.scoring import Call, Evaluation, Failure, Trajectory
+    from turnwise.scoring import Call, Evaluation, Failure, Trajectory, TurnScores
     from turnwise.store import SequenceHead
+
 
 SHOWN = 50
 """Turns that are shown where nobody says how many."""
 
 _REASON_SHOWN = 160
 """Characters of a reasoning in the table; --why prints the whole."""
+
+_TEXT_SHOWN = 60
+"""Characters of a prompt or reply in the table."""
 
 
 def show(
@@ -33,7 +36,7 @@ def show(
         typer.Option(min=1, help=f"Turns to show at most. Default: {SHOWN}, with --json all.", show_default=False),
     ] = None,
     turn: Annotated[int | None, typer.Option(min=1, help="Only this turn.", show_default=False)] = None,
-    why: Annotated[bool, typer.Option("--why", help="Print all that each score rests on.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Print everything that each score rests on.")] = False,
     plot: Annotated[
         str | None,
         typer.Option(help="Draw these turns as well: .html (texts on hover), .svg, .png or .pdf."),
@@ -42,7 +45,7 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show prompts, replies and reasoning of a sequence, with T, I and F of every principle."""
-    from turnwise.cli.arguments import read_run
+    from turnwise.cli.options import read_run
     from turnwise.plots import check_target, save, trajectory_chart
     from turnwise.store import Store
 
@@ -50,7 +53,7 @@ def show(
         check_target(plot)
     if turn is not None:
         if limit is not None or first != 1:
-            raise UsageError("--turn shows one turn: leave out --from and --limit")
+            raise UsageError("--turn shows a single turn: leave out --from and --limit")
         first, limit = turn, 1
     with Store(store) as opened:
         name = read_run(opened, run)
@@ -123,8 +126,6 @@ def _why(one: Evaluation | Failure) -> dict[str, Any]:
 def _print(
     head: SequenceHead, said: Sequence[Turn], trajectory: Trajectory, failures: Sequence[Failure], why: bool
 ) -> None:
-    from turnwise.cli.trajectories import cut, print_trajectory
-
     say(f"{head.sequence_id}  ({head.label}, {head.source})  run {trajectory.run}")
     print_trajectory(tuple(trajectory), said)
     if why:
@@ -137,7 +138,7 @@ def _print(
             "turn", "side", "principle", "reasoning", numeric=("turn",), title="Reasoning (whole: --why)"
         )
         for key, reasoning in reasons:
-            table.add_row(str(key.turn), str(key.side), key.principle, cut(reasoning, _REASON_SHOWN))
+            table.add_row(str(key.turn), str(key.side), key.principle, _cut(reasoning, _REASON_SHOWN))
         print_table(table)
     apart = [(one, one.spread) for one in trajectory.evaluations if one.spread]
     if apart:
@@ -200,3 +201,42 @@ def _field(name: str, text: str | None) -> Iterator[str]:
         first, *others = text.split("\n")
         yield f"  {name:<10} {first}"
         yield from (f"  {'':<10} {line}" for line in others)
+
+
+def _cut(text: str, most: int) -> str:
+    """Return a text in one line, its beginning where it is longer than so many characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else flat[:most] + "…"
+
+
+def print_trajectory(turns: Sequence[TurnScores], said: Iterable[Turn]) -> None:
+    """Print T, I and F of every principle, a row a turn, and a small graph of F a principle.
+
+    Args:
+        turns: the scores turn by turn.
+        said: the turns.
+    """
+    principles = sorted({principle for scores in turns for principle in (*scores.scores, *scores.response_scores)})
+    table = Table(
+        "turn", *(f"{principle}\nT    I    F" for principle in principles), "prompt, > reply", numeric=("turn",)
+    )
+    for scores, turn in zip(turns, said, strict=True):
+        texts = [_cut(turn.prompt, _TEXT_SHOWN)]
+        if turn.response is not None:
+            texts.append(f"> {_cut(turn.response, _TEXT_SHOWN)}")
+        table.add_row(str(scores.turn), *(_scores_cell(scores, principle) for principle in principles), texts)
+    print_table(table)
+    graphs = Table("principle", "F over turns", "peak F", numeric=("peak F",))
+    for principle in principles:
+        values = [scores.scores[principle].F if principle in scores.scores else None for scores in turns]
+        known = [value for value in values if value is not None]
+        graphs.add_row(principle, sparkline(values), f"{max(known):.2f}" if known else "")
+    print_table(graphs)
+
+
+def _scores_cell(scores: TurnScores, principle: str) -> list[str]:
+    prompt, response = scores.scores.get(principle), scores.response_scores.get(principle)
+    lines = [f"{prompt.T:.2f} {prompt.I:.2f} {prompt.F:.2f}" if prompt else "-"]
+    if response:
+        lines.append(f"{response.T:.2f} {response.I:.2f} {response.F:.2f} (response)")
+    return lines

@@ -1,4 +1,4 @@
-"""``turnwise tune``: a detector for one's own data."""
+"""``turnwise tune`` and ``calibrate``: a detector for one's own data, and a threshold with a guarantee."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turnwise.store import Run, Store
     from turnwise.study import Loaded, Tuned
     from turnwise.study.compare.tuning import Tuning
+    from turnwise.study.fitting.calibrate import Guaranteed
 
 
 def tune(
@@ -39,13 +40,13 @@ def tune(
     json: options.Json = False,
 ) -> None:
     """Fit a detector, or search its parameters, on a run's labelled conversations, and set its threshold."""
-    from turnwise.cli.arguments import read_run
-    from turnwise.cli.files import write_text
+    from turnwise.cli.files import check_file, write_text
+    from turnwise.cli.options import read_run
     from turnwise.cli.output import note
-    from turnwise.cli.study import check_file
     from turnwise.store import Store
 
-    check_file(out)
+    if out is not None:
+        check_file(out)
     with Store(store) as opened:
         known = opened.run(read_run(opened, run))
         if budget is None:
@@ -101,7 +102,8 @@ def _print_search(found: Tuning) -> None:
     table.add_row("false positives there, tuned", str(searched.after.false_positives))
     print_table(table)
     note(
-        "cross-fitted by group inside the training part, and the best of many: no test result. turnwise compare "
+        "cross-fitted by group inside the training part, and the best of many: not a "
+        "test result. turnwise compare "
         f"with --seed {found.settings.seed} on the same conversations tests it on others"
     )
 
@@ -194,4 +196,104 @@ def _print_fit(tuned: Tuned, loaded: Loaded) -> None:
     table.add_row("of the attacks beside them", str(tuned.flagged_attacks))
     table.add_row("F1 on both", f"{tuned.f1:.3f}")
     print_table(table)
-    note("these conversations set the threshold, so this is no test result: report on others")
+    note("these conversations set the threshold, so this is not a test result: evaluate on other conversations")
+
+
+def calibrate(
+    detector: Annotated[
+        str, typer.Option(help="Detector, such as cusum or cusum:drift=0.05, a YAML file, or one that is fitted.")
+    ] = "cusum",
+    run: options.Run = None,
+    patterns: PatternsFile = None,
+    alpha: Annotated[float, typer.Option(help="Share of benign conversations that may be flagged.")] = 0.01,
+    confidence: Annotated[float, typer.Option(help="Probability with which that is kept.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of the split, for a detector that is fitted.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="YAML file to write, for --detector of other commands.")] = None,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Set a threshold with a guaranteed false-positive rate, or say how many conversations that needs."""
+    from turnwise.cli.files import check_file, write_text
+    from turnwise.cli.options import read_run
+    from turnwise.cli.output import note, print_json
+    from turnwise.cli.study import require_study
+    from turnwise.detectors import to_mapping
+    from turnwise.store import Store
+    from turnwise.study import load_examples
+    from turnwise.study.fitting.calibrate import guaranteed
+
+    require_study()
+    if out is not None:
+        check_file(out)
+    with Store(store) as opened:
+        known = opened.run(read_run(opened, run))
+        loaded = load_examples(opened, known.name)
+    found = guaranteed(detector, loaded.examples, alpha, confidence, seed, patterns=patterns)
+    if out is not None:
+        write_text(out, _guarantee_as_yaml(found, known, seed))
+    if json:
+        print_json(
+            {
+                "detector": to_mapping(found.detector),
+                "run": known.name,
+                "threshold": found.detector.threshold,
+                "alpha": alpha,
+                "confidence": confidence,
+                "fitted_on": found.fitted_on,
+                "benign": found.flagged_benign.of,
+                "groups": found.groups,
+                "flagged_benign": found.flagged_benign.count,
+                "flagged_attacks": [found.flagged_attacks.count, found.flagged_attacks.of],
+                "upper_bound": found.upper_bound,
+                "unlabelled": loaded.unlabelled,
+                "not_evaluated": loaded.not_evaluated,
+            }
+        )
+    else:
+        _print_guarantee(found)
+    if loaded.not_evaluated:
+        note(f"{loaded.not_evaluated} labelled sequences have no evaluation in this run and were left out")
+    if found.groups < found.flagged_benign.of:
+        note(
+            f"the {found.flagged_benign.of} benign conversations fall into {found.groups} groups: the "
+            "guarantee takes conversations for independent, and holds the less the more those of a group are "
+            "alike"
+        )
+    if out is not None:
+        note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")
+
+
+def _guarantee_as_yaml(found: Guaranteed, run: Run, seed: int) -> str:
+    import yaml
+
+    from turnwise.detectors import to_mapping
+
+    heading = (
+        f"# {found.detector.name}: threshold for at most {100 * found.alpha:g} % of benign conversations with "
+        f"{100 * found.confidence:g} % confidence, set on {found.flagged_benign.of} of them.\n"
+        f"# Run {run.name}, observer {run.observer} {run.observer_version}, context {run.context}, seed {seed}.\n"
+    )
+    return heading + yaml.safe_dump(to_mapping(found.detector), sort_keys=False, allow_unicode=True)
+
+
+def _print_guarantee(found: Guaranteed) -> None:
+    from turnwise.cli.output import Table, note, print_table
+    from turnwise.detectors import format_spec
+
+    table = Table("", "")
+    table.add_row("detector", format_spec(found.detector))
+    if found.fitted_on:
+        table.add_row("fitted on", f"{found.fitted_on} other conversations")
+    table.add_row("threshold", f"{found.detector.threshold:.6g}")
+    table.add_row(
+        "guarantee",
+        f"at most {100 * found.alpha:g} % of benign conversations are flagged, with {100 * found.confidence:g} % "
+        "confidence over the choice of the calibration conversations",
+    )
+    table.add_row(
+        "set on", f"{found.flagged_benign.of} benign conversations, of which it flags {found.flagged_benign.count}"
+    )
+    table.add_row("upper bound", f"{100 * found.upper_bound:.2f} % false positives, one-sided")
+    table.add_row("of the attacks beside them", str(found.flagged_attacks))
+    print_table(table)
+    note("it holds for conversations like these; those of another service need a threshold of their own")

@@ -44,20 +44,20 @@ def from_any(data: object) -> Conversation:
         if "turns" in data:
             return _from_turns(data)
         keys = ", ".join(map(str, data)) or "none"
-        raise ConversationError(f"no conversation: an object with the keys {keys}; use {ACCEPTED}")
-    raise ConversationError(f"no conversation: {type(data).__name__}; use {ACCEPTED}")
+        raise ConversationError(f"not a conversation: an object with the keys {keys}; use {ACCEPTED}")
+    raise ConversationError(f"not a conversation: {type(data).__name__}; use {ACCEPTED}")
 
 
 def _from_list(data: list[Any]) -> Conversation:
     if not data:
-        raise ConversationError(f"no conversation: an empty list; use {ACCEPTED}")
+        raise ConversationError(f"not a conversation: an empty list; use {ACCEPTED}")
     first = data[0]
     if isinstance(first, Mapping):
         if "role" in first:
             return from_messages(data)
         if "from" in first:
             return from_sharegpt({"conversations": data})
-    raise ConversationError(f"no conversation: a list that begins with {_shape(first)}; use {ACCEPTED}")
+    raise ConversationError(f"not a conversation: a list that begins with {_shape(first)}; use {ACCEPTED}")
 
 
 def _from_turns(data: Mapping[str, Any]) -> Conversation:

@@ -256,7 +256,7 @@ class Conversation(LimitedHistory):
     ) -> Turn:
         """Add a turn that has its response, and return it; arguments and errors as for `add_turn`."""
         if response is None:
-            raise ConversationError("an exchange needs its response; use add_prompt while there is none")
+            raise ConversationError("an exchange needs a response; use add_prompt until there is one")
         return self.add_turn(
             prompt, response, metadata, timestamp=timestamp, response_timestamp=response_timestamp
         )
@@ -401,7 +401,7 @@ class Conversation(LimitedHistory):
         )
         after = data.get("rate_limit_counts_after", 0)
         if isinstance(after, bool) or not isinstance(after, int) or not 0 <= after <= len(conversation._log):
-            raise ConversationError(f"rate_limit_counts_after is {shown(after)}; use the number of a turn, or 0")
+            raise ConversationError(f"rate_limit_counts_after is {shown(after)}; use a turn number, or 0")
         conversation._counts_after = after
         conversation._recount()
         return conversation

@@ -81,7 +81,7 @@ def check_keys(data: object, what: str, known: Iterable[str], needed: Iterable[s
         ConversationError: no mapping, or a key that is unknown or missing.
     """
     if not isinstance(data, Mapping):
-        raise ConversationError(f"{what} is an object with keys, not {type(data).__name__}")
+        raise ConversationError(f"{what} must be an object with keys, not {type(data).__name__}")
     for key in data:
         if key not in known:
             raise ConversationError(f"{what} has no key {shown(key)}; known: {', '.join(known)}")

@@ -266,7 +266,8 @@ def read_messages(messages: object, metadata: object) -> tuple[list[Turn], dict[
     if lead:
         if OPENAI.key in known:
             raise ConversationError(
-                f"the metadata key {OPENAI.key!r} is needed for the messages before the first turn; rename yours"
+                f"the metadata key {OPENAI.key!r} is reserved for the messages before the first "
+                "turn; use another name for yours"
             )
         known[OPENAI.key] = {LEAD: lead}
     return turns, known
@@ -281,7 +282,7 @@ def write_messages(conversation: Conversation, *, blocked: bool) -> list[dict[st
 
 def _read(raw: object) -> Entry:
     if not isinstance(raw, Mapping):
-        raise ConversationError(f"a message is an object with role and content, not {type(raw).__name__}")
+        raise ConversationError(f"a message must be an object with role and content, not {type(raw).__name__}")
     role = raw.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise ConversationError(f"unknown role {shown(role)}; known: {', '.join(Role)}")
@@ -308,7 +309,7 @@ def _text(message: Mapping[str, Any], role: Role) -> str | None:
 def _part(place: int, part: object) -> str | None:
     kind = part.get("type") if isinstance(part, Mapping) else None
     if not isinstance(part, Mapping) or not isinstance(kind, str):
-        raise ConversationError(f"content part {place} is no object with a type, such as text")
+        raise ConversationError(f"content part {place} is not an object with a type, such as text")
     if kind not in TEXT_PARTS:
         return None
     text = part.get(TEXT_PARTS[kind])

@@ -106,4 +106,4 @@ def _type(field: str, values: Mapping[str, object]) -> ParticipantType:
         return ParticipantType(value)  # type: ignore[arg-type]  # anything that is no type is refused below
     except ValueError:
         known = ", ".join(ParticipantType)
-        raise ConversationError(f"{field} {shown(value)} is no participant type; known: {known}") from None
+        raise ConversationError(f"{field} {shown(value)} is not a participant type; known: {known}") from None

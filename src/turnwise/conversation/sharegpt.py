@@ -75,13 +75,15 @@ def from_sharegpt(item: object, **kwargs: Any) -> Conversation:
     {'id': 'a7', 'conversations': ['Hi', 'Hello', 'Bye']}
     """
     if not isinstance(item, Mapping) or LIST not in item:
-        raise ConversationError(f"a ShareGPT item is an object with a list under the key {LIST!r}")
+        raise ConversationError(f"a ShareGPT item must be an object with a list under the key {LIST!r}")
     entries, plain = _entries(item[LIST])
     lead, turns = SHAREGPT.turns(entries)
     rest = json_object({key: value for key, value in item.items() if key != LIST}, "the item")
     metadata = json_object(kwargs.pop("metadata", None), "metadata")
     if SHAREGPT.key in metadata:
-        raise ConversationError(f"the metadata key {SHAREGPT.key!r} is needed for the item; rename yours")
+        raise ConversationError(
+            f"the metadata key {SHAREGPT.key!r} is reserved for the ShareGPT item; use another name for yours"
+        )
     metadata[SHAREGPT.key] = {ITEM: rest, PLAIN: plain, LEAD: lead}
     name = rest.get("id")
     if isinstance(name, str) and name:
@@ -145,14 +147,16 @@ def _alternating(raws: list[Any] | tuple[Any, ...]) -> list[dict[str, Any]]:
     entries = []
     for place, raw in enumerate(raws):
         if not isinstance(raw, str):
-            raise ConversationError(f"message {place + 1}: {type(raw).__name__} among plain texts; use one form")
+            raise ConversationError(
+                f"message {place + 1}: {type(raw).__name__} among plain texts; use one form for all messages"
+            )
         entries.append(_write(Role.ASSISTANT if place % 2 else Role.USER, raw))
     return entries
 
 
 def _read(raw: object) -> Entry:
     if not isinstance(raw, Mapping):
-        raise ConversationError(f"an object with from and value is needed, not {type(raw).__name__}")
+        raise ConversationError(f"a message must be an object with from and value, not {type(raw).__name__}")
     if "from" not in raw and "role" in raw:
         return OPENAI.read(raw)
     speaker, value = raw.get("from"), raw.get("value")

@@ -141,7 +141,7 @@ class TurnLog:
         """
         expected = len(self._turns) + 1
         if turn.number != expected:
-            raise ConversationError(f"turn {turn.number} stands where turn {expected} belongs; count from 1")
+            raise ConversationError(f"expected turn {expected}, not turn {turn.number}: turns are counted from 1")
         self._turns.append(turn)
         if turn.response is not None:
             self._complete += 1
@@ -167,7 +167,7 @@ class TurnLog:
         """
         turn = self._oldest_open() if number is None else self.turn(number)
         if turn.complete:
-            raise ConversationError(f"turn {turn.number} has its response already; name an open turn")
+            raise ConversationError(f"turn {turn.number} already has a response; choose a turn without one")
         turn.complete_with(response, timestamp)
         turn.metadata.update(metadata)
         self._open.pop(turn.number, None)

@@ -57,7 +57,7 @@ def field(record: Mapping[str, Any], name: str, expected: type[Value]) -> Value:
     """
     if name not in record:
         there = ", ".join(list(record)[:8]) or "none"
-        raise RecordError(f"field {name!r} is missing; fields there: {there}")
+        raise RecordError(f"field {name!r} is missing; the record has: {there}")
     value = record[name]
     if not isinstance(value, expected) or isinstance(value, bool):
         raise RecordError(f"field {name!r} is {kind(value)}, not {_KINDS[expected]}")

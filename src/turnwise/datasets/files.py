@@ -145,7 +145,7 @@ class _Pipe(RawIOBase):
                 self._written = True
             elif time.monotonic() > deadline:
                 raise DatasetError(
-                    f"{self._path} is a pipe that nobody writes to: waited {self._wait_seconds:g} s for a writer"
+                    f"nothing writes to the pipe {self._path}: gave up after {self._wait_seconds:g} s"
                 )
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ def parse_json(text: str | bytes) -> Any:
     except json.JSONDecodeError as error:
         raise RecordError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
     except ValueError as error:
-        raise RecordError(f"JSON that can't be read: {error}") from None
+        raise RecordError(f"the JSON can't be read: {error}") from None
 
 
 def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:

@@ -83,7 +83,7 @@ def judgement_files(folder: str | Path) -> dict[str, Path]:
     found = {name: path for name in names if (path := Path(folder) / f"{name}.jsonl").is_file()}
     if not found:
         raise DatasetError(
-            f"{folder} holds no judgements: name a folder with history.jsonl or turn.jsonl, such as corpus/judged"
+            f"no judgements in {folder}: name a folder with history.jsonl or turn.jsonl, such as corpus/judged"
         )
     return found
 

@@ -115,7 +115,7 @@ def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
     found: dict[str, Label] = {}
     for theirs, ours in pairs.items():
         if ours not in tuple(Label):
-            raise UsageError(f"label map: {theirs!r} is to mean {ours!r}; use {', '.join(Label)}")
+            raise UsageError(f"label map: {theirs!r} can't map to {ours!r}; use {', '.join(Label)}")
         found[label_word(theirs)] = Label(ours)
     return found
 
@@ -176,7 +176,7 @@ def _read_map(path: str) -> dict[str, str]:
         value = read_yaml(to_path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(
-            f"label map: {path!r} is neither malicious=attack nor a file that can be read: {error.strerror}"
+            f"label map: {path!r} is neither a pair such as malicious=attack nor a readable file: {error.strerror}"
         ) from error
     except (YamlError, UnicodeDecodeError) as error:
         raise UsageError(f"label map: {path}: {error}") from error

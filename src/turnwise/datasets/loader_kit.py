@@ -64,7 +64,7 @@ def check_loader(loader: Callable[[], Loader], example: str | Path) -> None:
         _load(one, path.with_name(f"{path.name}.that.is.not.there"))
     except DatasetError:
         return
-    raise AssertionError("load: a file that is not there gives no DatasetError")
+    raise AssertionError("load: a missing file must raise DatasetError")
 
 
 def _check_info(one: Loader, other: Loader) -> None:
@@ -101,7 +101,7 @@ def _check_sequences(read: Ordered[Sequence | BadRecord]) -> None:
         try:
             kept = json.loads(json.dumps(dict(item.metadata), allow_nan=False))
         except (TypeError, ValueError) as error:
-            raise AssertionError(f"{where}: its metadata are not JSON: {error}") from error
+            raise AssertionError(f"{where}: its metadata is not JSON: {error}") from error
         _demand(kept == dict(item.metadata), where, "its metadata do not survive JSON")
 
 

@@ -93,7 +93,7 @@ class SequenceBuilder:
         if named is None:
             return find_column(record, what)
         if named not in record:
-            raise RecordError(f"column {named!r} is missing; columns there: {', '.join(record)}")
+            raise RecordError(f"column {named!r} is missing; the file has: {', '.join(record)}")
         return named
 
     def chat(self, messages: list[Any], **fields: Unpack[SequenceFields]) -> Sequence:
@@ -265,4 +265,4 @@ def _check_unicode(name: str, conversation: Conversation) -> None:
         for text in texts:
             text.encode()
     except UnicodeEncodeError:
-        raise RecordError("a text holds half of a surrogate pair, which is no Unicode text") from None
+        raise RecordError("a text contains an unpaired surrogate, which is not valid Unicode") from None

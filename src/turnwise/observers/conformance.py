@@ -252,7 +252,9 @@ def _observed(observer: Observer, state: Any, turn: Turn, wanted: Sequence[Reque
     outcomes: _Outcomes = {}
     for item in given:
         _demand(
-            isinstance(item, Observation | ObservationFailure), where, f"{at}: {item!r} is no score or failure"
+            isinstance(item, Observation | ObservationFailure),
+            where,
+            f"{at}: {item!r} is neither a score nor a failure",
         )
         key = turn.number, item.principle, item.side
         known = any((request.principle.name, request.side) == key[1:] for request in asked)

@@ -129,7 +129,7 @@ class Evaluator:
             PatternError: it is no state, or that of another pattern.
         """
         if not isinstance(state, dict) or set(state) != {"pattern", "turn", "cells"}:
-            raise PatternError("this is no state of a pattern: it has pattern, turn and cells")
+            raise PatternError("not a saved pattern state: expected an object with pattern, turn and cells")
         if state["pattern"] != self.digest:
             raise self._misused(state, None)
         cells, start = state["cells"], self._fresh

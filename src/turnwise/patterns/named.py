@@ -69,7 +69,7 @@ class NamedPattern:
             if not PLAIN_NAME.fullmatch(name):
                 raise PatternError(f"the name of a {what} has letters, digits and _ only, not {name!r}")
             if is_built_in(name):
-                raise PatternError(f"a {what} can't be called {name!r}: that word means something already")
+                raise PatternError(f"a {what} can't be called {name!r}: that word is reserved in patterns")
 
     @property
     def usage(self) -> str:

@@ -233,14 +233,14 @@ class _Parser(Reader):
         opening = self.take()
         name = self.take()
         if name.kind not in ("name", "quoted"):
-            raise self.error('the name of a run comes here, as in run("second").F', name)
+            raise self.error('expected the name of a run, as in run("second").F', name)
         self.closing(opening)
         if not self.comes("."):
-            raise self.error('a series comes after the run, as in run("second").F', token)
+            raise self.error('expected a series after the run, as in run("second").F', token)
         self.take()
         first = self.take()
         if first.kind not in ("name", "quoted"):
-            raise self.error(f"after the dot comes one of {', '.join(_OF_A_SCORE)}", first)
+            raise self.error(f"after the dot, write one of {', '.join(_OF_A_SCORE)}", first)
         if self.comes("."):
             return self._series(first, name.text, token.start)
         return self._of_a_score(first, None, Side.PROMPT, (token.start, first.end), name.text)
@@ -250,11 +250,13 @@ class _Parser(Reader):
         while self.comes("."):
             self.take()
             if self.next.kind not in ("name", "quoted"):
-                raise self.error(f"after the dot comes one of {', '.join(_OF_A_SCORE)}", self.next)
+                raise self.error(f"after the dot, write one of {', '.join(_OF_A_SCORE)}", self.next)
             words.append(self.take())
         span = first.start if start is None else start, words[-1].end
         if first.kind == "name" and first.text in self._context.bound:
-            raise self.error(f"{first.text} is a parameter, which is a whole expression: write it alone", first)
+            raise self.error(
+                f"{first.text} is a parameter and stands for a whole expression: write it without a dot", first
+            )
         side = Side.PROMPT
         if first.kind == "name" and first.text == "response" and len(words) > 1:
             side = Side.RESPONSE
@@ -265,7 +267,7 @@ class _Parser(Reader):
             raise self.error(f"a name in quotes is a principle: write {self.shown(first)}.F", first)
         if len(words) > 2:
             raise self.error(
-                f"a series is principle.F or response.principle.F: {words[2].text} is too much", words[2]
+                f"a series is principle.F or response.principle.F: leave out {words[2].text}", words[2]
             )
         principle = words[0] if len(words) == 2 else None
         known = self._context.principles if run is None else None
@@ -315,12 +317,12 @@ class _Parser(Reader):
         names = [parameter.name for parameter in signature.parameters]
         call = f"{function}({', '.join(['x' if signature.of is Kind.NUMBER else 'condition', *names])})"
         if not arguments or arguments[0].name is not None:
-            raise self.error(f"{function} lacks what it is a function of: {call}", token)
+            raise self.error(f"{function} needs an argument: {call}", token)
         self.demand(signature.of, function, arguments[0])
         values: dict[str, float] = {}
         for index, part in enumerate(arguments[1:]):
             if part.name is None and index >= len(names):
-                raise self.error(f"{function} takes no more than that: {call}", part)
+                raise self.error(f"{function} got too many arguments: {call}", part)
             name = part.name.text if part.name else names[index]
             if part.name and name not in names:
                 raise self.error(unknown(f"parameter of {function}", name, names), part.name)

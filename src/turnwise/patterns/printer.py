@@ -91,7 +91,7 @@ def _text(expression: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 
             given = ", ".join(f"{parameter}={to_text(value)}" for parameter, value in arguments)
             return f"{name}({given})" if given else name, ATOM
         case _:
-            raise AssertionError(f"a node without a text: {expression!r}")
+            raise AssertionError(f"this expression can't be printed: {expression!r}")
 
 
 def _inside(expression: Expression, least: int) -> str:

@@ -160,7 +160,7 @@ class Program:
             case KOf(k, operands):
                 return _k_of(k, [self.value(operand) for operand in operands])
             case _:
-                raise AssertionError(f"a node without a step: {node!r}")
+                raise AssertionError(f"this expression can't be evaluated: {node!r}")
 
 
 def _negative(at: int) -> Step:

@@ -105,7 +105,7 @@ def _unreadable(text: str, at: int) -> PatternError:
         if instead := _INSTEAD.get(text[at : at + width]):
             return PatternError(f"{text[at : at + width]!r} is not used here; write {instead}", text, at, width)
     if text[at] == '"':
-        return PatternError("the quoted name has no end", text, at)
+        return PatternError("the quoted name is not closed", text, at)
     return PatternError(f"{text[at]!r} stands for nothing in a pattern", text, at)
 
 
@@ -208,7 +208,7 @@ class Reader:
         if token.kind == "end":
             return self.error("the pattern ends where a value should follow", token)
         if token.text == "+":
-            return self.error("a number has no sign +; leave it out", token)
+            return self.error("leave out the + before the number", token)
         return self.error(
             f"{self.shown(token)} can't stand here: write a number, a series such as reciprocity.F, or a function "
             "before it",

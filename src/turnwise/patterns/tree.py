@@ -53,7 +53,7 @@ class Number(NumberExpression):
 
     def __post_init__(self) -> None:
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
-            raise PatternError(f"{self.value!r} is no number")
+            raise PatternError(f"{self.value!r} is not a number")
         if not -LARGEST <= self.value <= LARGEST:
             raise PatternError(f"a number must be finite and at most {LARGEST:g} in size, not {self.value!r}")
         object.__setattr__(self, "value", float(self.value))
@@ -79,7 +79,7 @@ class Series(NumberExpression):
         if self.component not in COMPONENTS:
             raise PatternError(f"unknown series {self.component!r}: a score has {', '.join(COMPONENTS)}")
         if self.principle == "":
-            raise PatternError("a principle has a name")
+            raise PatternError("a principle needs a name")
         self._measure()
 
 
@@ -97,7 +97,7 @@ class OtherRun(NumberExpression):
 
     def __post_init__(self) -> None:
         if not self.run:
-            raise PatternError("a run has a name")
+            raise PatternError("a run needs a name")
         self._measure()
 
 

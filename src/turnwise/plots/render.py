@@ -221,7 +221,7 @@ def check_target(path: str | Path) -> Path:
     """
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
-        raise UsageError(f"{path} is no chart that can be written: its name must end in {', '.join(FORMATS)}")
+        raise UsageError(f"can't write {path} as a chart: its name must end in {', '.join(FORMATS)}")
     if not target.parent.is_dir():
         raise UsageError(f"can't write {path}: there is no folder {target.parent}")
     if any(find_spec(package) is None for package in ("altair", "vl_convert")):

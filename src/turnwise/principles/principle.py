@@ -162,7 +162,7 @@ def _read(folder: Traversable) -> Principle:
     try:
         settings = tomllib.loads(_text(file))
     except tomllib.TOMLDecodeError as error:
-        raise PrincipleError(f"{file}: no valid TOML: {error}") from error
+        raise PrincipleError(f"{file} is not valid TOML: {error}") from error
     meaning = settings.get("meaning", {})
     if not isinstance(meaning, dict):
         raise PrincipleError(f"{file}: [meaning] must be a table with truth, indeterminacy and falsity")

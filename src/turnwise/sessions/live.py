@@ -136,7 +136,9 @@ class MemoryStateStore:
             live = self._live.get(session_id)
             state, result = change(self._read(session_id) if live is None else live)
             if state.session_id != session_id:
-                raise SessionError(f"a change of session {session_id!r} gave a state of {state.session_id!r}")
+                raise SessionError(
+                    f"an update of session {session_id!r} returned the state of session {state.session_id!r}"
+                )
             if live is not None:
                 self._live[session_id] = state
                 self._live.move_to_end(session_id)

@@ -58,7 +58,7 @@ class SessionRecord:
         if not self.balances or len(self.balances) != len(self.trust):
             raise SessionError(
                 f"{self.scenario}: {len(self.balances)} balances and {len(self.trust)} values of trust; "
-                "it needs one of each for every turn, and at least one turn"
+                "it needs one balance and one value of trust for every turn, and at least one turn"
             )
         for turn, (balance, trust) in enumerate(zip(self.balances, self.trust, strict=True), start=1):
             in_range(f"{self.scenario}: balance of turn {turn}", balance, -1.0, 1.0)
@@ -103,7 +103,7 @@ def read_records(data: object) -> tuple[SessionRecord, ...]:
     (1.0,)
     """
     if not isinstance(data, list) or not data:
-        raise SessionError(f"records are a JSON list with at least one object, not {_kind(data)}")
+        raise SessionError(f"records must be a JSON list with at least one object, not {_kind(data)}")
     return tuple(_record(item, number) for number, item in enumerate(data, start=1))
 
 
@@ -154,7 +154,7 @@ def _record(item: object, number: int) -> SessionRecord:
 
 def _numbers(values: object, where: str) -> tuple[float, ...]:
     if not isinstance(values, Sequence) or isinstance(values, str):
-        raise SessionError(f"{where} are a list of numbers, not {_kind(values)}")
+        raise SessionError(f"{where} must be a list of numbers, not {_kind(values)}")
     for value in values:
         in_range(where, value, -1.0, 1.0)
     return tuple(map(float, values))

@@ -46,7 +46,7 @@ def translated(path: Path) -> Iterator[None]:
         if "readonly" in text:
             raise StoreError(f"{path} can't be written: the file or its folder is read-only") from error
         if "not a database" in text:
-            raise StoreCorruptError(f"{path} is no turnwise store; name another file with --store") from error
+            raise StoreCorruptError(f"{path} is not a turnwise store; name another file with --store") from error
         if "malformed" in text or "disk image" in text or _NO_UTF8 in text:
             raise StoreCorruptError(f"{path} is damaged ({_line(text)}); {_MEND}") from error
         if isinstance(error, OperationalError | sqlite3.OperationalError):
@@ -58,7 +58,7 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreCorruptError(f"{path} is damaged (a name in it is not UTF-8); {_MEND}") from error
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"{error.object[:40]!r} holds half of a surrogate pair, which is no Unicode text"
+            f"{error.object[:40]!r} contains an unpaired surrogate, which is not valid Unicode"
         ) from error
 
 
@@ -78,7 +78,7 @@ def intact(path: Path, what: str) -> Iterator[None]:
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         reason = _line(str(error)) or type(error).__name__
         raise StoreCorruptError(
-            f"{path} is damaged: {what} can't be read ({reason}); the others can: {_MEND}"
+            f"{path} is damaged: {what} can't be read ({reason}); everything else can: {_MEND}"
         ) from error
 
 

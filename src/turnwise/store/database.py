@@ -53,18 +53,18 @@ def path_of(location: str) -> Path:
         UsageError: a URL of another kind of database, or one without a file; a name that no file can have.
     """
     if "\0" in location:
-        raise UsageError(f"{location!r} is no store: a file name can't have a NUL character")
+        raise UsageError(f"{location!r} is not a store: a file name can't have a NUL character")
     if location == _MEMORY:
-        raise UsageError(f"{location!r} is no store: it has to be a file, so that it outlives the command")
+        raise UsageError(f"{location!r} is not a store: it must be a file, so that it is kept after the command")
     if "://" not in location:
         return Path(location)
     try:
         url = make_url(location)
     except (ArgumentError, ValueError) as error:  # a ValueError where the port is no number
-        raise UsageError(f"{location!r} is no store: give a file, or sqlite:///file") from error
+        raise UsageError(f"{location!r} is not a store: give a file, or sqlite:///file") from error
     if url.get_backend_name() != "sqlite" or not url.database or url.database == _MEMORY:
         shown = url.render_as_string(hide_password=True)
-        raise UsageError(f"{shown!r} is no store that this version can open: give a file, or sqlite:///file")
+        raise UsageError(f"{shown!r} can't be opened as a store: give a file, or sqlite:///file")
     return Path(url.database)
 
 
@@ -170,7 +170,7 @@ class Database:
             if self.path.exists():
                 return
         except OSError as error:
-            raise StoreError(f"{self.path} can't be a store: {error.strerror}") from error
+            raise StoreError(f"{self.path} can't be opened as a store: {error.strerror}") from error
         if not create:
             raise StoreError(
                 f"there is no store at {self.path}: make one with turnwise import FILE --store {self.path}, "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Label
 from turnwise.errors import NotScoredError, UnknownNameError, UsageError
+from turnwise.notebook import ROWS, html_table
 from turnwise.patterns import Expression, Library, parse
 from turnwise.patterns.sql import Columns, matches_sql
 from turnwise.patterns.tree import Length, OtherRun, Series
@@ -118,6 +119,16 @@ class QueryResult:
         # All rows at once: a connection has one open result at a time, and two loops may run over this one.
         for sequence_id, label, *rest in self._connection.execute(self._matches()).fetchall():
             yield QueryMatch(sequence_id, Label(label), *rest)
+
+    def __repr__(self) -> str:
+        """Return what it is in a line."""
+        return f"<QueryResult of {self.pattern} in run {self.run}: {self.rate}>"
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it."""
+        title = f"{self.pattern}, run {self.run}: {self.rate} of the evaluated sequences match"
+        rows = self._connection.execute(f"{self._matches()} LIMIT {ROWS}").fetchall()
+        return html_table(title, COLUMNS, rows, total=len(self))
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the matches as a data frame of pandas, with the columns `COLUMNS`.

@@ -180,7 +180,7 @@ class Runs:
 
         def write(connection: Connection) -> None:
             if connection.scalar(select(table.c.id).where(table.c.name == new)) is not None:
-                raise UsageError(f"there is a run {new!r} already: choose another name, or delete it first")
+                raise UsageError(f"a run {new!r} already exists: choose another name, or delete it first")
             connection.execute(update(table).where(table.c.name == old).values(name=new))
             _renew_edition(connection)
 

@@ -69,7 +69,7 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError(f"time without a zone: {value}")
+            raise ValueError(f"the time {value} has no time zone")
         return value.astimezone(UTC).isoformat(timespec="microseconds")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
@@ -346,7 +346,7 @@ def migrate(
     """
     tables = inspect(connection).get_table_names()
     if not may_be_store(tables):
-        raise StoreCorruptError(f"{where} is a database, but no turnwise store; name another file with --store")
+        raise StoreCorruptError(f"{where} is a database but not a turnwise store; name another file with --store")
     schema_migrations.create(connection, checkfirst=True)
     had = set(connection.scalars(select(schema_migrations.c.version)))
     newest = migrations[-1].version

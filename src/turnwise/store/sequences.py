@@ -173,7 +173,7 @@ def check_turns(turns: int, found: Collection[object]) -> None:
         ValueError: they are fewer, or more.
     """
     if len(found) != turns:
-        raise ValueError(f"{len(found)} of its {turns} turns are there")
+        raise ValueError(f"only {len(found)} of its {turns} turns are there")
 
 
 def turns_within(turns: range, last: int) -> range:

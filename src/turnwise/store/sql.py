@@ -52,7 +52,7 @@ class SqlAnswer:
                 table: Any = self.connection.to_arrow_table()
                 return table.slice(0, limit)
         except duckdb.Error as error:
-            raise UsageError(f"the SQL can't be answered: {error}") from error
+            raise UsageError(f"the SQL query failed: {error}") from error
 
 
 def ask(mirror: Mirror, statement: str) -> SqlAnswer:
@@ -74,7 +74,7 @@ def ask(mirror: Mirror, statement: str) -> SqlAnswer:
     try:
         statement.encode()
     except UnicodeEncodeError as error:
-        raise UsageError("--sql holds half of a surrogate pair, which is no Unicode text") from error
+        raise UsageError("--sql contains an unpaired surrogate, which is not valid Unicode") from error
     with mirror.tables() as connection:
         try:
             statements = connection.extract_statements(statement)
@@ -83,7 +83,7 @@ def ask(mirror: Mirror, statement: str) -> SqlAnswer:
             connection.execute("BEGIN TRANSACTION READ ONLY")
             connection.execute(statement)
         except duckdb.Error as error:
-            raise UsageError(f"the SQL can't be answered: {error}") from error
+            raise UsageError(f"the SQL query failed: {error}") from error
         description = connection.description or []
     return SqlAnswer(tuple(str(column[0]) for column in description), _paged(connection), connection)
 
@@ -95,4 +95,4 @@ def _paged(connection: Any) -> Iterator[tuple[Any, ...]]:
         while page := connection.fetchmany(_PAGE):
             yield from page
     except duckdb.Error as error:  # a value that can't be reckoned shows where its row is reached
-        raise UsageError(f"the SQL can't be answered: {error}") from error
+        raise UsageError(f"the SQL query failed: {error}") from error

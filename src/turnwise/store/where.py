@@ -122,7 +122,7 @@ class _WhereReader(Reader):
     def read(self) -> Callable[[Row], bool]:
         holds = self._either()
         if self.next.kind != "end":
-            raise self.error(f"and, or, or the end should stand before {self.shown(self.next)}", self.next)
+            raise self.error(f"expected 'and', 'or' or the end before {self.shown(self.next)}", self.next)
         return holds
 
     def _either(self) -> Callable[[Row], bool]:
@@ -159,7 +159,7 @@ class _WhereReader(Reader):
         value_of, field = self._field(first)
         sign = self.take()
         if sign.kind != "symbol" or sign.text not in _COMPARE:
-            raise self.error(f"a comparison comes after a field: one of {' '.join(_COMPARE)}", sign)
+            raise self.error(f"expected a comparison after the field: one of {' '.join(_COMPARE)}", sign)
         wanted = self._value(field)
         compare = _COMPARE[sign.text]
         return lambda row: _compared(compare, value_of(row), wanted)
@@ -177,7 +177,7 @@ class _WhereReader(Reader):
         while self.comes("."):
             self.take()
             if self.next.kind not in ("name", "quoted"):
-                raise self.error("after the dot comes a key of the metadata", self.next)
+                raise self.error("expected a metadata key after the dot", self.next)
             path.append(self.next.text)
             if len(path) == 1 and self._known is not None and path[0] not in (keys := self._known("metadata")):
                 raise self.error(str(UnknownNameError("key of the metadata", path[0], keys)), self.next)
@@ -191,7 +191,7 @@ class _WhereReader(Reader):
         sign = "-" if self.comes("-") and self.take() else ""
         token = self.take()
         if token.kind not in ("number", "quoted") and (token.kind != "name" or sign):
-            raise self.error("a number, a word, or a text in double quotes should stand here", token)
+            raise self.error("expected a number, a word, or text in double quotes", token)
         if token.kind == "number":
             return float(f"{sign}{token.text}")
         known: Iterable[str] | None = list(map(str, Label)) if field == "label" else None
@@ -200,7 +200,7 @@ class _WhereReader(Reader):
         if known is not None and token.text not in known:
             raise self.error(str(UnknownNameError(field, token.text, known)), token)
         if self.comes("-") and self.next.start == token.end:
-            raise self.error("a value that is not a plain word stands in double quotes", self.next)
+            raise self.error("put a value that is not a plain word in double quotes", self.next)
         return token.text
 
 

@@ -184,7 +184,7 @@ class TestProviders:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("[mine\n", "no valid TOML"),
+            ("[mine\n", "is not valid TOML"),
             ("mine = 3\n", r"\[mine\] must be a table with base_url"),
             ('[mine]\nurl = "https://x/v1"\n', r"\[mine\] has no key 'url'; known: base_url"),
             ("[mine]\n", r"\[mine\] base_url must look like https://host/v1"),

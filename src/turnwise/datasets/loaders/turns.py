@@ -130,7 +130,7 @@ def _key(row: Mapping[str, Any], columns: Mapping[str, str | None]) -> str | int
     missing = [what for what in _NEEDED if columns[what] is None]
     if missing:
         raise RecordError(
-            f"the column for {missing[0]!r} is missing; columns there: {', '.join(row)}. Name it with "
+            f"the column for {missing[0]!r} is missing; the file has: {', '.join(row)}. Name it with "
             f"--columns {missing[0]}=COLUMN"
         )
     column = columns["id"]

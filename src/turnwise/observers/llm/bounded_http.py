@@ -101,4 +101,4 @@ def _content(answer: Any, http: Any) -> bytes:
     try:
         return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(raw, MOST_BYTES + 1)
     except zlib.error as error:
-        raise http.DecodingError("the answer is no gzip") from error
+        raise http.DecodingError("the answer is not valid gzip") from error

@@ -110,15 +110,13 @@ class OpenAIClient:
         if not isinstance(answer, dict):
             if b"<html" in content[:500].lower():
                 return self._status_fault(302, "it answers with an HTML page", None)
-            return ChatError(FaultKind.TRUNCATED, "the provider's answer is no whole JSON")
+            return ChatError(FaultKind.TRUNCATED, "the provider's answer is not complete JSON")
         if answer.get("error"):  # some gateways report the error of a provider behind them as a success
             code = answer["error"].get("code") if isinstance(answer["error"], dict) else None
             return self._status_fault(code if isinstance(code, int) and code >= 400 else 502, answer, None)
         reply = _chat_reply(answer, self._key.hide)
         if reply is None:
-            return ChatError(
-                FaultKind.TRUNCATED, f"the provider's answer ({status}) holds no choice with a message"
-            )
+            return ChatError(FaultKind.TRUNCATED, f"the provider's answer ({status}) has no choice with a message")
         return reply
 
     def _status_fault(self, status: int, body: object, asked: float | None) -> ChatError:
@@ -243,7 +241,7 @@ def status_fault(
             status == 404 or _NO_MODEL.search(clue),
             f"{base_url} does not know the model{said}: check its name and the base URL",
         ),
-        (status < 400, f"{base_url} is no chat-completions API{said}: check the base URL"),
+        (status < 400, f"{base_url} is not a chat-completions API{said}: check the base URL"),
         (
             _NO_FIELD.search(clue),
             f"the model does not take a setting{said}: try --temperature none or --structured none",

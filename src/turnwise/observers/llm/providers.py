@@ -218,7 +218,7 @@ def read_tables(name: str, file: Path | None) -> list[tuple[str, dict[str, Any]]
     except OSError as error:
         raise ObserverError(f"can't read {own}: {error.strerror}") from error
     except ValueError as error:  # no UTF-8, or no TOML
-        raise ObserverError(f"{own}: no valid TOML: {error}") from error
+        raise ObserverError(f"{own} is not valid TOML: {error}") from error
 
 
 def entry(where: str, name: str, value: object, known: Collection[str]) -> dict[str, Any]:

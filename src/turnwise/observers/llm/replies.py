@@ -80,7 +80,7 @@ def _read(text: str) -> ParsedReply:
     numbers = [_degree(name, record[name]) for name in ("T", "I", "F")]
     reasoning = record["reasoning"]
     if not isinstance(reasoning, str) or not reasoning.strip():
-        raise ValueError("the reply's reasoning is no text")
+        raise ValueError("the reply's reasoning is not text")
     return ParsedReply(score=Score(*numbers), reasoning=reasoning.strip())
 
 
@@ -114,12 +114,12 @@ def _only_object(text: str) -> dict[str, Any]:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"the reply's JSON is broken ({name} is no number)")
+    raise ValueError(f"the reply's JSON is broken ({name} is not a number)")
 
 
 def _degree(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ValueError(f"the reply's {name} is no number from 0 to 1")
+        raise ValueError(f"the reply's {name} is not a number from 0 to 1")
     return float(value)
 
 

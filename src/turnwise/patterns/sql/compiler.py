@@ -320,7 +320,7 @@ class _Compiler:
             case Call(_, argument):
                 return self._called(node, argument)
             case _:
-                raise AssertionError(f"a node without SQL: {node!r}")
+                raise AssertionError(f"this expression has no SQL form: {node!r}")
 
     def _hold(self, node: Expression) -> Term:  # noqa: PLR0911 - one case a node
         match node:
