@@ -37,11 +37,6 @@ def test_the_example_line_can_be_imported(tmp_path: Path) -> None:
     assert sequence.conversation.turn(1).response == "Hi!"
 
 
-WITHOUT_ITS_STORE = "turnwise query gradual_drift --plot matches.html"
-"""A line of the page that stands for the one below it."""
-
-WITH_ITS_STORE = "turnwise query gradual_drift --store work.db --run first --plot matches.html"
-
 MAY_NEED_MORE = {
     "discover": "too few",
     "tune": "too few",
@@ -54,7 +49,7 @@ def commands() -> list[str]:
     """Return the turnwise commands of the page, in order."""
     blocks = README.read_text(encoding="utf-8").split("```")[1::2]
     lines = [line for block in blocks for line in block.splitlines()]
-    return [line.replace(WITHOUT_ITS_STORE, WITH_ITS_STORE) for line in lines if line.startswith("turnwise ")]
+    return [line for line in lines if line.startswith("turnwise ")]
 
 
 def write_chats(folder: Path) -> str:
