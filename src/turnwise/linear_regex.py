@@ -94,7 +94,7 @@ class LinearRegex:
         return self._first(text, self._engine[1].ANCHOR_START)
 
     def _first(self, text: str, anchor: Any) -> Match | None:
-        data = _utf8(text)
+        data = text.encode("utf-8", "surrogatepass")
         found = self._engine[0](anchor, data, 0, len(data))
         start, end = found[0]
         if start < 0:
@@ -213,10 +213,11 @@ class RegexSet:
                 self._set.Add(pattern)
                 self._names.append(name)
         self._set.Compile()
+        self._match = self._set._set.Match  # under the library's own method, as in `LinearRegex`
 
     def present(self, text: str) -> frozenset[str]:
         """Return the names of the expressions that match somewhere in a text."""
-        found = self._set.Match(text)
+        found = self._match(text.encode("utf-8", "replace"))
         return frozenset([self._names[index] for index in found]) if found else frozenset()
 
 

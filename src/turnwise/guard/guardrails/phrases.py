@@ -83,11 +83,12 @@ class Phrases:
                     raise GuardError(f"phrase {phrase.name!r}: {pattern!r} can't be read: {error}") from error
                 self._owners.append(phrase)
         self._set.Compile()
+        self._match = self._set._set.Match  # under the library's own method, as in `LinearRegex`
 
     def find(self, text: str) -> tuple[Phrase, ...]:
         """Return the phrases that are in a text, each once, the weightiest first."""
         # Lone surrogates, which no UTF-8 has, must not keep a text from being read.
-        found = self._set.Match(text.encode("utf-8", "replace"))
+        found = self._match(text.encode("utf-8", "replace"))
         if not found:
             return ()
         once = {self._owners[index].name: self._owners[index] for index in found}

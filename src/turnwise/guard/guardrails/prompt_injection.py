@@ -72,12 +72,12 @@ class PromptInjection(Guardrail):
             ObserverError: it could not be scored, and no phrase is a finding in full.
         """
         open_ones = self._openly(check)
+        if not open_ones.found:
+            return self._by_score(check)
         if open_ones.in_full:
             return open_ones
         by_score = self._by_score(check)
-        if by_score.in_full or (by_score.found and not open_ones.found):
-            return by_score
-        return open_ones if open_ones.found else by_score
+        return by_score if by_score.in_full else open_ones
 
     def _openly(self, check: Check) -> Finding:
         if self._phrases is None:

@@ -68,7 +68,7 @@ class TextReading(NamedTuple):
 
     def behind(self, step: Edit) -> TextReading:
         """Return the reading behind one more step; itself where that changed nothing."""
-        return self._replace(plain=step.plain, steps=(*self.steps, step)) if step.plain != self.plain else self
+        return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
 
 
 class _Replaced:
@@ -289,10 +289,12 @@ def values_in(
         find: finds them in a reading that has that form.
         allowed: values that are none.
     """
-    first, *others = readings(check)
-    plain = check.once((folding, check.text), partial(folding.fold, check.text))
     found: dict[Span, str] = {}
-    for reading in (first.behind(plain), *[each.behind(folding.fold(each.plain)) for each in others]):
+    folded = check.once((folding, check.text), partial(folding.fold, check.text))
+    for number, unfolded in enumerate(readings(check)):
+        if number:
+            folded = folding.fold(unfolded.plain)
+        reading = unfolded if folded.plain == unfolded.plain else unfolded.behind(folded)
         spans = [*find(reading)]
         for span in apart(spans) if spans else ():
             text = reading.plain[span.start : span.end]
