@@ -192,9 +192,9 @@ class TestFaultsThatStopTheRun:
             ("quota", "the account has no credit left (429: You exceeded"),
             ("no_model", "does not know the model (400: Model nonesuch"),
             ("no_setting", "the model does not take a setting (400: Unsupported value: 'temperature'"),
-            ("html", "is no chat-completions API (302: it answers with an HTML page): check the base URL"),
+            ("html", "is not a chat-completions API (302: it answers with an HTML page): check the base URL"),
             ("gateway_401", "refuses the key in OPENAI_API_KEY (401: No key"),
-            ("redirect", "is no chat-completions API (302): check the base URL"),
+            ("redirect", "is not a chat-completions API (302): check the base URL"),
         ],
     )
     def test_they_say_what_to_mend_and_no_further_call_is_made(self, server, make, score, fault, says):
