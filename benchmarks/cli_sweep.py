@@ -233,7 +233,9 @@ STDIN = (
 )
 """What standard input holds."""
 
-_POINTS = re.compile(r"\s|line \d+: |\d+ of \d+ files gave nothing|\Z")
+_POINTS = re.compile(
+    r"\s|line \d+: |\d+ of \d+ files gave nothing|nothing could be imported from \d+ of \d+ files|\Z"
+)
 """A line after that of an error which shows the place of it, or counts the files that have one."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -36,6 +37,9 @@ _Job = tuple[Callable[[Connection], Any], "Future[Any]"]
 
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process before it says that the store is locked."""
+
+_WAL_PAUSE = 0.005
+"""Seconds between two tries to switch a file to the write-ahead log."""
 
 PAGE = 500
 """Rows, or keys in a condition, that one statement deals with."""
@@ -94,7 +98,7 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
             if not sealed and schema.may_be_store(
                 {name for (name,) in rows}
             ):  # the journal mode stays in somebody else's file
-                connection.execute("PRAGMA journal_mode = WAL")
+                _write_ahead(connection, busy_seconds)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
@@ -108,6 +112,19 @@ def connect(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    """Switch a file to the write-ahead log; SQLite itself does not wait here while somebody else does the same."""
+    until = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(_WAL_PAUSE)
 
 
 class Database:
