@@ -15,6 +15,7 @@ from turnwise.study.examples import Example
 
 if TYPE_CHECKING:
     from turnwise.store import Run, Store
+    from turnwise.study.compare.settings import Settings
 
 STRATA = {
     "category": ("category", "harm", "harm_category", "area", "risk"),
@@ -102,6 +103,11 @@ class StudyData:
             if not one.attack and one.strata["source"] in sources:
                 found[one.strata["source"]].append(one.sequence_id)
         return {source: tuple(found[source]) for source in sorted(found)}
+
+    def untested(self, settings: Settings) -> frozenset[str]:
+        """Return the ids of conversations that train and do nothing else; none where the settings keep them."""
+        left = () if settings.keep_trained else self.trained_benign.values()
+        return frozenset[str]().union(*left)
 
 
 def load_study_data(store: Store, runs: Iterable[str]) -> StudyData:

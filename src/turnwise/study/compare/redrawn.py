@@ -74,9 +74,7 @@ def redraw_study(
 
     compared = (reference, *arms)
     data = {one.run.name: one for one in study_data.runs}
-    everywhere = {one.sequence_id for one in study_data.known}
-    if not settings.keep_trained:  # what an observer was trained on may train, and is no test
-        everywhere = everywhere.difference(*study_data.trained_benign.values())
+    everywhere = {one.sequence_id for one in study_data.known} - study_data.untested(settings)
     for run in {arm.run for arm in compared}:
         everywhere &= {example.sequence_id for example in evaluated_of(data[run], everywhere)}
     known = [one for one in study_data.known if one.sequence_id in everywhere]

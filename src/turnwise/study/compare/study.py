@@ -234,9 +234,10 @@ def _rank(arm: Arm, data: RunData, folds: Sequence[Fold], settings: Settings, sc
 def _tested_folds(study_data: StudyData, settings: Settings) -> tuple[Fold, ...]:
     """Return the folds; benign conversations of data sets that an observer was trained on only train."""
     folds = make_folds(study_data.runs[0].examples, settings)
-    if settings.keep_trained or not study_data.trained_benign:
+    left = study_data.untested(settings)
+    if not left:
         return folds
-    folds = without(folds, [name for ids in study_data.trained_benign.values() for name in ids])
+    folds = without(folds, left)
     tested = frozenset[str]().union(*(fold.test for fold in folds))
     if not any(one.sequence_id in tested and not one.attack for one in study_data.known):
         raise UsageError(

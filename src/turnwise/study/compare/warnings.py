@@ -67,12 +67,13 @@ def find_warnings(
         not_redrawn: why the gain could not be judged on many splits; empty where it could.
     """
     followed = judgements[reference if chosen is None else chosen]
+    left = study_data.untested(settings)
     found = [
         *_missing(results),
         *_splits(settings, not_redrawn, chosen),
         *_given(settings, judgements),
         *_trained(settings, study_data),
-        *_confounded(_tested(settings, study_data)),
+        *_confounded([one for one in study_data.known if one.sequence_id not in left]),
         *_blind(results, judgements, chosen),
         *_own_rule(judgements, study_data.known),
         *_files(judgements, folds),
@@ -130,12 +131,6 @@ def _trained(settings: Settings, study_data: StudyData) -> Iterator[str]:
     attacks = {one.strata["source"] for one in study_data.known if one.attack} & sources
     if attacks:
         yield f"an observer was trained on {_listed(attacks)}: recall on these attacks flatters it"
-
-
-def _tested(settings: Settings, study_data: StudyData) -> list[LabelledConversation]:
-    """Return the conversations that may be tested: without those that an observer was trained on."""
-    left = frozenset[str]().union(*study_data.trained_benign.values())
-    return [one for one in study_data.known if settings.keep_trained or one.sequence_id not in left]
 
 
 def _confounded(known: Sequence[LabelledConversation]) -> Iterator[str]:

@@ -24,7 +24,7 @@ _HEAD = 64
 
 @dataclass(frozen=True, slots=True)
 class SplitScores:
-    """The checked input of `turnwise.study.redraw.redraws`, whose arguments these are.
+    """The checked input of `turnwise.study.stats.redraw.redraws`, whose arguments these are.
 
     Args:
         scores: shape (splits or 1, arms, conversations).
@@ -63,7 +63,7 @@ class SplitScores:
         subsets: Mapping[str, Sequence[bool]],
         confidence: float | None = None,
     ) -> SplitScores:
-        """Return the input, checked; see `turnwise.study.redraw.redraws`."""
+        """Return the input, checked; see `turnwise.study.stats.redraw.redraws`."""
         check_rate("rate", rate)
         if confidence is not None:
             check_rate("confidence", confidence)

@@ -93,24 +93,20 @@ def recall_at_of(judged: Sequence[Judged], rate: float) -> Statistic:
     """
     import numpy as np
 
-    order, starts, attack = _by_score(judged)
-    falling = np.array([judged[place].score for place in order[starts]], dtype=float)[::-1]
+    from turnwise.study.stats.split_samples import weighted_limits
+
+    scores = np.array([one.score for one in judged], dtype=float)
+    attack = np.array([one.attack for one in judged], dtype=bool)
+    falling = np.flatnonzero(~attack)[np.argsort(-scores[~attack], kind="stable")]
 
     def recall(weights: Weights) -> Floats:
-        each = weights.each()[:, order]
-        attacks = np.add.reduceat(each * attack, starts, axis=1)[:, ::-1]
-        benign = np.add.reduceat(each * ~attack, starts, axis=1)[:, ::-1]
-        flagged = benign.cumsum(axis=1)
-        allowed = np.floor(rate * (flagged[:, -1] + 1) + 1e-9) - 1
-        # The threshold lies halfway between the last benign score that may be flagged and the first that may not.
-        places = np.arange(len(falling))
-        below = falling[np.minimum((flagged <= allowed[:, None]).sum(axis=1), len(falling) - 1)]
-        higher = (benign > 0) & (falling > below[:, None])
-        last = np.where(higher, places, -1).max(axis=1)
-        just_above = below + np.maximum(np.abs(below), 1.0) * 1e-6
-        limit = np.where(last >= 0, (falling[last] + below) / 2, just_above)
-        caught = (attacks * (falling >= limit[:, None])).sum(axis=1)
-        return np.where(allowed >= 0, _divided(caught, attacks.sum(axis=1)), np.nan)
+        each = weights.each().T
+        if not len(falling):
+            return np.full(each.shape[1], np.nan)
+        benign, attacks = each[falling], each[attack]
+        limit = weighted_limits(scores[falling], benign, benign.sum(axis=0), rate)
+        caught = (attacks * (scores[attack][:, None] >= limit)).sum(axis=0)
+        return np.where(np.isfinite(limit), _divided(caught, attacks.sum(axis=0)), np.nan)
 
     return recall
 
