@@ -261,7 +261,7 @@ def peoples_jailbreaks(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         f"The human-style test set: {len(attacks)} conversations written as people write jailbreaks, of "
         f"{min(lengths)} to {max(lengths)} turns, and {len(others)} counterparts that ask for what they may have. "
         "The specification expects over 70 % of people's jailbreaks (SC-003). Its own validation tuned for F1, "
-        f"which hangs on the share of attacks in the set; here F1 is tuned on the {len(tuned_on)} conversations of "
+        f"which hangs on the share of attacks; here F1 is tuned on the {len(tuned_on)} conversations of "
         "the dev split, half of them attacks.\n\n"
     )
     head = [
