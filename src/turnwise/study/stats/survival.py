@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -117,24 +117,21 @@ def kaplan_meier(turns: Sequence[int], flagged: Sequence[bool], confidence: floa
         raise UsageError(
             "a survival curve needs, for at least one attack, a turn from 1 on and whether it was flagged"
         )
-    from scipy.stats import norm
+    from scipy.stats import CensoredData, ecdf
 
-    z = float(norm.isf((1 - confidence) / 2))
-    seen = list(zip(turns, flagged, strict=True))
-    when = sorted({turn for turn, hit in seen if hit})
+    caught = [turn for turn, hit in zip(turns, flagged, strict=True) if hit]
+    missed = [turn for turn, hit in zip(turns, flagged, strict=True) if not hit]
+    curve = ecdf(CensoredData(uncensored=caught, right=missed)).sf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where all or none are flagged it has no variance
+        ends = curve.confidence_interval(confidence, method="log-log")
     rows: list[tuple[int, int, int, float, float, float]] = []
-    share, greenwood = 1.0, 0.0
-    for turn in when:
-        at_risk = sum(other >= turn for other, _ in seen)
-        hits = sum(hit and other == turn for other, hit in seen)
-        share *= 1 - hits / at_risk
-        if hits < at_risk:
-            greenwood += hits / (at_risk * (at_risk - hits))
-            centre, spread = math.log(-math.log(share)), z * math.sqrt(greenwood) / -math.log(share)
-            low, high = (math.exp(-math.exp(centre + sign * spread)) for sign in (1, -1))
-        else:
-            share, low = 0.0, 0.0
-            high = clopper_pearson(0, at_risk, confidence)[1]
+    for turn in sorted(set(caught)):
+        at_risk = sum(other >= turn for other in turns)
+        share, low, high = (float(one.evaluate(turn)) for one in (curve, ends.low, ends.high))
+        hits = caught.count(turn)
+        if hits == at_risk:
+            share, low, high = 0.0, 0.0, clopper_pearson(0, at_risk, confidence)[1]
         rows.append((turn, at_risk, hits, share, low, high))
     at, at_risk_all, hits_all, left, lows, highs = zip(*rows, strict=True) if rows else ((),) * 6
     return Survival(at, at_risk_all, hits_all, left, lows, highs, len(turns), sum(flagged), confidence)
