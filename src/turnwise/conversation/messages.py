@@ -14,13 +14,28 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from turnwise.conversation.conversation import Conversation
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.turn import Side, Turn
+from turnwise.conversation.tools import (
+    TEXTS,
+    ToolLog,
+    has_calls,
+    has_results,
+    read_calls,
+    read_results,
+    says_anything,
+    sendable,
+    unread_calls,
+    unread_part,
+    without_text,
+)
+from turnwise.conversation.turn import OPENAI_KEY, Side, Turn
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
+
+if TYPE_CHECKING:
+    from turnwise.conversation.conversation import Conversation
 
 LEAD = "before"
 """Key of the messages before the first turn, in what a format keeps in a conversation's metadata."""
@@ -102,12 +117,37 @@ class Format:
         """
         sources = (self, *others)
         messages = self._lead(conversation.metadata, sources)
+        gone: set[str] = set()
         for turn in conversation:
-            if blocked or not (turn.withheld(Side.PROMPT) or turn.withheld(Side.RESPONSE)):
+            if blocked:
                 messages.extend(self._slice(turn, sources))
             elif not turn.withheld(Side.PROMPT):
-                messages.extend(self._plain(turn.prompt, None))
+                messages.extend(self._sendable(turn, sources, gone))
         return messages
+
+    def _sendable(self, turn: Turn, sources: Items[Format], gone: set[str]) -> list[Any]:
+        """Return the messages of a turn of which a guard withholds not the prompt, without what it does."""
+        mute = turn.withheld(Side.RESPONSE)
+        if not any(source.key in turn.metadata for source in sources):
+            return self._plain(turn.prompt, None if mute else turn.response)
+        withheld = turn.withheld_tools()
+        messages = self._slice(turn, sources)
+        if not (withheld or mute or gone):
+            return messages
+        entries = self._kept(messages)
+        last = _last_step(entries)
+        if mute and last < 0:
+            return self._plain(turn.prompt, None)
+        # What an import has for a response is all that the assistant said in the turn.
+        muted = (-1 if _texts(entries)[1] == turn.response else last) if mute else len(entries)
+        texts = {identity for section, identity in withheld if section == TEXTS}
+        beside = _first_calls(messages)
+        silent = [
+            at
+            for at, entry in enumerate(entries)
+            if entry.role is Role.ASSISTANT and (at > muted or beside.get(at) in texts)
+        ]
+        return sendable(messages, withheld=withheld, silent=silent, gone=gone)
 
     def _turn(self, number: int, entries: Items[Entry]) -> Turn:
         prompt, response = _texts(entries)
@@ -129,11 +169,13 @@ class Format:
             if lead or len(slices) != 1:
                 continue
             told = _texts(slices[0])
+            # Beside calls a text is no response, unless it was taken for a part of one when it was read.
+            final = told[1] if told[1] == response else _texts(slices[0], after_tools=True)[1]
             # Metadata is the user's: a slice that tells another story than the turn is not ours, or is stale.
-            if told[0] != turn.prompt or told[1] not in (None, response):
+            if told[0] != turn.prompt or final not in (None, response):
                 continue
-            raws = [raw for entry in slices[0] for raw in self._translated(entry, source)]
-            if told[1] is None and response is not None:
+            raws = self._from(slices[0], source)
+            if final is None and response is not None:
                 raws.append(self.write(Role.ASSISTANT, response))
             return raws
         return self._plain(turn.prompt, response)
@@ -143,7 +185,7 @@ class Format:
             kept = metadata.get(source.key)
             lead, slices = _cut(source._kept(kept.get(LEAD) if isinstance(kept, Mapping) else None))
             if lead and not slices:
-                return [raw for entry in lead for raw in self._translated(entry, source)]
+                return self._from(lead, source)
         return []
 
     def _kept(self, raws: object) -> list[Entry]:
@@ -155,10 +197,23 @@ class Format:
         except ConversationError:
             return []
 
-    def _translated(self, entry: Entry, source: Format) -> list[Any]:
+    def _from(self, entries: Iterable[Entry], source: Format) -> list[Any]:
+        """Return entries as messages of this format; of another one texts, and for a model also calls."""
         if source is self:
-            return [entry.raw]
-        return [] if entry.text is None else [self.write(entry.role, entry.text)]
+            return [entry.raw for entry in entries]
+        log = ToolLog([])
+        for entry in entries:
+            if self.key == OPENAI_KEY:
+                for call in read_calls(entry.raw):
+                    log.add_call(call.name, call.text, call.call_id)
+                results = list(read_results(entry.raw))
+                for result in results:
+                    log.add_result(result.text, result.call_id, result.name)
+                if results:
+                    continue
+            if entry.text is not None:
+                log.messages.append(self.write(entry.role, entry.text))
+        return log.messages
 
 
 def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
@@ -166,7 +221,9 @@ def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
     lead: list[Entry] = []
     slices: list[list[Entry]] = []
     for entry in entries:
-        opens = entry.role is Role.USER or (entry.role is Role.ASSISTANT and not slices)
+        # What a tool gave back is no prompt, though some formats have it in the user's name.
+        only_results = entry.text is None and has_results(entry.raw)
+        opens = (entry.role is Role.USER and not only_results) or (entry.role is Role.ASSISTANT and not slices)
         if opens:
             slices.append([entry])
         else:
@@ -174,12 +231,29 @@ def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
     return lead, slices
 
 
-def _texts(entries: Items[Entry]) -> tuple[str, str | None]:
-    """Return the prompt and the response that the messages of one turn tell."""
+def _texts(entries: Items[Entry], *, after_tools: bool = False) -> tuple[str, str | None]:
+    """Return the prompt and the response that the messages of one turn tell, all of it or what follows tools."""
     first = entries[0]
     prompt = first.text if first.role is Role.USER and first.text is not None else ""
-    said = [entry.text for entry in entries if entry.role is Role.ASSISTANT and entry.text is not None]
+    spoken = entries[_last_step(entries) + 1 :] if after_tools else entries
+    said = [entry.text for entry in spoken if entry.role is Role.ASSISTANT and entry.text is not None]
     return prompt, "\n".join(said) if said else None
+
+
+def _last_step(entries: Items[Entry]) -> int:
+    """Return the index of the last message with a call or a result; -1 without one."""
+    for at in reversed(range(len(entries))):
+        if has_calls(entries[at].raw) or has_results(entries[at].raw):
+            return at
+    return -1
+
+
+def _first_calls(messages: list[Any]) -> dict[int, str]:
+    """Return by index of a message the id of the first call in it, under which its text is known."""
+    found: dict[int, str] = {}
+    for call in ToolLog(messages).calls.values():
+        found.setdefault(call.place.message, call.call_id)
+    return found
 
 
 ROLES: Final = frozenset(Role)
@@ -204,6 +278,9 @@ SPEAKING_KEYS: Final = (
     "thinking",
 )
 """Keys of a message beside its content under which it may say more."""
+
+CALL_KEYS: Final = ("tool_calls", "function_call")
+"""Those of them that hold calls of tools, which are read."""
 
 _KIND = 30
 """Characters that the type of a content part has at most where it is named."""
@@ -230,6 +307,8 @@ def from_messages(messages: object, **kwargs: Any) -> Conversation:
     >>> chat.to_messages()
     [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Hi'}]
     """
+    from turnwise.conversation.conversation import Conversation
+
     return Conversation.from_messages(messages, **kwargs)
 
 
@@ -334,18 +413,76 @@ def unread(message: Mapping[str, Any]) -> list[str]:
         kind = part["type"]
         if kind not in TEXT_PARTS:
             # A type is text of others: one that does not look like a type is not repeated.
-            named = kind if kind.isidentifier() and len(kind) <= _KIND else "of an unknown type"
-            found.append(f"content part {place} ({named})")
+            left = unread_part(part, message.get("role"))
+            if left is not None:
+                plain = len(left) <= _KIND and left.replace(" ", "_").isidentifier()
+                found.append(f"content part {place} ({left if plain else 'of an unknown type'})")
     for key in SPEAKING_KEYS:
         said = key == "refusal" and content is None
-        if message.get(key) and not said:
+        if message.get(key) and not said and key not in CALL_KEYS:
             found.append(key)
-    return found
+    if message.get("role") != Role.ASSISTANT:
+        return found + [key for key in CALL_KEYS if message.get(key)]
+    return found + unread_calls(message)
 
 
 def _write(role: Role, text: str) -> dict[str, Any]:
     return {"role": role.value, "content": text}
 
 
-OPENAI: Final = Format(key="messages", read=_read, write=_write)
+OPENAI: Final = Format(key=OPENAI_KEY, read=_read, write=_write)
 """OpenAI chat messages."""
+
+
+def messages_of_turn(turn: Turn) -> list[dict[str, Any]]:
+    """Return the messages of one turn as OpenAI has them, all of them; none of an empty prompt."""
+    from turnwise.conversation.sharegpt import SHAREGPT
+
+    if not (turn.prompt or turn.response or OPENAI_KEY in turn.metadata or SHAREGPT.key in turn.metadata):
+        return []
+    return OPENAI._slice(turn, (OPENAI, SHAREGPT))
+
+
+def said_by_assistant(messages: list[Any], response: str) -> bool:
+    """Return whether a response is all that the assistant says in the messages of a turn."""
+    entries = OPENAI._kept(messages or None)
+    return bool(entries) and _texts(entries)[1] == response
+
+
+def only_beside_calls(messages: list[Any], response: str) -> bool:
+    """Return whether all that the assistant said in a turn stands beside calls, and is the turn's response."""
+    entries = OPENAI._kept(messages or None)
+    return said_by_assistant(messages, response) and _texts(entries, after_tools=True)[1] is None
+
+
+def with_text(turn: Turn, side: Side, text: str) -> list[dict[str, Any]] | None:
+    """Return the messages of a turn with tools with another text on one side; None of a turn without tools.
+
+    Args:
+        turn: the turn.
+        side: prompt or response. Where the response is all that the assistant said in the turn, all of it gives
+            way.
+        text: the text.
+    """
+    messages = messages_of_turn(turn)
+    if not ToolLog(messages):
+        return None
+    if side is Side.PROMPT:
+        rest = [_without_words(one) if one.get("role") == Role.USER else one for one in messages]
+        kept = [one for one in rest if one.get("role") != Role.USER or says_anything(one)]
+        first = next((at for at, one in enumerate(kept) if one.get("role") == Role.ASSISTANT), len(kept))
+        return [*kept[:first], _write(Role.USER, text), *kept[first:]]
+    entries = OPENAI._kept(messages)
+    first = 0 if _texts(entries)[1] == turn.response else _last_step(entries) + 1
+    spoken = [
+        without_text(one) if at >= first and one.get("role") == Role.ASSISTANT else one
+        for at, one in enumerate(messages)
+    ]
+    rest = [one for one in spoken if one.get("role") != Role.ASSISTANT or says_anything(one)]
+    return [*rest, _write(Role.ASSISTANT, text)]
+
+
+def _without_words(message: dict[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    parts = [part for part in content if part["type"] not in TEXT_PARTS] if isinstance(content, list) else None
+    return {**message, "content": parts}
