@@ -454,7 +454,7 @@ async def guarded(chat: Conversation, sink: AuditSink | None) -> PipelineResult:
         messages: list[str] = [*asked.reasons, *asked.warnings, *asked.failures]
         kept: AuditStatus | None = pipeline.audit_status
         steps: tuple[Step, ...] = pipeline.steps
-        assert kept or messages or steps[0].on is On.BOTH or steps[0].on_error is OnError.BLOCK
+        assert kept or messages or steps[0].on == (On.BOTH,) or steps[0].on_error is OnError.BLOCK
         assert details["shouting"].status is Status.EVALUATED
     return pipeline.check_messages([{"role": "user", "content": "hello"}])
 

@@ -38,12 +38,12 @@ class Place(NamedTuple):
     Args:
         message: index of its message among those of the turn.
         key: key of the message that holds it.
-        index: index in what stands there; None where that is the call or result itself.
+        at: index in what stands there; None where that is the call or result itself.
     """
 
     message: int
     key: str
-    index: int | None = None
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,9 @@ class ToolLog:
         """Read the messages that were added since."""
         for at in range(self.read, len(self.messages)):
             for call in read_calls(self.messages[at]):
-                self._take_call(Place(at, call.key, call.index), call)
+                self._take_call(Place(at, call.key, call.at), call)
             for result in read_results(self.messages[at]):
-                self._take_result(Place(at, result.key, result.index), result)
+                self._take_result(Place(at, result.key, result.at), result)
         self.read = len(self.messages)
 
     def add_call(self, name: str, arguments: str, call_id: str | None = None) -> ToolCall:
@@ -142,7 +142,7 @@ class ToolLog:
         last["tool_calls"] = [*listed, raw] if isinstance(listed, list) else [raw]
         self.read = len(self.messages)
         place = Place(self.read - 1, "tool_calls", len(last["tool_calls"]) - 1)
-        return self._take_call(place, _Read("tool_calls", place.index, identity, name, arguments))
+        return self._take_call(place, _Read("tool_calls", place.at, identity, name, arguments))
 
     def add_result(self, content: str, call_id: str | None = None, name: str | None = None) -> ToolResult:
         """Add a result, and return it. Without a call that waits for it, one stands in: no result comes alone."""
@@ -221,14 +221,14 @@ class _Read(NamedTuple):
     """A call or result as its message holds it: key and index there, id, name of the tool, and text."""
 
     key: str
-    index: int | None
+    at: int | None
     call_id: str | None
     name: str
     text: str
 
 
 def _order(place: Place) -> tuple[int, int]:
-    return place.message, -1 if place.index is None else place.index
+    return place.message, -1 if place.at is None else place.at
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:
@@ -348,8 +348,13 @@ def _named(raw: object, key: str) -> tuple[str, str] | None:
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as JSON text."""
-    return json.dumps(arguments, ensure_ascii=False)
+    """Return arguments as JSON text, which UTF-8 has: halves of surrogate pairs are escaped."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(arguments)
+    return text
 
 
 def _told_call(text: str) -> tuple[str, str]:
@@ -382,7 +387,7 @@ def _joined(content: object) -> str:
 
 def _held(message: Mapping[str, Any], place: Place) -> Any:
     held = message[place.key]
-    return held if place.index is None else held[place.index]
+    return held if place.at is None else held[place.at]
 
 
 def _set_arguments(message: dict[str, Any], place: Place, text: str) -> None:
@@ -410,7 +415,7 @@ def _as_object(text: str) -> Any:
 
 
 def _set_content(message: dict[str, Any], place: Place, text: str) -> None:
-    held, key = (message, place.key) if place.index is None else (_held(message, place), "content")
+    held, key = (message, place.key) if place.at is None else (_held(message, place), "content")
     content = held.get(key)
     if isinstance(content, list):
         held[key] = [{"type": "text", "text": text}, *(part for part in content if not _is_text(part))]
@@ -462,7 +467,7 @@ def sendable(
 def _without(message: dict[str, Any], places: Iterable[Place]) -> dict[str, Any]:
     left = dict(message)
     for key in {place.key for place in places}:
-        indices = {place.index for place in places if place.key == key}
+        indices = {place.at for place in places if place.key == key}
         if None in indices:
             left.pop(key)
             continue

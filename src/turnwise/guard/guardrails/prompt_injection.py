@@ -46,7 +46,7 @@ class PromptInjection(Guardrail):
     _phrases: Phrases | None = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.MODEL
-    default_on: ClassVar[On] = On.INPUT
+    default_on: ClassVar[On | tuple[On, ...]] = (On.INPUT, On.TOOL_RESULT)
     default_timeout: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
