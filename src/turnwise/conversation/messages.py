@@ -162,7 +162,8 @@ class Format:
             plain.append(self.write(Role.ASSISTANT, response))
         return plain
 
-    def _slice(self, turn: Turn, sources: Items[Format]) -> list[Any]:
+    def _slice(self, turn: Turn, sources: Items[Format], *, whole: bool = True) -> list[Any]:
+        """Return the messages of a turn; unless `whole`, without a response that does not stand among them."""
         response = turn.response
         for source in sources:
             lead, slices = _cut(source._kept(turn.metadata.get(source.key)))
@@ -175,10 +176,10 @@ class Format:
             if told[0] != turn.prompt or final not in (None, response):
                 continue
             raws = self._from(slices[0], source)
-            if final is None and response is not None:
+            if final is None and response is not None and whole:
                 raws.append(self.write(Role.ASSISTANT, response))
             return raws
-        return self._plain(turn.prompt, response)
+        return self._plain(turn.prompt, response if whole else None)
 
     def _lead(self, metadata: Mapping[str, Any], sources: Items[Format]) -> list[Any]:
         for source in sources:
@@ -434,25 +435,29 @@ OPENAI: Final = Format(key=OPENAI_KEY, read=_read, write=_write)
 """OpenAI chat messages."""
 
 
-def messages_of_turn(turn: Turn) -> list[dict[str, Any]]:
-    """Return the messages of one turn as OpenAI has them, all of them; none of an empty prompt."""
+def messages_of_turn(turn: Turn, *, whole: bool = True) -> list[dict[str, Any]]:
+    """Return the messages of one turn as OpenAI has them; none of an empty prompt.
+
+    Args:
+        turn: the turn.
+        whole: whether its response is among them also where it stands in the turn alone.
+    """
     from turnwise.conversation.sharegpt import SHAREGPT
 
-    if not (turn.prompt or turn.response or OPENAI_KEY in turn.metadata or SHAREGPT.key in turn.metadata):
-        return []
-    return OPENAI._slice(turn, (OPENAI, SHAREGPT))
+    messages = OPENAI._slice(turn, (OPENAI, SHAREGPT), whole=whole)
+    return [] if messages == [_write(Role.USER, "")] else messages
 
 
-def said_by_assistant(messages: list[Any], response: str) -> bool:
-    """Return whether a response is all that the assistant says in the messages of a turn."""
+def has_response(messages: list[Any], response: str) -> bool:
+    """Return whether a response stands among the messages of a turn: at the end, or as all that was said in it."""
     entries = OPENAI._kept(messages or None)
-    return bool(entries) and _texts(entries)[1] == response
+    return bool(entries) and response in (_texts(entries)[1], _texts(entries, after_tools=True)[1])
 
 
 def only_beside_calls(messages: list[Any], response: str) -> bool:
     """Return whether all that the assistant said in a turn stands beside calls, and is the turn's response."""
     entries = OPENAI._kept(messages or None)
-    return said_by_assistant(messages, response) and _texts(entries, after_tools=True)[1] is None
+    return bool(entries) and _texts(entries)[1] == response and _texts(entries, after_tools=True)[1] is None
 
 
 def with_text(turn: Turn, side: Side, text: str) -> list[dict[str, Any]] | None:

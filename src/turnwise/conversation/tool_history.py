@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from turnwise.clock import Clock
 from turnwise.conversation.history import LimitedHistory
-from turnwise.conversation.messages import messages_of_turn, only_beside_calls, said_by_assistant, with_text
+from turnwise.conversation.messages import has_response, messages_of_turn, only_beside_calls, with_text
 from turnwise.conversation.tools import CALLS, RESULTS, Step, ToolCall, ToolLog, ToolResult, arguments_text
 from turnwise.conversation.turn import (
     CHECKING_KEYS,
@@ -226,11 +226,7 @@ class ToolHistory(LimitedHistory):
         kept = turn.metadata.get(OPENAI_KEY)
         log = self._tools.get(turn.number)
         if log is None or log.messages is not kept or log.read != len(log.messages):
-            messages = messages_of_turn(turn)
-            if turn.response is not None and not only_beside_calls(messages, turn.response):
-                # The response stands in the turn; what follows it here are calls.
-                messages = _without_response(messages, turn.response)
-            log = ToolLog(messages)
+            log = ToolLog(messages_of_turn(turn, whole=False))
         if keep:
             for key in MESSAGE_KEYS:
                 turn.metadata.pop(key, None)
@@ -244,7 +240,7 @@ class ToolHistory(LimitedHistory):
         """Return whether the turn has a response that turns out to be a text beside calls; it becomes one."""
         if turn.response is None or turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
             return False
-        if not said_by_assistant(log.messages, turn.response):
+        if not has_response(log.messages, turn.response):
             log.messages.append({"role": "assistant", "content": turn.response})
             log.catch_up()
         return True
@@ -292,13 +288,6 @@ def _checked(turn: Turn, section: str, identity: str) -> bool:
     checks = turn.metadata.get(GUARD_KEY)
     records = checks.get(section) if isinstance(checks, Mapping) else None
     return isinstance(records, Mapping) and identity in records
-
-
-def _without_response(messages: list[dict[str, Any]], response: str) -> list[dict[str, Any]]:
-    """Return the messages of a turn without the one that is its response alone, where that is the last."""
-    last = messages[-1] if messages else None
-    plain = last == {"role": "assistant", "content": response}
-    return messages[:-1] if plain else messages
 
 
 def _json(arguments: object) -> str:

@@ -33,7 +33,7 @@ def check_again(
     """Check a conversation turn by turn; return a copy that carries the checks, and their results in order.
 
     Of a turn the prompt is checked, then calls and results of tools in order, then the response, with which goes
-    what was said beside the calls. Every turn is checked, also after one that is blocked: what was said stays said.
+    what was said beside the calls. Every turn is checked, also after a blocked one: what was said stays said.
     A turn without a time has the present one in the copy, since a live turn has a time.
 
     Args:
