@@ -316,7 +316,7 @@ def unread_part(part: Mapping[str, Any], role: object) -> str | None:
     if kind == "tool_result" and role in ("user", "assistant") and _is_result(part):
         content = part.get("content")
         whole = not isinstance(content, list) or all(map(_is_text, content))
-        return None if whole else "tool_result with more than text"
+        return None if whole else "tool_result beyond its text"
     return kind
 
 

@@ -12,6 +12,7 @@ from turnwise.bounded import read_json
 from turnwise.guard.guardrail import Redaction
 from turnwise.guard.request import encodable
 
+_NO_JSON: Final = object()
 _NAMED: Final = {True: "true", False: "false", None: "null"}
 
 
@@ -43,11 +44,8 @@ class Arguments:
         try:
             self._value = read_json(raw, pairs=_Object)
         except ValueError:
-            self._value = None
+            self._value = _NO_JSON
             self.text = encodable(raw)
-            return
-        if self._value is None:
-            self.text = raw
             return
         parts: list[str] = []
         at = 0
@@ -70,7 +68,7 @@ class Arguments:
             text, leaves = _replaced(text, leaves, some)
         if text == self.text:
             return self.raw
-        if not self._leaves:
+        if self._value is _NO_JSON:
             return text
         before = (self.text[start:end] for start, end in self._leaves)
         after = (text[start:end] for start, end in leaves)
