@@ -291,8 +291,10 @@ def from_messages(messages: object, **kwargs: Any) -> Conversation:
     """Return the conversation of a list of OpenAI chat messages, without time stamps.
 
     Each user message begins a turn; all assistant texts up to the next one are its response, joined by
-    newlines. An assistant that speaks first has a turn with an empty prompt. What turns can't say (system
-    messages, tool calls, images) is kept in metadata, so `to_messages` gives the same list back.
+    newlines. An assistant that speaks first has a turn with an empty prompt. Calls and results of tools are parts
+    of the turn (`Turn.tool_calls`, `Turn.tool_results`); of Anthropic's shape as well, where results stand in a
+    user message that begins no turn. What turns can't say (system messages, images) is kept in metadata, so that
+    `to_messages` gives the same list back.
 
     Args:
         messages: objects with ``role`` (system, developer, user, assistant, tool or function) and ``content``
@@ -316,14 +318,16 @@ def from_messages(messages: object, **kwargs: Any) -> Conversation:
 def to_messages(conversation: Conversation, *, blocked: bool = False) -> list[dict[str, Any]]:
     """Return a conversation as OpenAI chat messages, as a model may be sent them; see `from_messages`.
 
-    A response that was added later follows its turn. Of a conversation that came from ShareGPT, the texts of
-    system and tool entries are kept.
+    A response that was added later follows its turn. Of a conversation that came from ShareGPT, texts, calls and
+    what tools gave back are kept.
 
     Args:
         conversation: the conversation.
-        blocked: whether prompts and responses that a guard blocked, or still checks, are among them. A model
-            should not see them.
+        blocked: whether what a guard blocked, or still checks, is among them. A model should not see it. Else a
+            call is left out with its result, and in place of a result alone stands ``[tool result withheld]``,
+            since providers refuse a call without a result as they do a result without its call.
 
+    >>> from turnwise.conversation import Conversation
     >>> chat = Conversation.from_turns([("Hi", "Hello"), ("Bye", None)])
     >>> [message["role"] for message in to_messages(chat)]
     ['user', 'assistant', 'user']
