@@ -264,7 +264,9 @@ class ToolHistory(LimitedHistory):
 
     def _settle(self, turn: Turn) -> None:
         """Keep a response with the messages of its turn where it says again what stands beside calls."""
-        if turn.response is not None and OPENAI_KEY in turn.metadata:
+        kept = turn.metadata.get(OPENAI_KEY)
+        # Most agents say nothing beside their calls, so that most turns are spared the reading.
+        if isinstance(kept, list) and any(map(_speaks, kept)):
             log = self._tool_log(turn, keep=False)
             if log and self._only_beside_calls(turn, log):
                 turn.metadata[OPENAI_KEY] = [*log.messages, {"role": "assistant", "content": turn.response}]
@@ -279,6 +281,10 @@ class ToolHistory(LimitedHistory):
 
     def _with_text(self, turn: Turn, side: Side, text: str) -> list[Any] | None:
         return with_text(turn, side, text)
+
+
+def _speaks(message: object) -> bool:
+    return isinstance(message, dict) and message.get("role") == "assistant" and message.get("content") is not None
 
 
 def _checked(turn: Turn, section: str, identity: str) -> bool:

@@ -195,7 +195,9 @@ class Records(_Slotted, dict[str, SideRecord]):
 
     def with_record(self, name: str, record: SideRecord) -> Records:
         """Return them with one more, in the place of an earlier one of that name."""
-        return Records({**self, name: record})
+        changed = Records(self)
+        changed[name] = record
+        return changed
 
     def to_dict(self) -> dict[str, Any]:
         """Return them as JSON values."""
