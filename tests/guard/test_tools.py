@@ -252,6 +252,29 @@ def test_an_interrupted_check_lets_nothing_pass(chat: Conversation) -> None:
     assert chat.to_messages()[-1]["content"] == "[tool result withheld]"
 
 
+def test_calls_and_results_checked_at_once_belong_together(chat: Conversation) -> None:
+    async def loop() -> None:
+        guard, ids = pipeline(Waits()), [f"t{number}" for number in range(8)]
+        await asyncio.gather(*(guard.acheck_tool_call("f", conversation=chat, call_id=one) for one in ids))
+        await asyncio.gather(*(guard.acheck_tool_result(one, conversation=chat, call_id=one) for one in ids))
+
+    asyncio.run(loop())
+    user, asked, *gave = chat.to_messages()
+    assert (user["role"], len(asked["tool_calls"]), len(gave)) == ("user", 8, 8)
+    assert all(one["tool_call_id"] == one["content"] for one in gave)
+    assert set(chat.turn(1).metadata) == {"messages", "guardrail_results"}
+
+
+def test_checks_of_tools_count_for_no_rate_limit() -> None:
+    talk = Conversation("ann", "m", rate_limit={"turns_per_minute": 2})
+    guard = pipeline(Contains())
+    guard.check_input("one", conversation=talk)
+    for _ in range(5):
+        guard.check_tool_call("f", conversation=talk)
+        guard.check_tool_result("1", conversation=talk)
+    assert not guard.check_input("two", conversation=talk).rate_limited
+
+
 # Which guardrail looks at what
 
 
@@ -388,6 +411,7 @@ def test_parts_of_anthropic_are_read_as_calls_and_results() -> None:
     ("message", "told"),
     [
         ({"role": "assistant", "content": None, "tool_calls": [call("a"), {"id": "b"}]}, "tool_calls"),
+        ({"role": "assistant", "tool_calls": [{"function": {"name": "", "arguments": "{}"}}]}, "tool_calls"),
         ({"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}, "content part 1 (tool_use)"),
         (
             {

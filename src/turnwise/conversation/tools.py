@@ -339,7 +339,7 @@ def _function(raw: object) -> tuple[str, str] | None:
 
 def _named(raw: object, key: str) -> tuple[str, str] | None:
     """Return the name and the arguments of a call; None where it has none that can be read."""
-    if not isinstance(raw, Mapping) or not isinstance(raw.get("name"), str):
+    if not isinstance(raw, Mapping) or not _identity(raw.get("name")):
         return None
     arguments = raw.get(key)
     if isinstance(arguments, Mapping):
