@@ -17,19 +17,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.tools import (
-    TEXTS,
-    ToolLog,
+from turnwise.conversation.tool_reading import (
     has_calls,
     has_results,
     read_calls,
     read_results,
-    says_anything,
-    sendable,
     unread_calls,
     unread_part,
-    without_text,
 )
+from turnwise.conversation.tools import TEXTS, ToolLog, says_anything, sendable, without_text
 from turnwise.conversation.turn import OPENAI_KEY, Side, Turn
 from turnwise.errors import ConversationError
 from turnwise.visible import shown

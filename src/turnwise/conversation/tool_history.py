@@ -9,7 +9,8 @@ from typing import Any, Final
 from turnwise.clock import Clock
 from turnwise.conversation.history import LimitedHistory
 from turnwise.conversation.messages import has_response, messages_of_turn, only_beside_calls, with_text
-from turnwise.conversation.tools import CALLS, RESULTS, Step, ToolCall, ToolLog, ToolResult, arguments_text
+from turnwise.conversation.tool_reading import arguments_text
+from turnwise.conversation.tools import CALLS, RESULTS, Step, ToolCall, ToolLog, ToolResult
 from turnwise.conversation.turn import (
     CHECKING_KEYS,
     CHECKING_TOOLS,

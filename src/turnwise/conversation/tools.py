@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from turnwise.conversation.tool_reading import UNKNOWN_TOOL, RawStep, is_text, read_calls, read_results
+
 WITHHELD_RESULT: Final = "[tool result withheld]"
 """What a model is sent in place of a result that a guard blocked or still checks: providers ask for one to each
 call."""
-
-UNKNOWN_TOOL: Final = "unknown"
-"""Name of the tool in the call that stands in for one that nobody told of."""
 
 CALLS: Final = "tool_calls"
 RESULTS: Final = "tool_results"
 TEXTS: Final = "texts"
 """Where a guard keeps its checks of calls, of results, and of texts beside calls, each by its id."""
 
-_SHAREGPT_CALLS: Final = frozenset({"function_call"})
-_SHAREGPT_RESULTS: Final = frozenset({"tool", "function", "observation"})
 _JOINABLE: Final = frozenset({"role", "content", "tool_calls"})
 """Keys of an assistant's message that a further call may join."""
 
@@ -142,7 +139,7 @@ class ToolLog:
         last["tool_calls"] = [*listed, raw] if isinstance(listed, list) else [raw]
         self.read = len(self.messages)
         place = Place(self.read - 1, "tool_calls", len(last["tool_calls"]) - 1)
-        return self._take_call(place, _Read("tool_calls", place.at, identity, name, arguments))
+        return self._take_call(place, RawStep("tool_calls", place.at, identity, name, arguments))
 
     def add_result(self, content: str, call_id: str | None = None, name: str | None = None) -> ToolResult:
         """Add a result, and return it. Without a call that waits for it, one stands in: no result comes alone."""
@@ -194,7 +191,7 @@ class ToolLog:
         raw["id"] = call.call_id
         return call.call_id
 
-    def _take_call(self, place: Place, raw: _Read) -> ToolCall:
+    def _take_call(self, place: Place, raw: RawStep) -> ToolCall:
         call = ToolCall(_free(raw.call_id or f"call_{len(self.calls) + 1}", self.calls), raw.name, raw.text, place)
         self.calls[call.call_id] = self._waiting[call.call_id] = call
         if raw.call_id:
@@ -202,7 +199,7 @@ class ToolLog:
         self._by_name.setdefault(call.name, []).append(call)
         return call
 
-    def _take_result(self, place: Place, raw: _Read) -> None:
+    def _take_result(self, place: Place, raw: RawStep) -> None:
         call = self.waiting(raw.call_id, raw.name)
         if call is not None:
             self._answer(call, place, raw.text)
@@ -217,16 +214,6 @@ class ToolLog:
         return result
 
 
-class _Read(NamedTuple):
-    """A call or result as its message holds it: key and index there, id, name of the tool, and text."""
-
-    key: str
-    at: int | None
-    call_id: str | None
-    name: str
-    text: str
-
-
 def _order(place: Place) -> tuple[int, int]:
     return place.message, -1 if place.at is None else place.at
 
@@ -239,150 +226,6 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
     while f"{name}#{number}" in taken:
         number += 1
     return f"{name}#{number}"
-
-
-# Reading
-
-
-def read_calls(message: object) -> Iterator[_Read]:
-    """Yield the calls of one message that can be read."""
-    if not isinstance(message, Mapping):
-        return
-    if message.get("from") in _SHAREGPT_CALLS and isinstance(message.get("value"), str):
-        yield _Read("value", None, None, *_told_call(message["value"]))
-    if message.get("role") != "assistant":
-        return
-    listed = message.get("tool_calls")
-    for index, raw in enumerate(listed if isinstance(listed, list) else ()):
-        told = _function(raw)
-        if told is not None:
-            yield _Read("tool_calls", index, _identity(raw.get("id")), *told)
-    told = _named(message.get("function_call"), "arguments")
-    if told is not None:
-        yield _Read("function_call", None, None, *told)
-    if isinstance(message.get("call"), str):
-        yield _Read("call", None, None, *_told_call(message["call"]))
-    for index, part in _parts(message):
-        if part.get("type") == "tool_use":
-            told = _named(part, "input")
-            if told is not None:
-                yield _Read("content", index, _identity(part.get("id")), *told)
-
-
-def read_results(message: object) -> Iterator[_Read]:
-    """Yield the results of one message that can be read."""
-    if not isinstance(message, Mapping):
-        return
-    if message.get("from") in _SHAREGPT_RESULTS and isinstance(message.get("value"), str):
-        yield _Read("value", None, None, "", message["value"])
-    role, name = message.get("role"), message.get("name")
-    if role in ("tool", "function"):
-        known = name if isinstance(name, str) else ""
-        yield _Read(
-            "content", None, _identity(message.get("tool_call_id")), known, _joined(message.get("content"))
-        )
-    elif role in ("user", "assistant"):
-        for index, part in _parts(message):
-            if part.get("type") == "tool_result" and _is_result(part):
-                yield _Read("content", index, part["tool_use_id"], "", _joined(part.get("content")))
-
-
-def has_results(message: object) -> bool:
-    """Return whether a message holds a result of a tool."""
-    return next(read_results(message), None) is not None
-
-
-def has_calls(message: object) -> bool:
-    """Return whether a message holds a call of a tool."""
-    return next(read_calls(message), None) is not None
-
-
-def unread_calls(message: Mapping[str, Any]) -> list[str]:
-    """Return the keys of a message under which there are calls that can't be read."""
-    found = []
-    listed = message.get("tool_calls")
-    if listed and not (isinstance(listed, list) and all(_function(raw) is not None for raw in listed)):
-        found.append("tool_calls")
-    if message.get("function_call") and _named(message["function_call"], "arguments") is None:
-        found.append("function_call")
-    return found
-
-
-def unread_part(part: Mapping[str, Any], role: object) -> str | None:
-    """Return the type of a content part that is no text, and what in it nobody reads; None where all is read."""
-    kind: str = part["type"]
-    if kind == "tool_use" and role == "assistant" and _named(part, "input") is not None:
-        return None
-    if kind == "tool_result" and role in ("user", "assistant") and _is_result(part):
-        content = part.get("content")
-        whole = not isinstance(content, list) or all(map(_is_text, content))
-        return None if whole else "tool_result beyond its text"
-    return kind
-
-
-def _is_result(part: Mapping[str, Any]) -> bool:
-    return bool(_identity(part.get("tool_use_id"))) and isinstance(part.get("content"), str | list | None)
-
-
-def _parts(message: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    content = message.get("content")
-    for index, part in enumerate(content if isinstance(content, list) else ()):
-        if isinstance(part, Mapping):
-            yield index, part
-
-
-def _function(raw: object) -> tuple[str, str] | None:
-    if not isinstance(raw, Mapping):
-        return None
-    return _named(raw.get("function"), "arguments") or _named(raw.get("custom"), "input")
-
-
-def _named(raw: object, key: str) -> tuple[str, str] | None:
-    """Return the name and the arguments of a call; None where it has none that can be read."""
-    if not isinstance(raw, Mapping) or not _identity(raw.get("name")):
-        return None
-    arguments = raw.get(key)
-    if isinstance(arguments, Mapping):
-        return raw["name"], arguments_text(arguments)
-    return (raw["name"], arguments) if isinstance(arguments, str) else None
-
-
-def arguments_text(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as JSON text, which UTF-8 has: halves of surrogate pairs are escaped."""
-    text = json.dumps(arguments, ensure_ascii=False)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(arguments)
-    return text
-
-
-def _told_call(text: str) -> tuple[str, str]:
-    """Return name and arguments of a call that is one text, such as ``{"name": ..., "arguments": ...}``."""
-    from turnwise.bounded import read_json
-
-    try:
-        told = _named(read_json(text), "arguments")
-    except ValueError:
-        told = None
-    return told or (UNKNOWN_TOOL, text)
-
-
-def _identity(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _is_text(part: object) -> bool:
-    return isinstance(part, Mapping) and isinstance(part.get("text"), str)
-
-
-def _joined(content: object) -> str:
-    if isinstance(content, list):
-        return "\n".join(part["text"] for part in content if _is_text(part))
-    return content if isinstance(content, str) else ""
-
-
-# Writing
 
 
 def _held(message: Mapping[str, Any], place: Place) -> Any:
@@ -418,7 +261,7 @@ def _set_content(message: dict[str, Any], place: Place, text: str) -> None:
     held, key = (message, place.key) if place.at is None else (_held(message, place), "content")
     content = held.get(key)
     if isinstance(content, list):
-        held[key] = [{"type": "text", "text": text}, *(part for part in content if not _is_text(part))]
+        held[key] = [{"type": "text", "text": text}, *(part for part in content if not is_text(part))]
     else:
         held[key] = text
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from turnwise.conversation import Conversation, Role, Side, Turn
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.messages import OPENAI, Entry, unread
-from turnwise.conversation.tools import has_results, read_calls, read_results
+from turnwise.conversation.tool_reading import has_results, read_calls, read_results
 from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import TextKind
