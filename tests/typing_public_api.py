@@ -22,7 +22,16 @@ from turnwise import (
     trust_strength,
 )
 from turnwise import patterns as language
-from turnwise.conversation import Label, from_any, from_messages, from_sharegpt, to_messages, to_sharegpt
+from turnwise.conversation import (
+    Label,
+    ToolCall,
+    ToolResult,
+    from_any,
+    from_messages,
+    from_sharegpt,
+    to_messages,
+    to_sharegpt,
+)
 from turnwise.datasets import BadRecord, check_loader, get_loader, open_dataset
 from turnwise.datasets.judged import Judged, Judgement, join_judgements, judgement_files, read_judgements
 from turnwise.detectors import (
@@ -68,6 +77,7 @@ from turnwise.guard import (
     Redaction,
     Status,
     Step,
+    TextKind,
     describe_guardrails,
     guardrail,
     guardrail_names,
@@ -454,8 +464,13 @@ async def guarded(chat: Conversation, sink: AuditSink | None) -> PipelineResult:
         messages: list[str] = [*asked.reasons, *asked.warnings, *asked.failures]
         kept: AuditStatus | None = pipeline.audit_status
         steps: tuple[Step, ...] = pipeline.steps
-        assert kept or messages or steps[0].on is On.BOTH or steps[0].on_error is OnError.BLOCK
+        assert kept or messages or steps[0].on == (On.BOTH,) or steps[0].on_error is OnError.BLOCK
         assert details["shouting"].status is Status.EVALUATED
+    call: PipelineResult = pipeline.check_tool_call("clock", {"zone": "UTC"}, conversation=chat, call_id="c1")
+    gave = await pipeline.acheck_tool_result("noon", conversation=chat, call_id=call.call_id, name=call.tool)
+    calls: tuple[ToolCall, ...] = chat.turn(1).tool_calls
+    results: tuple[ToolResult, ...] = chat.turn(1).tool_results
+    assert gave.pipeline_type is TextKind.TOOL_RESULT and calls and results
     return pipeline.check_messages([{"role": "user", "content": "hello"}])
 
 

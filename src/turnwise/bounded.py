@@ -6,6 +6,7 @@ A text that goes past a bound is refused with a `ValueError` that names the boun
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from copy import copy
 from functools import cache
 from itertools import accumulate
@@ -109,13 +110,19 @@ def is_too_deep(text: bytes) -> bool:
     return text.count(b"[") + text.count(b"{") > MAX_JSON_DEPTH and Nesting().too_deep(text)
 
 
-def read_json(text: str | bytes, *, nan_is_null: bool = False) -> Any:
+def read_json(
+    text: str | bytes,
+    *,
+    nan_is_null: bool = False,
+    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
+) -> Any:
     """Return the value of one JSON text.
 
     Args:
         text: the JSON; bytes are UTF-8, with a byte order mark or without.
         nan_is_null: whether NaN and Infinity, which are no JSON though Python writes them, are read as null; else
             as numbers.
+        pairs: makes of the keys and values of an object what stands for it; None for a dict.
 
     Raises:
         ValueError: it is not UTF-8, not JSON, nested too deep, or has a whole number that is too long; of what is
@@ -128,7 +135,7 @@ def read_json(text: str | bytes, *, nan_is_null: bool = False) -> Any:
         raise ValueError(_TOO_DEEP)
     decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
     constant = (lambda _: None) if nan_is_null else None
-    return json.loads(decoded, parse_int=_whole, parse_constant=constant)
+    return json.loads(decoded, parse_int=_whole, parse_constant=constant, object_pairs_hook=pairs)
 
 
 def _whole(text: str) -> int:

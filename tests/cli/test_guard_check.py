@@ -185,3 +185,13 @@ def test_standard_input_that_is_no_text_is_an_error(
         done = cli(*command, "--config", config)
         assert done.code == 2
         assert "not UTF-8" in done.err
+
+
+def test_a_text_may_be_the_arguments_of_a_tool_or_what_it_gave_back(cli: Cli, config: Path) -> None:
+    call = cli("guard", "check", '{"place": "\\u0076ault"}', "--tool-call", "map", "--config", config)
+    assert call.out.startswith("blocked  (tool_call of 'map', ")
+    gave = cli("guard", "check", "the vault", "--tool-result", "map", "--config", config, "--json")
+    assert (gave.json["pipeline_type"], gave.json["tool"], gave.json["blocked"]) == ("tool_result", "map", True)
+    both = cli("guard", "check", "the vault", "--tool-result", "map", "--output", "--config", config)
+    assert both.code == 2
+    assert "give one of them" in both.err

@@ -222,3 +222,21 @@ def test_a_long_conversation_fits_into_a_line_and_keeps_its_worst_turn(cli: Cli,
     assert len(graph) <= 60
     assert graph.count("█") == 1
     assert graph.count("▁") == len(graph) - 1
+
+
+def test_calls_and_results_of_tools_are_replayed(cli: Cli, config: Path, tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "page", "arguments": '{"of": "lever"}'}}
+    messages = [
+        {"role": "user", "content": "Read it."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "a lever"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    file = tmp_path / "agent.jsonl"
+    file.write_text(json.dumps({"id": "s1", "messages": messages, "label": "benign"}) + "\n")
+    done = cli("guard", "replay", file, "--config", config)
+    assert "  turn 1, tool_call of 'page': warned of by levers: " in done.out
+    assert "  turn 1, tool_result of 'page': warned of by levers: " in done.out
+    (row,) = cli("guard", "replay", file, "--config", config, "--json").json["conversations"]
+    found = [(one["side"], one["tool"], one["call_id"]) for one in row["findings"]]
+    assert (row["checks"], found) == (4, [("tool_call", "page", "c1"), ("tool_result", "page", "c1")])

@@ -224,8 +224,10 @@ def test_sharegpt_entries_become_messages() -> None:
             ]
         }
     )
-    tool = {"role": "tool", "content": "1"}
-    assert chat.to_messages() == [system("s"), user("a"), tool, assistant("b")]
+    call = {"id": "call_1", "type": "function", "function": {"name": "unknown", "arguments": "f()"}}
+    called = {"role": "assistant", "content": None, "tool_calls": [call]}
+    tool = {"role": "tool", "tool_call_id": "call_1", "content": "1"}
+    assert chat.to_messages() == [system("s"), user("a"), called, tool, assistant("b")]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_everything_that_can_be_set_is_read(write):
     first, second = pipeline.steps
     assert (first.name, first.on, first.action, first.on_error, first.timeout) == (
         "first",
-        "output",
+        ("output",),
         "warn",
         "allow",
         1.5,
@@ -116,7 +116,8 @@ LINE = "guard.yaml, line "
         ),
         (
             ("on: output", "on: imput"),
-            LINE + "16, guardrails.1.test_config_word.on: input should be 'input', 'output' or 'both'",
+            LINE + "16, guardrails.1.test_config_word.on: input should be 'input', 'output', 'both', "
+            "'tool_call', 'tool_result', 'tools' or 'all'",
         ),
         (("action: warn", "action: redact"), LINE + "12, .*this guardrail can't; use block, warn or log"),
         (

@@ -332,7 +332,7 @@ def test_the_last_message_is_checked_with_those_before_it():
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
     tool = {"role": "tool", "tool_call_id": "1", "content": "bad page"}
     gave = guard.check_messages([user, call, tool])
-    assert (gave.blocked, gave.pipeline_type, gave.turn_number) == (True, "input", 2)
+    assert (gave.blocked, gave.pipeline_type, gave.turn_number) == (True, "tool_result", 1)
 
 
 def test_a_response_in_a_list_answers_the_message_right_before_it():
@@ -352,8 +352,9 @@ CALL = {"id": "1", "type": "function", "function": {"name": "mail", "arguments":
             ({"role": "user", "content": [TEXT, {"type": kind, kind: "bad"}]}, f"content part 2 ({kind})")
             for kind in ("tool_result", "document", "file", "image", "input_audio", "reasoning", "image_url")
         ),
-        ({"role": "assistant", "content": "hello", "tool_calls": [CALL]}, "tool_calls"),
-        ({"role": "assistant", "content": None, "tool_calls": [CALL]}, "tool_calls"),
+        ({"role": "assistant", "content": "hello", "tool_calls": [{"id": "1"}]}, "tool_calls"),
+        ({"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}, "tool_calls"),
+        ({"role": "user", "content": "hello", "tool_calls": [CALL]}, "tool_calls"),
         ({"role": "user", "content": [{"type": "image"}]}, "content part 1 (image)"),
         ({"role": "assistant", "content": "hello", "function_call": {"name": "f"}}, "function_call"),
         ({"role": "assistant", "content": "hello", "refusal": "bad"}, "refusal"),

@@ -132,6 +132,7 @@ def _timeline(analysis: Mapping[str, Any]) -> Table:
     """Return what was found, and what failed; every check is in --json and on the page."""
     from turnwise.cli.guard_options import WIDTH
     from turnwise.cli.output import Table
+    from turnwise.guard.forensics.page import told_side
 
     table = Table("time (UTC)", "turn", "side", "what", title="What was found, and what failed")
     for entry in analysis["timeline"]:
@@ -148,7 +149,7 @@ def _timeline(analysis: Mapping[str, Any]) -> Table:
         ]
         if told:
             lines = [line for one in told for line in textwrap.wrap(one, WIDTH - _BESIDE)]
-            table.add_row(time, str(entry["turn"]), entry["side"], lines)
+            table.add_row(time, str(entry["turn"]), told_side(entry), lines)
     return table
 
 

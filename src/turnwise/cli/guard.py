@@ -12,6 +12,7 @@ from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_options import ConfigFile, Findings, Preset
 from turnwise.cli.guard_replay import replay
 from turnwise.cli.output import say
+from turnwise.errors import UsageError
 
 guard = typer.Typer(
     help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit.",
@@ -26,6 +27,12 @@ def check(
     preset: Preset = None,
     config: ConfigFile = None,
     output: Annotated[bool, typer.Option("--output", help="Check it as what a model answered.")] = False,
+    tool_call: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Check it as the arguments of a call of this tool.")
+    ] = None,
+    tool_result: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Check it as what this tool gave back.")
+    ] = None,
     fail_on_findings: Findings = False,
     json: options.Json = False,
 ) -> None:
@@ -33,9 +40,16 @@ def check(
     from turnwise.cli.guard_options import open_pipeline, read_text, result_lines, warned
     from turnwise.cli.output import Table, print_json, print_table
 
+    if output + (tool_call is not None) + (tool_result is not None) > 1:
+        raise UsageError("--output, --tool-call and --tool-result say what the text is: give one of them")
     content = read_text(text)
     with open_pipeline(preset, config) as pipeline:
-        result = pipeline.check_output(content) if output else pipeline.check_input(content)
+        if tool_call is not None:
+            result = pipeline.check_tool_call(tool_call, content)
+        elif tool_result is not None:
+            result = pipeline.check_tool_result(content, name=tool_result)
+        else:
+            result = pipeline.check_output(content) if output else pipeline.check_input(content)
     if json:
         print_json(result.to_dict())
     else:

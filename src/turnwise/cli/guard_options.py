@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from turnwise.errors import UsageError
+from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from turnwise.guard import GuardrailPipeline, PipelineResult
@@ -93,11 +94,12 @@ def warned(result: PipelineResult) -> bool:
 def result_lines(result: PipelineResult) -> list[str]:
     """Return what came of a check, a line each: the verdict, its reasons, warnings and failures."""
     verdict = "blocked" if result.blocked else "passed with a warning" if result.warnings else "passed"
-    lines = [f"{verdict}  ({result.pipeline_type}, {1000 * result.seconds:.2f} ms)"]
+    about = f"{result.pipeline_type} of {shown(result.tool)}" if result.tool else str(result.pipeline_type)
+    lines = [f"{verdict}  ({about}, {1000 * result.seconds:.2f} ms)"]
     told = [f"  blocked by {reason}" for reason in result.reasons]
     told += [f"  warning of {warning}" for warning in result.warnings]
-    shown = {*result.reasons, *result.warnings}
-    told += [f"  let pass, though {failure}" for failure in result.failures if failure not in shown]
+    known = {*result.reasons, *result.warnings}
+    told += [f"  let pass, though {failure}" for failure in result.failures if failure not in known]
     lines += [line for one in told for line in wrapped(one)]
     if any(detail.redactions for detail in result.details.values()):
         lines.append(f"  goes on as: {result.text}")
@@ -124,6 +126,7 @@ def findings_of(result: PipelineResult) -> list[dict[str, Any]]:
         {
             "turn": result.turn_number,
             "side": str(result.pipeline_type),
+            **({} if result.call_id is None else {"tool": result.tool, "call_id": result.call_id}),
             "guardrail": name,
             "action": _action(detail),
             "reason": detail["reason"],

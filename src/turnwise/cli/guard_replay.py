@@ -12,6 +12,7 @@ import typer
 from turnwise.cli import options
 from turnwise.cli.guard_options import ConfigFile, Findings, Preset
 from turnwise.cli.output import say
+from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from turnwise.conversation import Sequence
@@ -34,6 +35,8 @@ def replay(
     json: options.Json = False,
 ) -> None:
     """Put recorded conversations through a pipeline, turn by turn, and say what it would have blocked.
+
+    Calls of tools and what they gave back are checked as well.
 
     Rate limits and audit are left out: they are about live conversations.
     """
@@ -144,7 +147,8 @@ def _lines(row: dict[str, Any]) -> list[str]:
     lines = [f"{row['sequence_id']} ({row['label']}, {row['turns']} turns){clean}"]
     for one in row["findings"]:
         done = _DONE.get(one["action"], one["action"])
-        what = f"  turn {one['turn']}, {one['side']}: {done} by {one['guardrail']}: {one['reason']}"
+        side = f"{one['side']} of {shown(one['tool'])}" if one.get("tool") else one["side"]
+        what = f"  turn {one['turn']}, {side}: {done} by {one['guardrail']}: {one['reason']}"
         lines += wrapped(what, hanging=" " * 6)
     return lines
 

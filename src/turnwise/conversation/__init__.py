@@ -5,9 +5,11 @@ from turnwise.conversation.conversation import Conversation, ParticipantType
 from turnwise.conversation.messages import Role, from_messages, to_messages
 from turnwise.conversation.sequence import Label, Sequence, group_of
 from turnwise.conversation.sharegpt import from_sharegpt, sharegpt_messages, to_sharegpt
+from turnwise.conversation.tools import WITHHELD_RESULT, ToolCall, ToolResult
 from turnwise.conversation.turn import Seen, SeenDigest, Side, Turn
 
 __all__ = [
+    "WITHHELD_RESULT",
     "Conversation",
     "Label",
     "ParticipantType",
@@ -16,6 +18,8 @@ __all__ = [
     "SeenDigest",
     "Sequence",
     "Side",
+    "ToolCall",
+    "ToolResult",
     "Turn",
     "from_any",
     "from_messages",

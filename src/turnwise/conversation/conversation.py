@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from turnwise.clock import Clock, utc_now
-from turnwise.conversation.history import LimitedHistory
 from turnwise.conversation.json_values import check_keys, json_object
 from turnwise.conversation.participants import Participants, ParticipantType
-from turnwise.conversation.turn import Turn
+from turnwise.conversation.tool_history import ToolHistory
+from turnwise.conversation.turn import OPENAI_KEY, Turn
 from turnwise.errors import ConversationError
 from turnwise.notebook import data_frame, html_table
 from turnwise.visible import shown
@@ -36,7 +36,7 @@ KEYS = (
 _TIMES = ("timestamp", "response_timestamp")
 
 
-class Conversation(LimitedHistory):
+class Conversation(ToolHistory):
     """Participants and an ordered list of turns, numbered from 1.
 
     Turns are added, and completed by their response, but never removed or moved. Adding, completing, counting
@@ -308,7 +308,10 @@ class Conversation(LimitedHistory):
         """
         extra = json_object(metadata, "metadata")
         with self._lock:
-            return self._log.complete(turn_number, response, self._time(timestamp), extra)
+            turn = self._log.complete(turn_number, response, self._time(timestamp), extra)
+            if OPENAI_KEY in turn.metadata:
+                self._settle(turn)
+            return turn
 
     def answer(
         self, response: str, metadata: Mapping[str, Any] | None = None, *, turn_number: int | None = None
@@ -324,6 +327,8 @@ class Conversation(LimitedHistory):
             ConversationError: the turn does not exist or has its response, or as for `add_turn`.
         """
         with self._lock:
+            if turn_number is None and not self._log.waiting:
+                self._continued()
             if turn_number is None and not self._log.waiting:
                 return self.add_turn("", response, metadata)
             return self.add_response(response, metadata, turn_number=turn_number)

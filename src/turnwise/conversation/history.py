@@ -10,7 +10,7 @@ from typing import Any, Final
 from turnwise.clock import Clock
 from turnwise.conversation.json_values import as_utc
 from turnwise.conversation.rate_limit import TURNS_PER, WINDOWS, RateLimit, Timeline, read_limits
-from turnwise.conversation.turn import CHECKING_KEYS, MESSAGE_KEYS, Side, Turn
+from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, MESSAGE_KEYS, OPENAI_KEY, Side, Turn
 from turnwise.conversation.turn_log import TurnLog, Turns
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
@@ -114,7 +114,8 @@ class History:
     def replace_text(self, number: int, side: Side, text: str) -> Turn:
         """Put another text, such as a redacted one, in the place of a prompt or response; return the turn.
 
-        The messages that the turn came from hold the old text, so they are dropped from its metadata.
+        The messages that the turn came from hold the old text, so they are dropped from its metadata; of a turn
+        with tools the messages of that side alone are replaced.
 
         Args:
             number: the turn.
@@ -130,16 +131,28 @@ class History:
                 raise ConversationError(f"turn {number} has no {side} to replace")
             if not isinstance(text, str):
                 raise ConversationError(f"turn {number}: {side} is {type(text).__name__}, not text")
+            kept = self._with_text(turn, side, text) if OPENAI_KEY in turn.metadata else None
             for key in MESSAGE_KEYS:
                 turn.metadata.pop(key, None)
+            if kept is not None:
+                turn.metadata[OPENAI_KEY] = kept
             if side is Side.PROMPT:
                 turn.prompt = text
             else:
                 turn.response = text
             return turn
 
+    def _with_text(self, turn: Turn, side: Side, text: str) -> list[Any] | None:
+        """Return the messages of a turn with tools with another text; None of one without tools."""
+        return None
+
     def annotate(
-        self, number: int, key: str, change: Callable[[Any], Any], *, release: Side | None = None
+        self,
+        number: int,
+        key: str,
+        change: Callable[[Any], Any],
+        *,
+        release: Side | tuple[str, str] | None = None,
     ) -> Turn:
         """Set a key of a turn's metadata in one step that no other thread can split, and return the turn.
 
@@ -148,7 +161,8 @@ class History:
             key: the key.
             change: is given what stands there, or None, and returns what is to stand there: a JSON value, or a
                 mapping that reads like one.
-            release: the side that readers may have from now on, as its check has ended; None for neither.
+            release: what readers may have from now on, as its check has ended: a side, or what a part is and its
+                id, as `Turn.withheld_tools` has them; None for nothing.
 
         Raises:
             ConversationError: no turn has that number.
@@ -156,8 +170,14 @@ class History:
         with self._lock:
             turn = self._log.turn(number)
             turn.metadata[key] = change(turn.metadata.get(key))
-            if release is not None:
+            if isinstance(release, Side):
                 turn.metadata.pop(CHECKING_KEYS[release], None)
+            elif release is not None:
+                rest = [one for one in turn.metadata.get(CHECKING_TOOLS, ()) if tuple(one) != release]
+                if rest:
+                    turn.metadata[CHECKING_TOOLS] = rest
+                else:
+                    turn.metadata.pop(CHECKING_TOOLS, None)
             return turn
 
     def __getstate__(self) -> dict[str, Any]:

@@ -14,13 +14,24 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from turnwise.conversation.conversation import Conversation
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.turn import Side, Turn
+from turnwise.conversation.tool_reading import (
+    has_calls,
+    has_results,
+    read_calls,
+    read_results,
+    unread_calls,
+    unread_part,
+)
+from turnwise.conversation.tools import TEXTS, ToolLog, says_anything, sendable, without_text
+from turnwise.conversation.turn import OPENAI_KEY, Side, Turn
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
+
+if TYPE_CHECKING:
+    from turnwise.conversation.conversation import Conversation
 
 LEAD = "before"
 """Key of the messages before the first turn, in what a format keeps in a conversation's metadata."""
@@ -102,12 +113,37 @@ class Format:
         """
         sources = (self, *others)
         messages = self._lead(conversation.metadata, sources)
+        gone: set[str] = set()
         for turn in conversation:
-            if blocked or not (turn.withheld(Side.PROMPT) or turn.withheld(Side.RESPONSE)):
+            if blocked:
                 messages.extend(self._slice(turn, sources))
             elif not turn.withheld(Side.PROMPT):
-                messages.extend(self._plain(turn.prompt, None))
+                messages.extend(self._sendable(turn, sources, gone))
         return messages
+
+    def _sendable(self, turn: Turn, sources: Items[Format], gone: set[str]) -> list[Any]:
+        """Return the messages of a turn of which a guard withholds not the prompt, without what it does."""
+        mute = turn.withheld(Side.RESPONSE)
+        if not any(source.key in turn.metadata for source in sources):
+            return self._plain(turn.prompt, None if mute else turn.response)
+        withheld = turn.withheld_tools()
+        messages = self._slice(turn, sources)
+        if not (withheld or mute or gone):
+            return messages
+        entries = self._kept(messages)
+        last = _last_step(entries)
+        if mute and last < 0:
+            return self._plain(turn.prompt, None)
+        # What an import has for a response is all that the assistant said in the turn.
+        muted = (-1 if _texts(entries)[1] == turn.response else last) if mute else len(entries)
+        texts = {identity for section, identity in withheld if section == TEXTS}
+        beside = _first_calls(messages)
+        silent = [
+            at
+            for at, entry in enumerate(entries)
+            if entry.role is Role.ASSISTANT and (at > muted or beside.get(at) in texts)
+        ]
+        return sendable(messages, withheld=withheld, silent=silent, gone=gone)
 
     def _turn(self, number: int, entries: Items[Entry]) -> Turn:
         prompt, response = _texts(entries)
@@ -122,28 +158,31 @@ class Format:
             plain.append(self.write(Role.ASSISTANT, response))
         return plain
 
-    def _slice(self, turn: Turn, sources: Items[Format]) -> list[Any]:
+    def _slice(self, turn: Turn, sources: Items[Format], *, whole: bool = True) -> list[Any]:
+        """Return the messages of a turn; unless `whole`, without a response that does not stand among them."""
         response = turn.response
         for source in sources:
             lead, slices = _cut(source._kept(turn.metadata.get(source.key)))
             if lead or len(slices) != 1:
                 continue
             told = _texts(slices[0])
+            # Beside calls a text is no response, unless it was taken for a part of one when it was read.
+            final = told[1] if told[1] == response else _texts(slices[0], after_tools=True)[1]
             # Metadata is the user's: a slice that tells another story than the turn is not ours, or is stale.
-            if told[0] != turn.prompt or told[1] not in (None, response):
+            if told[0] != turn.prompt or final not in (None, response):
                 continue
-            raws = [raw for entry in slices[0] for raw in self._translated(entry, source)]
-            if told[1] is None and response is not None:
+            raws = self._from(slices[0], source)
+            if final is None and response is not None and whole:
                 raws.append(self.write(Role.ASSISTANT, response))
             return raws
-        return self._plain(turn.prompt, response)
+        return self._plain(turn.prompt, response if whole else None)
 
     def _lead(self, metadata: Mapping[str, Any], sources: Items[Format]) -> list[Any]:
         for source in sources:
             kept = metadata.get(source.key)
             lead, slices = _cut(source._kept(kept.get(LEAD) if isinstance(kept, Mapping) else None))
             if lead and not slices:
-                return [raw for entry in lead for raw in self._translated(entry, source)]
+                return self._from(lead, source)
         return []
 
     def _kept(self, raws: object) -> list[Entry]:
@@ -155,10 +194,23 @@ class Format:
         except ConversationError:
             return []
 
-    def _translated(self, entry: Entry, source: Format) -> list[Any]:
+    def _from(self, entries: Iterable[Entry], source: Format) -> list[Any]:
+        """Return entries as messages of this format; of another one texts, and for a model also calls."""
         if source is self:
-            return [entry.raw]
-        return [] if entry.text is None else [self.write(entry.role, entry.text)]
+            return [entry.raw for entry in entries]
+        log = ToolLog([])
+        for entry in entries:
+            if self.key == OPENAI_KEY:
+                for call in read_calls(entry.raw):
+                    log.add_call(call.name, call.text, call.call_id)
+                results = list(read_results(entry.raw))
+                for result in results:
+                    log.add_result(result.text, result.call_id, result.name)
+                if results:
+                    continue
+            if entry.text is not None:
+                log.messages.append(self.write(entry.role, entry.text))
+        return log.messages
 
 
 def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
@@ -166,7 +218,9 @@ def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
     lead: list[Entry] = []
     slices: list[list[Entry]] = []
     for entry in entries:
-        opens = entry.role is Role.USER or (entry.role is Role.ASSISTANT and not slices)
+        # What a tool gave back is no prompt, though some formats have it in the user's name.
+        only_results = entry.text is None and has_results(entry.raw)
+        opens = (entry.role is Role.USER and not only_results) or (entry.role is Role.ASSISTANT and not slices)
         if opens:
             slices.append([entry])
         else:
@@ -174,12 +228,29 @@ def _cut(entries: Iterable[Entry]) -> tuple[list[Entry], list[list[Entry]]]:
     return lead, slices
 
 
-def _texts(entries: Items[Entry]) -> tuple[str, str | None]:
-    """Return the prompt and the response that the messages of one turn tell."""
+def _texts(entries: Items[Entry], *, after_tools: bool = False) -> tuple[str, str | None]:
+    """Return the prompt and the response that the messages of one turn tell, all of it or what follows tools."""
     first = entries[0]
     prompt = first.text if first.role is Role.USER and first.text is not None else ""
-    said = [entry.text for entry in entries if entry.role is Role.ASSISTANT and entry.text is not None]
+    spoken = entries[_last_step(entries) + 1 :] if after_tools else entries
+    said = [entry.text for entry in spoken if entry.role is Role.ASSISTANT and entry.text is not None]
     return prompt, "\n".join(said) if said else None
+
+
+def _last_step(entries: Items[Entry]) -> int:
+    """Return the index of the last message with a call or a result; -1 without one."""
+    for at in reversed(range(len(entries))):
+        if has_calls(entries[at].raw) or has_results(entries[at].raw):
+            return at
+    return -1
+
+
+def _first_calls(messages: list[Any]) -> dict[int, str]:
+    """Return by index of a message the id of the first call in it, under which its text is known."""
+    found: dict[int, str] = {}
+    for call in ToolLog(messages).calls.values():
+        found.setdefault(call.place.message, call.call_id)
+    return found
 
 
 ROLES: Final = frozenset(Role)
@@ -205,6 +276,9 @@ SPEAKING_KEYS: Final = (
 )
 """Keys of a message beside its content under which it may say more."""
 
+CALL_KEYS: Final = ("tool_calls", "function_call")
+"""Those of them that hold calls of tools, which are read."""
+
 _KIND = 30
 """Characters that the type of a content part has at most where it is named."""
 
@@ -213,8 +287,10 @@ def from_messages(messages: object, **kwargs: Any) -> Conversation:
     """Return the conversation of a list of OpenAI chat messages, without time stamps.
 
     Each user message begins a turn; all assistant texts up to the next one are its response, joined by
-    newlines. An assistant that speaks first has a turn with an empty prompt. What turns can't say (system
-    messages, tool calls, images) is kept in metadata, so `to_messages` gives the same list back.
+    newlines. An assistant that speaks first has a turn with an empty prompt. Calls and results of tools are parts
+    of the turn (`Turn.tool_calls`, `Turn.tool_results`); of Anthropic's shape as well, where results stand in a
+    user message that begins no turn. What turns can't say (system messages, images) is kept in metadata, so that
+    `to_messages` gives the same list back.
 
     Args:
         messages: objects with ``role`` (system, developer, user, assistant, tool or function) and ``content``
@@ -230,20 +306,24 @@ def from_messages(messages: object, **kwargs: Any) -> Conversation:
     >>> chat.to_messages()
     [{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Hi'}]
     """
+    from turnwise.conversation.conversation import Conversation
+
     return Conversation.from_messages(messages, **kwargs)
 
 
 def to_messages(conversation: Conversation, *, blocked: bool = False) -> list[dict[str, Any]]:
     """Return a conversation as OpenAI chat messages, as a model may be sent them; see `from_messages`.
 
-    A response that was added later follows its turn. Of a conversation that came from ShareGPT, the texts of
-    system and tool entries are kept.
+    A response that was added later follows its turn. Of a conversation that came from ShareGPT, texts, calls and
+    what tools gave back are kept.
 
     Args:
         conversation: the conversation.
-        blocked: whether prompts and responses that a guard blocked, or still checks, are among them. A model
-            should not see them.
+        blocked: whether what a guard blocked, or still checks, is among them. A model should not see it. Else a
+            call is left out with its result, and in place of a result alone stands ``[tool result withheld]``,
+            since providers refuse a call without a result as they do a result without its call.
 
+    >>> from turnwise.conversation import Conversation
     >>> chat = Conversation.from_turns([("Hi", "Hello"), ("Bye", None)])
     >>> [message["role"] for message in to_messages(chat)]
     ['user', 'assistant', 'user']
@@ -334,18 +414,80 @@ def unread(message: Mapping[str, Any]) -> list[str]:
         kind = part["type"]
         if kind not in TEXT_PARTS:
             # A type is text of others: one that does not look like a type is not repeated.
-            named = kind if kind.isidentifier() and len(kind) <= _KIND else "of an unknown type"
-            found.append(f"content part {place} ({named})")
+            left = unread_part(part, message.get("role"))
+            if left is not None:
+                plain = len(left) <= _KIND and left.replace(" ", "_").isidentifier()
+                found.append(f"content part {place} ({left if plain else 'of an unknown type'})")
     for key in SPEAKING_KEYS:
         said = key == "refusal" and content is None
-        if message.get(key) and not said:
+        if message.get(key) and not said and key not in CALL_KEYS:
             found.append(key)
-    return found
+    if message.get("role") != Role.ASSISTANT:
+        return found + [key for key in CALL_KEYS if message.get(key)]
+    return found + unread_calls(message)
 
 
 def _write(role: Role, text: str) -> dict[str, Any]:
     return {"role": role.value, "content": text}
 
 
-OPENAI: Final = Format(key="messages", read=_read, write=_write)
+OPENAI: Final = Format(key=OPENAI_KEY, read=_read, write=_write)
 """OpenAI chat messages."""
+
+
+def messages_of_turn(turn: Turn, *, whole: bool = True) -> list[dict[str, Any]]:
+    """Return the messages of one turn as OpenAI has them; none of an empty prompt.
+
+    Args:
+        turn: the turn.
+        whole: whether its response is among them also where it stands in the turn alone.
+    """
+    from turnwise.conversation.sharegpt import SHAREGPT
+
+    messages = OPENAI._slice(turn, (OPENAI, SHAREGPT), whole=whole)
+    return [] if messages == [_write(Role.USER, "")] else messages
+
+
+def has_response(messages: list[Any], response: str) -> bool:
+    """Return whether a response stands among the messages of a turn: at the end, or as all that was said in it."""
+    entries = OPENAI._kept(messages or None)
+    return bool(entries) and response in (_texts(entries)[1], _texts(entries, after_tools=True)[1])
+
+
+def only_beside_calls(messages: list[Any], response: str) -> bool:
+    """Return whether all that the assistant said in a turn stands beside calls, and is the turn's response."""
+    entries = OPENAI._kept(messages or None)
+    return bool(entries) and _texts(entries)[1] == response and _texts(entries, after_tools=True)[1] is None
+
+
+def with_text(turn: Turn, side: Side, text: str) -> list[dict[str, Any]] | None:
+    """Return the messages of a turn with tools with another text on one side; None of a turn without tools.
+
+    Args:
+        turn: the turn.
+        side: prompt or response. Where the response is all that the assistant said in the turn, all of it gives
+            way.
+        text: the text.
+    """
+    messages = messages_of_turn(turn)
+    if not ToolLog(messages):
+        return None
+    if side is Side.PROMPT:
+        rest = [_without_words(one) if one.get("role") == Role.USER else one for one in messages]
+        kept = [one for one in rest if one.get("role") != Role.USER or says_anything(one)]
+        first = next((at for at, one in enumerate(kept) if one.get("role") == Role.ASSISTANT), len(kept))
+        return [*kept[:first], _write(Role.USER, text), *kept[first:]]
+    entries = OPENAI._kept(messages)
+    first = 0 if _texts(entries)[1] == turn.response else _last_step(entries) + 1
+    spoken = [
+        without_text(one) if at >= first and one.get("role") == Role.ASSISTANT else one
+        for at, one in enumerate(messages)
+    ]
+    rest = [one for one in spoken if one.get("role") != Role.ASSISTANT or says_anything(one)]
+    return [*rest, _write(Role.ASSISTANT, text)]
+
+
+def _without_words(message: dict[str, Any]) -> dict[str, Any]:
+    content = message.get("content")
+    parts = [part for part in content if part["type"] not in TEXT_PARTS] if isinstance(content, list) else None
+    return {**message, "content": parts}

@@ -10,12 +10,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from turnwise.conversation.json_values import as_utc, check_keys, json_object, read_utc
+from turnwise.conversation.tools import CALLS, RESULTS, TEXTS, Step, ToolCall, ToolLog, ToolResult
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
 
 KEYS = ("turn", "prompt", "response", "timestamp", "response_timestamp", "metadata")
 
-MESSAGE_KEYS = ("messages", "sharegpt")
+OPENAI_KEY: Final = "messages"
+"""Key of metadata under which messages in OpenAI's shape are kept."""
+
+MESSAGE_KEYS = (OPENAI_KEY, "sharegpt")
 """Keys of metadata under which message formats keep what a turn can't say."""
 
 GUARD_KEY = "guardrail_results"
@@ -35,6 +39,9 @@ class Side(StrEnum):
 
 CHECKING_KEYS: Final = {side: f"guardrail_checking_{side}" for side in Side}
 """Key of a turn's metadata that is true while a guard checks that side; `History.annotate` takes it away."""
+
+CHECKING_TOOLS: Final = "guardrail_checking_tools"
+"""Key of a turn's metadata with the tool calls and results under check: pairs of what they are and an id."""
 
 
 @dataclass(slots=True)
@@ -104,6 +111,43 @@ class Turn:
         True
         """
         return self.blocked(side) or self.metadata.get(CHECKING_KEYS[side]) is True
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of tools in this turn that can be read, in order.
+
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        >>> kept = [{"role": "user", "content": "Cold?"}, {"role": "assistant", "tool_calls": [call]}]
+        >>> Turn(1, "Cold?", metadata={"messages": kept}).tool_calls[0].name
+        'weather'
+        """
+        return tuple(step for step in self.tool_steps if isinstance(step, ToolCall))
+
+    @property
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        """What tools gave back in this turn, in order."""
+        return tuple(step for step in self.tool_steps if isinstance(step, ToolResult))
+
+    @property
+    def tool_steps(self) -> list[Step]:
+        """The calls and results of this turn, in order."""
+        for key in MESSAGE_KEYS:
+            kept = self.metadata.get(key)
+            if isinstance(kept, list):
+                return ToolLog(kept).steps
+        return []
+
+    def withheld_tools(self) -> set[tuple[str, str]]:
+        """Return which calls, results and texts beside calls must not go on: what each is, and its id."""
+        checking = self.metadata.get(CHECKING_TOOLS)
+        found = {(str(one[0]), str(one[1])) for one in checking} if isinstance(checking, list) else set()
+        checks: Any = self.metadata.get(GUARD_KEY)
+        for section in (CALLS, RESULTS, TEXTS) if hasattr(checks, "get") else ():
+            records = checks.get(section)
+            for identity, record in records.items() if hasattr(records, "items") else ():
+                if hasattr(record, "get") and record.get("blocked") is True:
+                    found.add((section, identity))
+        return found
 
     def complete_with(self, response: str, timestamp: datetime | None) -> None:
         """Set the response and its time. A turn of a conversation is completed by `add_response` instead.

@@ -112,6 +112,11 @@ class TurnLog:
         return bool(self._open)
 
     @property
+    def first_open(self) -> Turn | None:
+        """The oldest turn that waits for its response; None where none does."""
+        return next(iter(self._open.values()), None)
+
+    @property
     def complete_count(self) -> int:
         """How many turns have their response."""
         return self._complete
@@ -175,6 +180,15 @@ class TurnLog:
         self._stretch(turn.response_timestamp)
         return turn
 
+    def reopen(self, turn: Turn) -> None:
+        """Take the response of a turn away, and let the turn wait for one: it was no answer yet."""
+        turn.response = turn.response_timestamp = None
+        self._complete -= 1
+        later = bool(self._open) and next(reversed(self._open)) > turn.number
+        self._open[turn.number] = turn
+        if later:
+            self._open = OrderedDict(sorted(self._open.items()))
+
     def withdraw(self, number: int) -> Turn:
         """Let a turn wait for its response no longer, and return it; it may be given one by its number.
 
@@ -186,9 +200,10 @@ class TurnLog:
         return turn
 
     def _oldest_open(self) -> Turn:
-        if not self._open:
+        first = self.first_open
+        if first is None:
             raise ConversationError("No prompt-only turn exists to add response to")
-        return next(iter(self._open.values()))
+        return first
 
     def _stretch(self, stamp: datetime | None) -> None:
         if stamp is None:

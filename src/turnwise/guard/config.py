@@ -31,6 +31,10 @@ PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by",
 """Keys of a configuration that hold one value each."""
 
 
+OnName = Literal["input", "output", "both", "tool_call", "tool_result", "tools", "all"]
+"""The texts that a guardrail may be set to look at; see `turnwise.guard.On`."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepSettings:
     """What may be set of every guardrail, beside its own settings; see `Step.of`.
@@ -38,7 +42,7 @@ class StepSettings:
     Args:
         name: how results name it; the name of the guardrail where it is left out.
         enabled: whether it runs.
-        on: which texts it looks at.
+        on: which texts it looks at: one name, or a list of them.
         action: the strictest action that it may take.
         on_error: what becomes of a text that it failed to check.
         timeout: seconds after which it has failed; null for no limit.
@@ -46,7 +50,7 @@ class StepSettings:
 
     name: str | None = None
     enabled: bool = True
-    on: Literal["input", "output", "both"] | None = None
+    on: OnName | tuple[OnName, ...] | None = None
     action: Literal["block", "redact", "warn", "log"] | None = None
     on_error: Literal["block", "warn", "allow"] | None = None
     timeout: float | Literal["default"] | None = "default"

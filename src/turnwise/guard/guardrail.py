@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
 from turnwise.plugins import Registry, is_factory, parameters_of
 from turnwise.sessions import Stance
+
+if TYPE_CHECKING:
+    from turnwise.guard.arguments import Arguments
 
 Value = TypeVar("Value")
 
@@ -27,12 +30,45 @@ class Action(StrEnum):
     BLOCK = "block"
 
 
+class TextKind(StrEnum):
+    """The kinds of text that a guard checks: prompts, responses, calls of tools, and what tools give back."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+
+
 class On(StrEnum):
-    """Which texts a guardrail looks at."""
+    """Which texts a guardrail looks at; ``both`` is prompts and responses, ``tools`` calls and results."""
 
     INPUT = "input"
     OUTPUT = "output"
     BOTH = "both"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    TOOLS = "tools"
+    ALL = "all"
+
+
+_KINDS = {
+    On.BOTH: (TextKind.INPUT, TextKind.OUTPUT),
+    On.TOOLS: (TextKind.TOOL_CALL, TextKind.TOOL_RESULT),
+    On.ALL: tuple(TextKind),
+}
+
+
+def kinds_on(on: On | Iterable[On]) -> frozenset[TextKind]:
+    """Return the kinds of text that a setting stands for.
+
+    Args:
+        on: one name, or several.
+
+    >>> sorted(kinds_on([On.INPUT, On.TOOL_CALL]))
+    [<TextKind.INPUT: 'input'>, <TextKind.TOOL_CALL: 'tool_call'>]
+    """
+    names = (on,) if isinstance(on, On) else on
+    return frozenset(kind for name in names for kind in _KINDS.get(name) or (TextKind(name),))
 
 
 class OnError(StrEnum):
@@ -129,18 +165,38 @@ CLEAN = Finding(found=False)
 """Nothing was found."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolText:
+    """What a text under check has to do with a tool.
+
+    Args:
+        kind: ``tool_call`` or ``tool_result``.
+        name: name of the tool; empty where it is not known.
+        call_id: id of the call.
+        arguments: of a call its arguments: ``arguments.raw`` as the model gave them, ``arguments.text`` as they
+            are checked. None of a result.
+    """
+
+    kind: TextKind
+    name: str
+    call_id: str
+    arguments: Arguments | None = None
+
+
 @dataclass(slots=True)
 class Check:
     """One text under check, as its guardrails see it.
 
     Args:
         text: the text, as redacted by the guardrails before.
-        side: ``prompt`` for an input, ``response`` for an output.
+        side: ``prompt`` for an input and for what a tool gave back, ``response`` for an output and for the
+            arguments of a tool call: what reaches the model, and what it says.
         turn: the turn that the text belongs to.
         conversation: the conversation with all its turns.
         session_id: the session that the turn belongs to.
         shared: results that several guardrails of this check may use; see `once`.
         stance: the stance towards the session, as the last guardrail that knows it said.
+        tool: the call or result that the text is of; None of a prompt and a response.
     """
 
     text: str
@@ -150,6 +206,14 @@ class Check:
     session_id: str
     shared: dict[object, Any] = field(default_factory=dict)
     stance: Stance | None = None
+    tool: ToolText | None = None
+
+    @property
+    def kind(self) -> TextKind:
+        """Which of the four kinds of text it is."""
+        if self.tool is not None:
+            return self.tool.kind
+        return TextKind.INPUT if self.side is Side.PROMPT else TextKind.OUTPUT
 
     def once(self, key: object, compute: Callable[[], Value]) -> Value:
         """Return what was computed under a key during this check, and compute it the first time.
@@ -175,7 +239,10 @@ class Guardrail(ABC):
 
     - ``cost``: the cheaper ones run first;
     - ``redacts``: whether findings have redactions, without which ``action: redact`` is refused;
-    - ``default_action``, ``default_on``;
+    - ``default_action``;
+    - ``default_on``: the kinds of text that it looks at, a name of `On` or a tuple of them; all four unless it
+      says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
+    - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
       its own; None is for those that only compute, in bounded time, and runs them where they are.
     """
@@ -183,7 +250,8 @@ class Guardrail(ABC):
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
     default_action: ClassVar[Action] = Action.BLOCK
-    default_on: ClassVar[On] = On.BOTH
+    default_on: ClassVar[On | tuple[On, ...]] = On.ALL
+    reads: ClassVar[On | tuple[On, ...]] = On.ALL
     default_timeout: ClassVar[float | None] = 10.0
 
     @property

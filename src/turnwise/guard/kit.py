@@ -13,8 +13,9 @@ from typing import Any, Final
 from turnwise.conversation import Conversation, Side
 from turnwise.conversation.json_values import json_copy
 from turnwise.errors import ConversationError, GuardError
+from turnwise.guard.arguments import Arguments
 from turnwise.guard.config import build_guardrail
-from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On, TextKind, ToolText, kinds_on
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.step import check_redactions
 
@@ -46,6 +47,11 @@ HOSTILE: Final = (
 )
 """Texts that break careless code."""
 
+TOOL: Final = "tool"
+"""Name of the tool whose calls and results are tried."""
+
+_SIDES: Final[Mapping[str, Side]] = {TextKind.INPUT: Side.PROMPT, TextKind.OUTPUT: Side.RESPONSE}
+
 _THREADS = 4
 
 _SHORT = 40
@@ -55,25 +61,35 @@ _REBUILT = 4
 """Findings that a guardrail built again is compared at, where a model is asked."""
 
 
-def finding_of(guardrail: Guardrail, text: str, side: Side = Side.PROMPT) -> Finding:
+def finding_of(guardrail: Guardrail, text: str, side: Side | TextKind = Side.PROMPT) -> Finding:
     """Return what a guardrail finds in a text that opens a conversation, without a pipeline.
 
     Args:
         guardrail: the guardrail.
         text: the text.
-        side: whether it is a prompt or a response.
+        side: whether it is a prompt or a response, or a kind of text: also the call of a tool, or its result.
     """
     return guardrail.check(opening_check(text, side))
 
 
-def opening_check(text: str, side: Side = Side.PROMPT) -> Check:
+def opening_check(text: str, side: Side | TextKind = Side.PROMPT) -> Check:
     """Return the check of a text that opens a conversation.
 
     Args:
-        text: the text.
-        side: whether it is a prompt or a response.
+        text: the text; of a call its arguments.
+        side: as for `finding_of`.
     """
     conversation = Conversation()
+    if side is TextKind.TOOL_CALL:
+        read = Arguments(text)
+        turn, call = conversation.take_tool_call(TOOL, text)
+        tool = ToolText(side, TOOL, call.call_id, read)
+        return Check(read.text, Side.RESPONSE, turn, conversation, conversation.conversation_id, tool=tool)
+    if side is TextKind.TOOL_RESULT:
+        turn, result = conversation.take_tool_result(text, name=TOOL)
+        tool = ToolText(side, TOOL, result.call_id)
+        return Check(text, Side.PROMPT, turn, conversation, conversation.conversation_id, tool=tool)
+    side = side if isinstance(side, Side) else _SIDES[side]
     turn = conversation.add_prompt(text if side is Side.PROMPT else "")
     if side is Side.RESPONSE:
         conversation.add_response(text)
@@ -83,8 +99,8 @@ def opening_check(text: str, side: Side = Side.PROMPT) -> Check:
 def check_guardrail(guardrail: Guardrail) -> None:
     """Check that a guardrail keeps the contract of `turnwise.guard.Guardrail`.
 
-    A package that brings a guardrail calls this in its tests. The kit tries texts of its own on both sides, some
-    of them hostile, and checks that
+    A package that brings a guardrail calls this in its tests. The kit tries texts of its own on both sides, and as
+    calls and results of tools where it looks at these, some of them hostile, and checks that
 
     - the class attributes are what they should be, and the settings can be read back and build an equal guardrail;
     - every text gets a `Finding` whose redactions lie within the text and whose data JSON can hold;
@@ -108,6 +124,9 @@ def check_guardrail(guardrail: Guardrail) -> None:
     for text in texts:
         for side in Side:
             _tried(guardrail, text, side)
+    for text in (*TEXTS, *texts):
+        for kind in sorted(kinds_on(guardrail.default_on) & kinds_on(On.TOOLS)):
+            _tried(guardrail, text, kind)
     # An opening text alone has no history, so what is said of it depends on nothing else.
     opening = {(text, side): _tried(guardrail, text, side) for text in TEXTS for side in Side}
     for (text, side), finding in list(opening.items())[: None if guardrail.cost is Cost.TEXT else _REBUILT]:
@@ -122,9 +141,17 @@ def check_guardrail(guardrail: Guardrail) -> None:
 
 def _check_attributes(guardrail: Guardrail) -> None:
     _demand(isinstance(guardrail, Guardrail), f"{type(guardrail).__name__} is not a subclass of Guardrail")
-    for name, kind in (("cost", Cost), ("redacts", bool), ("default_action", Action), ("default_on", On)):
+    for name, kind in (("cost", Cost), ("redacts", bool), ("default_action", Action)):
         value = getattr(guardrail, name)
         _demand(isinstance(value, kind), f"{name} is {value!r}; use a {kind.__name__}")
+    for name in ("default_on", "reads"):
+        value = getattr(guardrail, name)
+        named = value if isinstance(value, tuple) else (value,)
+        _demand(
+            bool(named) and all(isinstance(one, On) for one in named), f"{name} is {value!r}; use On, or several"
+        )
+    beyond = kinds_on(guardrail.default_on) - kinds_on(guardrail.reads)
+    _demand(not beyond, f"default_on names {', '.join(sorted(beyond))}, which reads does not")
     _demand(guardrail.redacts or guardrail.default_action is not Action.REDACT, "it redacts by default, but can't")
     limit = guardrail.default_timeout
     _demand(limit is None or 0 < limit <= 600, f"default_timeout is {limit!r}; use seconds up to 600, or None")
@@ -146,10 +173,11 @@ def _rebuilt(guardrail: Guardrail) -> Guardrail:
         raise AssertionError(f"it can't be built again from its settings: {error}") from error
 
 
-def _tried(guardrail: Guardrail, text: str, side: Side) -> Finding:
+def _tried(guardrail: Guardrail, text: str, side: Side | TextKind) -> Finding:
     """Return what a guardrail finds in a text, after checking what it did."""
     check = opening_check(text, side)
-    before, session = check.conversation.to_dict(), check.session_id
+    before, about = check.conversation.to_dict(), (check.text, check.side, check.session_id)
+    text = check.text
     try:
         finding = guardrail.check(check)
     except Exception as error:
@@ -157,7 +185,7 @@ def _tried(guardrail: Guardrail, text: str, side: Side) -> Finding:
     label = f"{_named(text)}, {side}"
     _demand(isinstance(finding, Finding), f"{label}: it returned {type(finding).__name__}, not a Finding")
     _demand(check.conversation.to_dict() == before, f"{label}: it changed the conversation")
-    _demand((check.text, check.side, check.session_id) == (text, side, session), f"{label}: it changed the check")
+    _demand((check.text, check.side, check.session_id) == about, f"{label}: it changed the check")
     _demand(
         guardrail.redacts or not finding.redactions, f"{label}: it redacts, but its class says redacts = False"
     )

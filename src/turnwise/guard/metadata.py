@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NoReturn, TypeVar
@@ -17,15 +17,36 @@ from typing import Any, Final, NoReturn, TypeVar
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import GuardError, ScoreError
-from turnwise.guard.guardrail import Action, Redaction
+from turnwise.guard.guardrail import Action, Redaction, TextKind
 from turnwise.guard.limits import EVENTS
-from turnwise.guard.records import Detail, Path, Pipeline, SideRecord, Status, TurnRecord
+from turnwise.guard.records import NO_RECORDS, Detail, Path, Records, SideRecord, Status, TurnRecord
 from turnwise.scoring import Score
 from turnwise.sessions import EngagementMode, Stance
 from turnwise.visible import shown
 
-SIDES: Final = tuple(map(str, Pipeline))
-"""Which text a check was about, in the order in which a turn has them."""
+SIDES: Final = tuple(map(str, TextKind))
+"""Which kind of text a check was about."""
+
+_TOOL_SECTIONS: Final = {
+    "tool_calls": TextKind.TOOL_CALL,
+    "tool_results": TextKind.TOOL_RESULT,
+    "texts": TextKind.OUTPUT,
+}
+"""Where the checks of a turn's parts stand, and what each is about."""
+
+_TEXTS_OF_AUDIT: Final = (
+    "conversation_id",
+    "session_id",
+    "pipeline",
+    "side",
+    "tool",
+    "call_id",
+    "text",
+    "model",
+    "error",
+    "policy",
+)
+"""Keys of an audit's record that hold text, where they hold anything."""
 
 _Member = TypeVar("_Member", bound=StrEnum)
 
@@ -36,15 +57,17 @@ class GuardMetadataError(GuardError):
 
 @dataclass(frozen=True, slots=True)
 class KeptCheck:
-    """One check of one side of a turn, as the turn keeps it.
+    """One check of one text of a turn, as the turn keeps it.
 
     Args:
         turn: number of the turn.
-        side: ``input`` or ``output``.
+        side: ``input``, ``output``, ``tool_call`` or ``tool_result``.
         time: when it ended, in UTC.
         blocked: whether the text was blocked.
         details: what each guardrail said, by name.
         stance: the stance after it as JSON values, where a guardrail knew it.
+        tool: name of the tool that the text has to do with; None of a prompt and a response.
+        call_id: id of its call; None likewise.
     """
 
     turn: int
@@ -53,6 +76,8 @@ class KeptCheck:
     blocked: bool
     details: Mapping[str, Detail]
     stance: Mapping[str, Any] | None
+    tool: str | None = None
+    call_id: str | None = None
 
     def that(self, what: str) -> list[str]:
         """Return the names of the guardrails that did something.
@@ -105,7 +130,7 @@ def did(detail: Detail, what: str) -> bool:
 
 
 def kept_checks(turns: Iterable[Turn]) -> list[KeptCheck]:
-    """Return the checks that turns carry, turn by turn, input before output.
+    """Return the checks that turns carry, turn by turn: of the prompt, of calls and results, of the response.
 
     Raises:
         GuardMetadataError: a check can't be read.
@@ -192,14 +217,16 @@ def read_turn(value: object, number: int) -> TurnRecord | None:
     if value is None or isinstance(value, TurnRecord):
         return value
     field = _Field(value, f"turn {number}: {GUARD_KEY}")
-    sides = {side: _side(field.get(str(side)), side) for side in Pipeline}
-    if not any(sides.values()):
+    first, second = (_side(field.get(str(kind)), kind) for kind in (TextKind.INPUT, TextKind.OUTPUT))
+    parts = {key: _parts(field.get(key), kind) for key, kind in _TOOL_SECTIONS.items()}
+    record = TurnRecord(first, second, TextKind.INPUT, **parts)
+    if not record.records:
         return None
-    first, second = sides[Pipeline.INPUT], sides[Pipeline.OUTPUT]
-    last = field.get("pipeline_type").member(Pipeline, Pipeline.OUTPUT if second else Pipeline.INPUT)
-    if sides[last] is None:
-        field.get("pipeline_type").wrong("the side that was checked last")
-    return TurnRecord(first, second, last)
+    told = field.get("pipeline_type")
+    last = record.records[-1].pipeline_type if told.value is None else told.member(TextKind, TextKind.OUTPUT)
+    if all(one.pipeline_type is not last for one in record.records):
+        told.wrong("what was checked last")
+    return replace(record, last=last)
 
 
 def audit_problem(record: object) -> str | None:
@@ -214,7 +241,7 @@ def audit_problem(record: object) -> str | None:
             field.wrong("an object with keys")
         field.get("kind").text()
         field.get("time").text()
-        for key in ("conversation_id", "session_id", "pipeline", "side", "text", "model", "error", "policy"):
+        for key in _TEXTS_OF_AUDIT:
             field.get(key).text("")
         for key in ("reasons", "warnings"):
             for reason in field.get(key).items():
@@ -276,6 +303,9 @@ class _Field:
             self.wrong("text")
         return self.value
 
+    def optional(self) -> str | None:
+        return None if self.value is None else self.text()
+
     def flag(self) -> bool:
         if self.value is not None and not isinstance(self.value, bool):
             self.wrong("true or false")
@@ -321,16 +351,23 @@ class _Field:
 
 def _sides(turn: Turn) -> list[SideRecord]:
     record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
-    return [] if record is None else [side for side in (record.input, record.output) if side is not None]
+    return [] if record is None else list(record.records)
 
 
 def _kept(number: int, side: SideRecord) -> KeptCheck:
     stance = side.stance.to_dict() if isinstance(side.stance, Stance) else side.stance
     time = side.timestamp.astimezone(UTC)
-    return KeptCheck(number, str(side.pipeline_type), time, side.blocked, side.details, stance)
+    return KeptCheck(
+        number, str(side.pipeline_type), time, side.blocked, side.details, stance, side.tool, side.call_id
+    )
 
 
-def _side(field: _Field, side: Pipeline) -> SideRecord | None:
+def _parts(field: _Field, kind: TextKind) -> Records:
+    found = {name: _side(part, kind) for name, part in field.pairs()}
+    return Records({name: one for name, one in found.items() if one is not None}) if found else NO_RECORDS
+
+
+def _side(field: _Field, side: TextKind) -> SideRecord | None:
     if field.value is None:
         return None
     if field.get("blocked").value is None:
@@ -343,6 +380,8 @@ def _side(field: _Field, side: Pipeline) -> SideRecord | None:
         names=tuple(details),
         verdicts=tuple(details.values()),
         stance=_stance(field.get("stance")),
+        tool=field.get("tool").optional(),
+        call_id=field.get("call_id").optional(),
     )
 
 

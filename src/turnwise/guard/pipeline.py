@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Ordered
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from os import PathLike
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.participants import UNKNOWN_NAME
+from turnwise.conversation.tools import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import GuardError
+from turnwise.guard.arguments import Arguments
 from turnwise.guard.audit.record import AuditEvent, AuditSink
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
-from turnwise.guard.guardrail import Action, Check
+from turnwise.guard.guardrail import Action, Check, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, KeyLimits, Refusal, note_refusal
 from turnwise.guard.metadata import GuardMetadataError, read_turn
-from turnwise.guard.records import Detail, Pipeline, PipelineResult, SideRecord, Status, TurnRecord
-from turnwise.guard.request import answered_turn, checkable, last_message, short_id, turn_metadata
+from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord, joined
+from turnwise.guard.request import (
+    LastText,
+    answered_turn,
+    checkable,
+    encodable,
+    last_texts,
+    short_id,
+    turn_metadata,
+)
 from turnwise.guard.step import TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
 from turnwise.sessions import Stance
 from turnwise.sessions.state import ID_BYTES
 
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
+
+_KINDS: Final[Mapping[str, TextKind]] = {
+    Side.PROMPT: TextKind.INPUT,
+    Side.RESPONSE: TextKind.OUTPUT,
+    TextKind.TOOL_CALL: TextKind.TOOL_CALL,
+    TextKind.TOOL_RESULT: TextKind.TOOL_RESULT,
+}
+"""Kind of text by side of a turn, and by what a tool has to do with it."""
+
+_SECTIONS: Final = {TextKind.TOOL_CALL: CALLS, TextKind.TOOL_RESULT: RESULTS}
+"""Where the checks of calls and results stand in what is kept of a turn."""
 
 _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
@@ -75,8 +97,7 @@ class GuardrailPipeline:
         # Cheap ones first: the sort keeps the order of the file among those that cost alike.
         self._steps = tuple(sorted(steps, key=lambda step: step.cost))
         self._by_side = {
-            side: tuple(step for step in self._steps if step.looks_at(side))
-            for side in (Side.PROMPT, Side.RESPONSE)
+            side: tuple(step for step in self._steps if step.looks_at(kind)) for side, kind in _KINDS.items()
         }
         self._by_person = self.config.session_by == "initiator"
         self._names = {side: tuple(step.name for step in steps) for side, steps in self._by_side.items()}
@@ -216,20 +237,117 @@ class GuardrailPipeline:
         run = self._output(content, conversation, turn_number, turn, session_id, metadata, here=False)
         return await afinish(run)
 
+    def check_tool_call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] = "{}",
+        *,
+        conversation: Conversation | None = None,
+        call_id: str | None = None,
+        turn_number: int | None = None,
+        session_id: str | None = None,
+    ) -> PipelineResult:
+        """Check the call of a tool that a model asks for, before it runs. It becomes part of its turn.
+
+        Guardrails see the arguments as text: keys and values of the JSON, decoded; what is not JSON as it stands.
+        `PipelineResult.text` has the arguments as they may go on, redacted where a guardrail redacts.
+        `Conversation.to_messages` leaves a call out that was blocked or is under check, with its result.
+
+        Args:
+            name: name of the tool.
+            arguments: the arguments: JSON text as the model gave it, or a mapping.
+            conversation: the conversation that it is part of; None for a call by itself.
+            call_id: its id, as the model gave it; by default one is made up, which the result tells.
+            turn_number: its turn; by default the oldest that waits for a response, else the last one; where the
+                prompt of that is blocked, or there is none, a turn with an empty prompt. What was checked as the
+                response of that turn then stands beside the call, and the turn waits for its response again.
+            session_id: the session; by default what the configuration says.
+
+        Raises:
+            GuardError: an empty session_id.
+            ConversationError: a name or arguments that can't be, or there is no such turn.
+        """
+        return finish(self._tool_call(name, arguments, conversation, call_id, turn_number, session_id))
+
+    async def acheck_tool_call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any] = "{}",
+        *,
+        conversation: Conversation | None = None,
+        call_id: str | None = None,
+        turn_number: int | None = None,
+        session_id: str | None = None,
+    ) -> PipelineResult:
+        """Check a call as `check_tool_call` does, without blocking the event loop where a guardrail waits."""
+        run = self._tool_call(name, arguments, conversation, call_id, turn_number, session_id, here=False)
+        return await afinish(run)
+
+    def check_tool_result(
+        self,
+        content: str,
+        *,
+        conversation: Conversation | None = None,
+        call_id: str | None = None,
+        name: str | None = None,
+        turn_number: int | None = None,
+        session_id: str | None = None,
+    ) -> PipelineResult:
+        """Check what a tool gave back, before a model reads it. It becomes part of the turn of its call.
+
+        What others wrote does not count against the person: neither the trajectory of ``drift`` nor the session
+        memory takes it in. In place of a result that was blocked or is under check `Conversation.to_messages` has
+        ``[tool result withheld]``.
+
+        Args:
+            content: its text.
+            conversation: the conversation that it is part of; None for a result by itself.
+            call_id: id of the call that it answers; by default the first one that waits for a result. Where there
+                is no such call, one with empty arguments stands in.
+            name: name of the tool, where the call is not known.
+            turn_number: the turn; by default that of the call, else as for `check_tool_call`.
+            session_id: the session; by default what the configuration says.
+
+        Raises:
+            GuardError: content that is None or no text, or an empty session_id.
+            ConversationError: there is no such turn.
+        """
+        return finish(self._tool_result(content, conversation, call_id, name, turn_number, session_id))
+
+    async def acheck_tool_result(
+        self,
+        content: str,
+        *,
+        conversation: Conversation | None = None,
+        call_id: str | None = None,
+        name: str | None = None,
+        turn_number: int | None = None,
+        session_id: str | None = None,
+    ) -> PipelineResult:
+        """Check a result as `check_tool_result` does, without blocking the event loop where a guardrail waits."""
+        run = self._tool_result(content, conversation, call_id, name, turn_number, session_id, here=False)
+        return await afinish(run)
+
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
-        """Check the last message of an OpenAI list, with those before it as the conversation so far.
+        """Check what came last in an OpenAI list, with what is before it as the conversation so far.
 
         For callers who keep the list and no `Conversation`. Earlier messages are looked at again at every call,
         by the guardrails that look at the conversation, so the time of a call grows with the list.
 
-        Text is read: of content parts those of text. What else the last message holds, such as images,
-        documents, results of tools as parts, reasoning or tool calls, nobody reads: the result then has a failure
-        ``unread`` that says what and where, and the configuration's ``on_unread`` says what becomes of it.
+        What came last is a prompt, a reply, the calls of tools that the assistant asks for (and its text), or all
+        results of tools since the assistant spoke. Each text is a check of its own; of several, the result joins
+        them, and ``parts`` has them apart. Anthropic's parts ``tool_use`` and ``tool_result`` are read as calls
+        and results.
+
+        Text is read: of content parts those of text. What else there is, such as images, documents or reasoning,
+        nobody reads: the result then has a failure ``unread`` that says what and where, and the configuration's
+        ``on_unread`` says what becomes of it.
 
         Args:
-            messages: objects with ``role`` and ``content``. The last one is checked as a response where it is the
-                assistant's; as a prompt where it is the user's, or what a tool or function gave back.
-            kwargs: as for `check_input` and `check_output`, save the conversation and the turn.
+            messages: objects with ``role`` and ``content``. The last one is the user's, the assistant's, or what a
+                tool or function gave back.
+            kwargs: as for `check_input` and `check_output`, save the conversation and the turn; for calls and
+                results ``session_id`` alone counts.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
@@ -244,10 +362,86 @@ class GuardrailPipeline:
     # How a check goes, alike for sync and async
 
     def _last(self, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]) -> CheckRun | PipelineResult:
-        last = last_message(messages)
-        if last.side is Side.PROMPT:
-            return self._input(last.text, last.before, unread=last.unread, **kwargs)
-        return self._output(last.text, last.before, unread=last.unread, **kwargs)
+        before, texts = last_texts(messages)
+        if len(texts) == 1:
+            return self._one(texts[0], before, kwargs)
+        return self._several(texts, before, kwargs)
+
+    def _several(self, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any]) -> CheckRun:
+        """Check several texts, one after the other, and join what comes of them."""
+        results: list[PipelineResult] = []
+        for text in texts:
+            run = self._one(text, before, kwargs)
+            results.append(run if isinstance(run, PipelineResult) else (yield from run))
+        return joined(results)
+
+    def _one(self, text: LastText, before: Conversation, kwargs: Mapping[str, Any]) -> CheckRun | PipelineResult:
+        if text.kind is TextKind.INPUT:
+            return self._input(text.text, before, unread=text.unread, **kwargs)
+        if text.kind is TextKind.OUTPUT:
+            return self._output(text.text, before, unread=text.unread, **kwargs)
+        session_id, here = kwargs.get("session_id"), kwargs.get("here", True)
+        if text.kind is TextKind.TOOL_CALL:
+            return self._tool_call(
+                text.name, text.text, before, text.call_id, None, session_id, text.unread, here=here
+            )
+        return self._tool_result(
+            text.text, before, text.call_id, text.name or None, None, session_id, text.unread, here=here
+        )
+
+    def _tool_call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        conversation: Conversation | None,
+        call_id: str | None,
+        turn_number: int | None,
+        session_id: str | None,
+        unread: str = "",
+        *,
+        here: bool = True,
+    ) -> CheckRun:
+        start = perf_counter()
+        chat = Conversation() if conversation is None else conversation
+        session = self._session(session_id, chat)
+        turn, call = chat.take_tool_call(
+            name,
+            encodable(arguments) if isinstance(arguments, str) else arguments,
+            call_id=call_id,
+            turn_number=turn_number,
+            checking=True,
+            moved=_with_text_beside,
+        )
+        read = Arguments(call.arguments)
+        tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
+        return self._run(Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool), unread, start, here=here)
+
+    def _tool_result(
+        self,
+        content: str,
+        conversation: Conversation | None,
+        call_id: str | None,
+        name: str | None,
+        turn_number: int | None,
+        session_id: str | None,
+        unread: str = "",
+        *,
+        here: bool = True,
+    ) -> CheckRun:
+        start = perf_counter()
+        content = checkable(content)
+        chat = Conversation() if conversation is None else conversation
+        session = self._session(session_id, chat)
+        turn, result = chat.take_tool_result(
+            content,
+            call_id=call_id,
+            name=name,
+            turn_number=turn_number,
+            checking=True,
+            moved=_with_text_beside,
+        )
+        tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
+        return self._run(Check(content, Side.PROMPT, turn, chat, session, tool=tool), unread, start, here=here)
 
     def _input(
         self,
@@ -295,7 +489,9 @@ class GuardrailPipeline:
 
     def _run(self, check: Check, unread: str, start: float, *, here: bool) -> CheckRun:
         """Run the guardrails of one side in order, here or where the steps go that are yielded."""
-        content, steps, most = check.text, self._by_side[check.side], self.config.max_characters
+        tool = check.tool
+        content, steps = check.text, self._by_side[check.side if tool is None else tool.kind]
+        most = self.config.max_characters
         details: list[Detail] = []
         extra = {UNREAD: failure(self.config.on_unread, unread)} if unread else {}
         if len(content) > most:
@@ -339,6 +535,8 @@ class GuardrailPipeline:
             stance=check.stance,
             text=check.text,
             seconds=perf_counter() - start,
+            tool=None if tool is None else tool.name,
+            call_id=None if tool is None else tool.call_id,
         )
         if self._audit is not None:
             self._tell(self._audit, result, check.session_id, check.conversation)
@@ -354,18 +552,30 @@ class GuardrailPipeline:
         self, check: Check, content: str, details: list[Detail], extra: Mapping[str, Detail], *, blocked: bool
     ) -> SideRecord:
         """Keep what the guardrails said, and what none could read, with the turn that it was about."""
-        turn, conversation, side = check.turn, check.conversation, check.side
-        names = self._names[side]
+        turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
+        read = side if tool is None else tool.kind
+        names = self._names[read]
         if extra:
             names, details = (*names, *extra), [*details, *extra.values()]
         record = SideRecord(
-            pipeline_type=Pipeline.INPUT if side is Side.PROMPT else Pipeline.OUTPUT,
+            pipeline_type=_KINDS[read],
             timestamp=self._clock(),
             blocked=blocked,
             names=names,
             verdicts=tuple(details),
             stance=_same_stance(check.stance, turn) if GUARD_KEY in turn.metadata else check.stance,
+            tool=None if tool is None else tool.name,
+            call_id=None if tool is None else tool.call_id,
         )
+        if tool is not None:
+            if check.text != content:
+                _replace_tool_text(check, tool, () if TOO_LONG in extra else details)
+            elif tool.arguments is not None:
+                check.text = tool.arguments.raw
+            part = _SECTIONS[tool.kind], tool.call_id
+            change = partial(_with_part, turn.number, record, part)
+            conversation.annotate(turn.number, GUARD_KEY, change, release=part)
+            return record
         if check.text != content:
             conversation.replace_text(turn.number, side, check.text)
         if blocked and side is Side.PROMPT:
@@ -395,7 +605,7 @@ class GuardrailPipeline:
             details={
                 RATE_LIMIT: Detail(Status.EVALUATED, blocked=True, found=True, confidence=1.0, reason=reason)
             },
-            pipeline_type=Pipeline.INPUT,
+            pipeline_type=TextKind.INPUT,
             conversation_id=conversation.conversation_id,
             turn_number=None,
             stance=None,
@@ -429,13 +639,46 @@ def _refused_length(length: int, most: int) -> Detail:
 def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:
     """Return the checks of a turn after one more; earlier ones that can't be read are left out."""
     if before is not None and not isinstance(before, TurnRecord):
-        try:
-            before = read_turn(before, number)
-        except GuardMetadataError:
-            before = None
-    if record.pipeline_type is Pipeline.INPUT:
-        return TurnRecord(record, None if before is None else before.output, Pipeline.INPUT)
-    return TurnRecord(None if before is None else before.input, record, Pipeline.OUTPUT)
+        before = _readable(number, before)
+    if before is None:
+        on_input = record.pipeline_type is TextKind.INPUT
+        return TurnRecord(record if on_input else None, None if on_input else record, record.pipeline_type)
+    if record.pipeline_type is TextKind.INPUT:
+        return replace(before, input=record, last=TextKind.INPUT)
+    return replace(before, output=record, last=TextKind.OUTPUT)
+
+
+def _readable(number: int, before: object) -> TurnRecord | None:
+    try:
+        return read_turn(before, number)
+    except GuardMetadataError:
+        return None
+
+
+def _with_part(number: int, record: SideRecord, part: tuple[str, str], before: object) -> TurnRecord:
+    """Return the checks of a turn after one of a call or a result."""
+    known = _readable(number, before) or TurnRecord(None, None, record.pipeline_type)
+    section, identity = part
+    records: Records = getattr(known, section)
+    changed: dict[str, Any] = {section: records.with_record(identity, record)}
+    return replace(known, last=record.pipeline_type, **changed)
+
+
+def _with_text_beside(before: object, identity: str) -> object:
+    """Return the checks of a turn whose response turned out to be a text beside calls: the check moves there."""
+    known = before if isinstance(before, TurnRecord) else _readable(1, before)
+    if known is None or known.output is None:
+        return before
+    return replace(known, output=None, texts=known.texts.with_record(identity, known.output))
+
+
+def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) -> None:
+    """Let a call or result go on with what guardrails replaced in it, which the text of the check then is."""
+    if tool.arguments is not None:
+        redactions = [detail.redactions for detail in details if detail.redactions]
+        check.text = tool.arguments.redacted(redactions) if redactions else check.text
+    number, section = check.turn.number, _SECTIONS[tool.kind]
+    check.conversation.replace_tool_text(number, section, tool.call_id, check.text)
 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:

@@ -6,23 +6,16 @@ A long conversation keeps these for every turn, so they are slotted objects that
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
 from typing import Any, final
 
-from turnwise.guard.guardrail import Action, Redaction
+from turnwise.guard.guardrail import Action, Redaction, TextKind
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
-
-
-class Pipeline(StrEnum):
-    """Which texts a check was about."""
-
-    INPUT = "input"
-    OUTPUT = "output"
 
 
 class Status(StrEnum):
@@ -142,27 +135,31 @@ class Detail(Record):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideRecord(Record):
-    """One check of one side of a turn, as the turn keeps it.
+    """One check of one text of a turn, as the turn keeps it.
 
     Args:
-        pipeline_type: ``input`` or ``output``.
+        pipeline_type: ``input``, ``output``, ``tool_call`` or ``tool_result``.
         timestamp: when the check ended, aware.
         blocked: whether the text was blocked.
         names: names of the guardrails that are part of the check, in the order in which they ran.
         verdicts: what each said, in the same order.
         stance: the stance towards the session after the check, where a guardrail knows it; a mapping where the
             check was read from JSON.
+        tool: name of the tool that the text has to do with; None of a prompt and a response.
+        call_id: id of its call; None likewise.
     """
 
     derived = ("warnings", "reasons", "details")
     hidden = ("names", "verdicts")
 
-    pipeline_type: Pipeline
+    pipeline_type: TextKind
     timestamp: datetime
     blocked: bool
     names: tuple[str, ...]
     verdicts: tuple[Detail, ...]
     stance: Stance | Mapping[str, Any] | None = None
+    tool: str | None = None
+    call_id: str | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -190,14 +187,38 @@ class SideRecord(Record):
         return [f"{name}: {detail.reason}" for name, detail in acted if getattr(detail, what)] if acted else []
 
 
+class Records(_Slotted, dict[str, SideRecord]):
+    """Checks of the parts of a turn by the id of a call. It is never changed: another check makes another one."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__  # type: ignore[assignment]  # so that an empty one may be a default
+
+    def with_record(self, name: str, record: SideRecord) -> Records:
+        """Return them with one more, in the place of an earlier one of that name."""
+        changed = Records(self)
+        changed[name] = record
+        return changed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return them as JSON values."""
+        return {name: record.to_dict() for name, record in self.items()}
+
+
+NO_RECORDS = Records()
+"""Of a turn without tools."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TurnRecord(Record):
-    """The checks of a turn: both sides apart under ``input`` and ``output``, and joined beside them.
+    """The checks of a turn: each text apart, and joined beside them.
 
     Args:
         input: the last check of the prompt.
         output: the last check of the response.
-        last: which of the two came last.
+        last: which kind of text was checked last.
+        tool_calls: the last check of each call of a tool, by its id, in order.
+        tool_results: the last check of what each call gave back, likewise.
+        texts: the last check of what the responder said beside calls, by the id of the first of them.
     """
 
     derived = ("blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp")
@@ -205,43 +226,63 @@ class TurnRecord(Record):
 
     input: SideRecord | None
     output: SideRecord | None
-    last: Pipeline
+    last: TextKind
+    tool_calls: Records = NO_RECORDS
+    tool_results: Records = NO_RECORDS
+    texts: Records = NO_RECORDS
 
     @property
-    def _sides(self) -> tuple[SideRecord, ...]:
-        """The sides that were checked; the one that was checked last comes last."""
-        sides = (self.input, self.output) if self.last is Pipeline.OUTPUT else (self.output, self.input)
-        return tuple(side for side in sides if side is not None)
+    def records(self) -> tuple[SideRecord, ...]:
+        """The checks, in the order in which a turn has the texts: prompt, rounds with tools, response."""
+        if not (self.tool_calls or self.tool_results or self.texts):
+            return tuple(side for side in (self.input, self.output) if side is not None)
+        rounds: list[SideRecord] = []
+        for name, call in self.tool_calls.items():
+            some = (self.texts.get(name), call, self.tool_results.get(name))
+            rounds += [one for one in some if one is not None]
+        rounds += [one for name, one in self.tool_results.items() if name not in self.tool_calls]
+        rounds += [one for name, one in self.texts.items() if name not in self.tool_calls]
+        first, last = (() if side is None else (side,) for side in (self.input, self.output))
+        return (*first, *rounds, *last)
+
+    @property
+    def _in_time(self) -> list[SideRecord]:
+        """The checks; the one that came last comes last."""
+        records = list(self.records)
+        latest = max(
+            (one for one in records if one.pipeline_type is self.last), key=lambda one: one.timestamp, default=None
+        )
+        return [one for one in records if one is not latest] + ([] if latest is None else [latest])
 
     @property
     def blocked(self) -> bool:
-        """Whether either side was blocked."""
-        return any(side.blocked for side in self._sides)
+        """Whether any of the texts was blocked."""
+        return any(one.blocked for one in self.records)
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of both sides."""
-        return [text for side in (self.input, self.output) if side is not None for text in side.warnings]
+        """Warnings of all checks."""
+        return [text for one in self.records for text in one.warnings]
 
     @property
     def reasons(self) -> list[str]:
-        """Reasons of both sides."""
-        return [text for side in (self.input, self.output) if side is not None for text in side.reasons]
+        """Reasons of all checks."""
+        return [text for one in self.records for text in one.reasons]
 
     @property
     def details(self) -> dict[str, Detail]:
-        """What each guardrail said by name; of one that checked both sides, at the last check."""
-        return {name: detail for side in self._sides for name, detail in side.details.items()}
+        """What each guardrail said by name; of one that checked several texts, at the last check."""
+        return {name: detail for one in self._in_time for name, detail in one.details.items()}
 
     @property
-    def pipeline_type(self) -> Pipeline:
-        """Which side was checked last."""
+    def pipeline_type(self) -> TextKind:
+        """Which kind of text was checked last."""
         return self.last
 
     @property
     def timestamp(self) -> str:
         """When the last check ended."""
-        return self._sides[-1].timestamp.isoformat()
+        return self._in_time[-1].timestamp.isoformat()
 
 
 @final
@@ -254,34 +295,74 @@ class PipelineResult(Record):
         warnings: ``"name: reason"`` of every guardrail that warned.
         reasons: ``"name: reason"`` of every guardrail that blocked.
         details: what each guardrail said, by name.
-        pipeline_type: ``input`` or ``output``.
+        pipeline_type: ``input``, ``output``, ``tool_call`` or ``tool_result``.
         conversation_id: the conversation that the text belongs to.
         turn_number: its turn, from 1; None where the rate limit refused it.
         stance: the stance towards the session, where a guardrail knows it; as a key a mapping.
-        text: the text, redacted where a guardrail redacts.
+        text: the text, redacted where a guardrail redacts; of a tool call its arguments as they may go on.
         rate_limited: whether a rate limit refused it, so that no guardrail ran.
         seconds: how long the check took.
+        tool: name of the tool that the text has to do with; None of a prompt and a response.
+        call_id: id of its call; None likewise.
+        parts: the results of each text, where `check_messages` checked several at once; the other fields join
+            them: blocked where any is, and of each guardrail the gravest detail.
     """
 
     blocked: bool
     warnings: list[str]
     reasons: list[str]
     details: Mapping[str, Detail]
-    pipeline_type: Pipeline
+    pipeline_type: TextKind
     conversation_id: str
     turn_number: int | None
     stance: Stance | None
     text: str
     rate_limited: bool = False
     seconds: float = 0.0
+    tool: str | None = None
+    call_id: str | None = None
+    parts: tuple[PipelineResult, ...] = ()
 
     derived = ("failures",)
 
     @property
     def failures(self) -> list[str]:
         """``"name: reason"`` of every guardrail that failed to check the text, whichever way it went."""
+        if self.parts:
+            return [failure for part in self.parts for failure in part.failures]
         failed = ((name, detail) for name, detail in self.details.items() if detail.status is Status.FAILED)
         return [f"{name}: {detail.reason}" for name, detail in failed]
+
+
+def joined(results: Sequence[PipelineResult]) -> PipelineResult:
+    """Return the results of several texts that were checked at once as one, with all of them as its parts.
+
+    Args:
+        results: the results, at least one. What the joint one is about is the first that was blocked, else the
+            first with a warning, else the first.
+    """
+    ranked = sorted(results, key=lambda one: 0 if one.blocked else 1 if one.warnings else 2)
+    details: dict[str, Detail] = {}
+    for one in results:
+        for name, detail in one.details.items():
+            if name not in details or _grave(detail) > _grave(details[name]):
+                details[name] = detail
+    return replace(
+        ranked[0],
+        blocked=any(one.blocked for one in results),
+        warnings=[warning for one in results for warning in one.warnings],
+        reasons=[reason for one in results for reason in one.reasons],
+        details=details,
+        stance=next((one.stance for one in reversed(results) if one.stance is not None), None),
+        rate_limited=any(one.rate_limited for one in results),
+        seconds=sum(one.seconds for one in results),
+        parts=tuple(results),
+    )
+
+
+def _grave(detail: Detail) -> tuple[bool, ...]:
+    failed, ran = detail.status is Status.FAILED, detail.status is Status.EVALUATED
+    return detail.blocked, failed, detail.warned, detail.found, ran
 
 
 @dataclass(frozen=True, slots=True, eq=False)

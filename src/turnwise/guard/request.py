@@ -8,20 +8,21 @@ from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Role, Side, Turn
 from turnwise.conversation.json_values import json_object
-from turnwise.conversation.messages import OPENAI, unread
-from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
+from turnwise.conversation.messages import OPENAI, Entry, unread
+from turnwise.conversation.tool_reading import has_results, read_calls, read_results
+from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, GUARD_KEY
 from turnwise.errors import GuardError
+from turnwise.guard.guardrail import TextKind
 from turnwise.sessions.state import ID_BYTES
 
-RESERVED: Final = (GUARD_KEY, *CHECKING_KEYS.values())
+RESERVED: Final = (GUARD_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
 """Keys of a turn's metadata that belong to the guard."""
 
-_SIDES = {
-    Role.USER: Side.PROMPT,
-    Role.TOOL: Side.PROMPT,
-    Role.FUNCTION: Side.PROMPT,
-    Role.ASSISTANT: Side.RESPONSE,
-}
+_KINDS = {Role.USER: TextKind.INPUT, Role.ASSISTANT: TextKind.OUTPUT}
+"""As what the text of a message is checked, by its role."""
+
+_ROLES = (*_KINDS, Role.TOOL, Role.FUNCTION)
+"""Roles of messages that are checked."""
 
 _NAMED = 5
 """Parts that are named at most where several could not be read."""
@@ -101,24 +102,26 @@ def answered_turn(number: int | None, turn: Turn | None, conversation: Conversat
     return turn.number
 
 
-class LastMessage(NamedTuple):
-    """The last of a list of messages.
+class LastText(NamedTuple):
+    """A text that came last in a list of messages.
 
     Args:
-        side: whether it is checked as a prompt or as a response.
-        text: its text; empty where it has none that can be read.
-        before: the conversation before it.
-        unread: what else it holds, and where; empty where there is nothing else.
+        kind: as what it is checked.
+        text: the text; empty where there is none that can be read. Of a call its arguments.
+        unread: what else the messages hold, and where; empty where there is nothing else.
+        name: name of the tool, where the text has to do with one that is known.
+        call_id: id of its call, where it has one.
     """
 
-    side: Side
+    kind: TextKind
     text: str
-    before: Conversation
-    unread: str
+    unread: str = ""
+    name: str = ""
+    call_id: str | None = None
 
 
-def last_message(messages: Sequence[Mapping[str, Any]]) -> LastMessage:
-    """Return the last message, with the conversation before it.
+def last_texts(messages: Sequence[Mapping[str, Any]]) -> tuple[Conversation, list[LastText]]:
+    """Return what came last in a list of messages, at least one text, and the conversation before it.
 
     Args:
         messages: objects with ``role`` and ``content``.
@@ -127,27 +130,56 @@ def last_message(messages: Sequence[Mapping[str, Any]]) -> LastMessage:
         ConversationError: an empty list, or an item that is not a message.
         GuardError: the last message has a role that is not checked, or nothing to check.
 
-    >>> messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
-    >>> last = last_message(messages)
-    >>> last.side.value, last.text, last.before.turn(1).prompt
-    ('response', 'Ho', 'Hi')
+    >>> before, texts = last_texts([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}])
+    >>> before.turn(1).prompt, texts[0].kind.value, texts[0].text
+    ('Hi', 'output', 'Ho')
     """
-    entry = OPENAI.entries(messages)[-1]
-    if entry.role not in _SIDES:
-        raise GuardError(f"the last message has role {entry.role}; use one of {', '.join(_SIDES)}")
-    parts = unread(messages[-1])
-    if entry.text is None and not parts:
-        raise GuardError(f"the last message, of role {entry.role}, has no text to check")
-    before = messages[:-1]
+    entries = OPENAI.entries(messages)
+    last = entries[-1]
+    if last.role not in _ROLES:
+        raise GuardError(f"the last message has role {last.role}; use one of {', '.join(_ROLES)}")
+    first = len(entries) - 1
+    while first and has_results(entries[first].raw) and _only_results(entries[first - 1]):
+        first -= 1
+    texts: list[LastText] = []
+    for entry in entries[first:]:
+        texts += [
+            LastText(TextKind.TOOL_RESULT, encodable(one.text), name=one.name, call_id=one.call_id)
+            for one in read_results(entry.raw)
+        ]
+    calls = [
+        LastText(TextKind.TOOL_CALL, one.text, name=one.name, call_id=one.call_id) for one in read_calls(last.raw)
+    ]
+    told = _left_out(messages, first)
+    if last.text is not None and last.role in _KINDS:
+        texts.append(LastText(_KINDS[last.role], last.text))
+    texts += calls
+    if not texts and not told:
+        raise GuardError(f"the last message, of role {last.role}, has no text to check")
+    if not texts:
+        texts.append(LastText(_KINDS.get(last.role, TextKind.INPUT), ""))
+    texts[0] = texts[0]._replace(unread=told)
+    before = messages[:first]
     conversation = Conversation.from_messages(before) if before else Conversation()
-    side = _SIDES[entry.role]
-    if side is Side.RESPONSE:
-        # It answers the message right before it, or nothing; never an older one that was left unanswered.
+    if texts[0].kind is not TextKind.INPUT:
+        # It belongs to the message right before it, or to nothing; never to an older one that was left unanswered.
         for turn in conversation.get_incomplete_turns():
             if turn is not conversation.last_turn:
                 conversation.withdraw(turn.number)
-    told = ""
-    if parts:
-        rest = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
-        told = f"message {len(messages)}: {', '.join(parts[:_NAMED])}{rest} not read"
-    return LastMessage(side, entry.text or "", conversation, told)
+    return conversation, texts
+
+
+def _only_results(entry: Entry) -> bool:
+    return has_results(entry.raw) and (entry.role is not Role.USER or entry.text is None)
+
+
+def _left_out(messages: Sequence[Mapping[str, Any]], first: int) -> str:
+    """Return what the last messages hold that nobody reads; empty where there is nothing."""
+    told = []
+    for place in range(first, len(messages)):
+        parts = unread(messages[place])
+        if parts:
+            rest = f" and {len(parts) - _NAMED} more" if len(parts) > _NAMED else ""
+            told.append(f"message {place + 1}: {', '.join(parts[:_NAMED])}{rest}")
+    more = f"; and of {len(told) - _NAMED} more messages" if len(told) > _NAMED else ""
+    return f"{'; '.join(told[:_NAMED])}{more} not read" if told else ""

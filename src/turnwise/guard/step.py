@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from time import perf_counter
 from typing import TypeVar
 
-from turnwise.conversation import Side
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On, OnError, milder
+from turnwise.guard.guardrail import (
+    CLEAN,
+    Action,
+    Check,
+    Cost,
+    Finding,
+    Guardrail,
+    On,
+    OnError,
+    TextKind,
+    kinds_on,
+    milder,
+)
 from turnwise.guard.records import Detail, Path, PipelineResult, Status
 from turnwise.guard.threads import Workers
 
@@ -37,8 +48,6 @@ Member = TypeVar("Member", bound=StrEnum)
 
 _MOST_SECONDS = 600.0
 
-_SIDES = {On.INPUT: (Side.PROMPT,), On.OUTPUT: (Side.RESPONSE,), On.BOTH: (Side.PROMPT, Side.RESPONSE)}
-
 _ON_ERROR = {
     Action.BLOCK: OnError.BLOCK,
     Action.REDACT: OnError.BLOCK,
@@ -55,19 +64,20 @@ class Step:
         guardrail: the guardrail.
         name: how results name it; unique in its pipeline.
         enabled: whether it runs; one that does not is told as skipped.
-        on: which texts it looks at.
+        on: which texts it looks at, by one name or several.
         action: the strictest action that it may take.
         on_error: what becomes of a text that it failed to check.
         timeout: seconds after which it has failed, above 0 and at most 600; None for no limit.
 
     Raises:
-        GuardError: a value out of range, or a guardrail that can't redact is asked to.
+        GuardError: a value out of range, a guardrail that can't redact is asked to, or one is to look at texts
+            that it can't read.
     """
 
     guardrail: Guardrail
     name: str
     enabled: bool
-    on: On
+    on: tuple[On, ...]
     action: Action
     on_error: OnError
     timeout: float | None
@@ -78,6 +88,14 @@ class Step:
             raise GuardError(f"{self.name}: action is redact, but this guardrail can't; use block, warn or log")
         if self.timeout is not None and not 0.0 < self.timeout <= _MOST_SECONDS:
             raise _no_time(self.name, self.timeout)
+        if not self.on:
+            raise GuardError(f"{self.name}: on is empty; use one of {', '.join(On)}, or a list of them")
+        beyond = kinds_on(self.on) - kinds_on(self.guardrail.reads)
+        if beyond:
+            raise GuardError(
+                f"{self.name}: on names {', '.join(sorted(beyond))}, which this guardrail does not read; use "
+                f"{', '.join(sorted(kinds_on(self.guardrail.reads)))}"
+            )
 
     @classmethod
     def of(
@@ -86,7 +104,7 @@ class Step:
         name: str,
         *,
         enabled: bool = True,
-        on: str | None = None,
+        on: str | Iterable[str] | None = None,
         action: str | None = None,
         on_error: str | None = None,
         timeout: float | str | None = DEFAULT,
@@ -97,7 +115,8 @@ class Step:
             guardrail: the guardrail.
             name: how results name it.
             enabled: whether it runs.
-            on: ``input``, ``output`` or ``both``; None for the guardrail's default.
+            on: ``input``, ``output``, ``both``, ``tool_call``, ``tool_result``, ``tools``, ``all``, or several of
+                them; None for the guardrail's default.
             action: ``block``, ``redact``, ``warn`` or ``log``; None for the guardrail's default.
             on_error: ``block``, ``warn`` or ``allow``. None for: block where it may block or redact, warn where it
                 may warn, allow where it only logs.
@@ -120,7 +139,7 @@ class Step:
             guardrail=guardrail,
             name=name,
             enabled=enabled,
-            on=_member(name, "on", On, on or guardrail.default_on),
+            on=_names(name, guardrail.default_on if on is None else on),
             action=strictest,
             on_error=_member(name, "on_error", OnError, on_error or _ON_ERROR[strictest]),
             timeout=limit,
@@ -132,9 +151,9 @@ class Step:
         rail = self.guardrail
         return Cost.REMOTE if rail.waits and rail.default_timeout is None else rail.cost
 
-    def looks_at(self, side: Side) -> bool:
-        """Return whether it looks at texts of that side."""
-        return side in _SIDES[self.on]
+    def looks_at(self, kind: TextKind) -> bool:
+        """Return whether it looks at texts of that kind."""
+        return kind in kinds_on(self.on)
 
     def run(self, check: Check) -> Detail:
         """Return what the guardrail says; whatever it does, this ends and returns."""
@@ -279,6 +298,11 @@ def _member(name: str, setting: str, kind: type[Member], value: str) -> Member:
         return kind(value)
     except ValueError:
         raise GuardError(f"{name}: {setting} is {value!r}; use one of {', '.join(kind)}") from None
+
+
+def _names(name: str, on: str | Iterable[str]) -> tuple[On, ...]:
+    given = (on,) if isinstance(on, str) else tuple(on)
+    return tuple(_member(name, "on", On, one) for one in given)
 
 
 CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]

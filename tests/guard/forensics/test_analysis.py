@@ -33,6 +33,9 @@ KEYS = {
 }
 
 
+NO_TOOLS: dict[str, list[int]] = {"tool_call": [], "tool_result": []}
+
+
 def came_back(conversation: Conversation) -> Conversation:
     return Conversation.from_dict(json.loads(json.dumps(conversation.to_dict())))
 
@@ -60,7 +63,7 @@ def test_who_when_and_how_many(talk: Talk) -> None:
     totals = analysis["totals"]
     assert (totals["turns"], totals["complete"], totals["checks"]) == (4, 3, 7)
     assert (totals["input_checks"], totals["output_checks"]) == (4, 3)
-    assert analysis["blocked_turns"] == {"input": [3], "output": []}
+    assert analysis["blocked_turns"] == {**NO_TOOLS, "input": [3], "output": []}
     assert (totals["blocked_turns"], totals["unchecked"]) == (1, 0)
 
 
@@ -74,8 +77,8 @@ def test_input_and_output_are_counted_apart() -> None:
     pipeline.check_input("fine", conversation=chat)
     pipeline.check_output("bad", conversation=chat)
     analysis = analyze_conversation_forensics(chat)
-    assert analysis["blocked_turns"] == {"input": [1], "output": [3]}
-    assert analysis["warned_turns"] == {"input": [1], "output": [2]}
+    assert analysis["blocked_turns"] == {**NO_TOOLS, "input": [1], "output": [3]}
+    assert analysis["warned_turns"] == {**NO_TOOLS, "input": [1], "output": [2]}
     odd = analysis["guardrails"]["odd"]
     assert (odd["evaluated"], odd["firings"], odd["blocks"], odd["warnings"]) == (5, 2, 0, 2)
     assert (odd["input"]["firings"], odd["output"]["firings"]) == (1, 1)
@@ -204,7 +207,7 @@ def test_replay_checks_a_recorded_conversation_and_leaves_it_alone() -> None:
     assert checked.turn(1).response == "fine"
     assert checked.metadata == {"kind": "test"}
     assert "guardrail_results" not in chat.turn(1).metadata
-    assert analyze_conversation_forensics(checked)["blocked_turns"] == {"input": [1], "output": []}
+    assert analyze_conversation_forensics(checked)["blocked_turns"] == {**NO_TOOLS, "input": [1], "output": []}
 
 
 def test_replayed_turns_without_times_have_none() -> None:

@@ -30,6 +30,8 @@ CSV_COLUMNS: Final = (
     "model",
     "turn",
     "side",
+    "tool",
+    "call_id",
     "blocked",
     "warned",
     "rate_limited",

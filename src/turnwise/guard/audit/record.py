@@ -107,6 +107,7 @@ class Recorder:
             "model": None if event.model is None else self._name(event.model),
             "turn": result.turn_number,
             "side": str(result.pipeline_type),
+            **self._tool(result),
             "blocked": result.blocked,
             "warned": any(detail.warned for _, detail in details),
             "rate_limited": result.rate_limited,
@@ -121,6 +122,12 @@ class Recorder:
     def _name(self, name: str) -> str:
         # As in texts: half a surrogate pair becomes its code point, since no database column takes it.
         return private_name(name.encode("utf-8", "backslashreplace").decode(), self.redact)
+
+    def _tool(self, result: PipelineResult) -> dict[str, str]:
+        """Return which call of which tool the text was of; a model named both."""
+        if result.call_id is None:
+            return {}
+        return {"tool": self.redact(result.tool or ""), "call_id": self._name(result.call_id)}
 
     def _text(self, text: str, *, rate_limited: bool) -> dict[str, Any]:
         written: dict[str, Any] = {"text": None, "text_sha256": None, "characters": len(text)}

@@ -12,6 +12,7 @@ from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.guard.forensics.onset import DriftPoint, drift_points, drift_summary
 from turnwise.guard.metadata import SIDES, KeptCheck, did, kept_checks, kept_refusals
 from turnwise.guard.records import Detail, Path
+from turnwise.visible import shown
 
 _COUNTED = {
     "evaluated": "evaluated",
@@ -36,15 +37,18 @@ def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]
     Returns:
         - ``conversation_id``, ``participants``, ``model_info``;
         - ``times``: ``first`` and ``last`` of the turns, ``duration_seconds``, ``first_check``, ``last_check``;
-        - ``totals``: ``turns``, ``complete``, ``unchecked`` turns, ``checks``, ``input_checks`` and
-          ``output_checks``, ``blocked_turns``, ``warned_turns``, ``failures`` of guardrails, ``rate_limited``
-          prompts;
-        - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by ``input``
-          and ``output``. A text that one guardrail blocked and another warned of is in both;
+        - ``totals``: ``turns``, ``complete``, ``unchecked`` turns, ``checks``, and of these ``input_checks``,
+          ``output_checks``, ``tool_call_checks`` and ``tool_result_checks``; ``blocked_turns``, ``warned_turns``,
+          ``failures`` of guardrails, ``rate_limited`` prompts;
+        - ``blocked_turns``, ``warned_turns``, ``unchecked_turns``: numbers of turns, the first two by ``input``,
+          ``output``, ``tool_call`` and ``tool_result``. A text that one guardrail blocked and another warned of is
+          in both;
         - ``guardrails``: by name ``evaluated``, ``skipped``, ``failed`` (``failed_open``, ``failed_closed``),
           ``firings``, ``blocks``, ``warnings``, ``logged``, ``redactions`` by kind, ``first_firing``,
-          ``last_firing``, ``mean_seconds``, ``longest_seconds``; the same again under ``input`` and ``output``;
-        - ``timeline``: one entry for each check and each rate-limit event, in order of time;
+          ``last_firing``, ``mean_seconds``, ``longest_seconds``; the same again under ``input``, ``output``,
+          ``tool_call`` and ``tool_result``;
+        - ``timeline``: one entry for each check and each rate-limit event, in order of time; of a call or result
+          of a tool with ``tool``, its name, and ``call_id``;
         - ``rate_limits``: ``count``, and the ``latest`` events;
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
@@ -79,8 +83,8 @@ def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]
             "unchecked": len(unchecked),
             "checks": len(checks),
             **{f"{side}_checks": sum(check.side == side for check in checks) for side in SIDES},
-            "blocked_turns": len({*blocked["input"], *blocked["output"]}),
-            "warned_turns": len({*warned["input"], *warned["output"]}),
+            "blocked_turns": len({turn for turns in blocked.values() for turn in turns}),
+            "warned_turns": len({turn for turns in warned.values() for turn in turns}),
             "failures": sum(len(check.that("failed")) for check in checks),
             "rate_limited": refused,
         },
@@ -142,6 +146,7 @@ def _entry(check: KeptCheck) -> dict[str, Any]:
         "failures": told("failed"),
         "redacted": check.that("redacted"),
         "stance": check.stance.get("mode") if check.stance else None,
+        **({} if check.call_id is None else {"tool": check.tool, "call_id": check.call_id}),
     }
 
 
@@ -216,9 +221,14 @@ def _sentences(analysis: Mapping[str, Any]) -> Iterator[str]:
         return
     for kind in ("blocked", "warned"):
         sides = analysis[f"{kind}_turns"]
-        parts = [f"{side} of {_listed(turns)}" for side, turns in sides.items() if turns]
+        parts = [f"{side.replace('_', ' ')} of {_listed(turns)}" for side, turns in sides.items() if turns]
         if parts:
             yield f"{kind.capitalize()}: {'; '.join(parts)}."
+    for entry in analysis["timeline"]:
+        if entry.get("call_id") is not None and entry["blocked"]:
+            side = entry["side"].replace("_", " ").capitalize()
+            told = f"{side} of {shown(entry['tool'])}, call {shown(entry['call_id'])}"
+            yield f"{told}: blocked at turn {entry['turn']}."
     for drift in analysis["drift"]:
         yield _drift(drift)
     if totals["failures"]:

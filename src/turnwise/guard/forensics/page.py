@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, Final
 
-from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation import Conversation, Side, ToolCall, ToolResult, Turn
 from turnwise.errors import ChartError
 from turnwise.guard.forensics.analysis import in_words
 from turnwise.linear_regex import LinearRegex
@@ -81,7 +81,8 @@ def _facts(analysis: Mapping[str, Any]) -> str:
         "Model": model,
         "Time": f"{_time(times['first'])} to {_time(times['last'])}" if times["first"] else "not known",
         "Turns": f"{totals['turns']}, of which {totals['complete']} with their response",
-        "Checks": f"{totals['checks']} ({totals['input_checks']} of inputs, {totals['output_checks']} of outputs)",
+        "Checks": f"{totals['checks']} ({totals['input_checks']} of inputs, {totals['output_checks']} of outputs, "
+        f"{totals['tool_call_checks']} of tool calls, {totals['tool_result_checks']} of tool results)",
     }
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
     return f"<dl>{rows}</dl>"
@@ -130,7 +131,16 @@ def _timeline(analysis: Mapping[str, Any]) -> str:
 def _when(entry: Mapping[str, Any]) -> tuple[str, str, str]:
     if entry["kind"] == "rate_limit":
         return _time(entry["time"]), f"after {entry.get('after_turn', '?')}", "input"
-    return _time(entry["time"]), str(entry["turn"]), entry["side"]
+    return _time(entry["time"]), str(entry["turn"]), told_side(entry)
+
+
+def told_side(entry: Mapping[str, Any]) -> str:
+    """Return which text an entry of a timeline is about; of a tool's with its name.
+
+    >>> told_side({"side": "tool_result", "tool": "weather"})
+    'tool_result (weather)'
+    """
+    return f"{entry['side']} ({entry['tool']})" if entry.get("tool") else str(entry["side"])
 
 
 def _what(entry: Mapping[str, Any]) -> str:
@@ -152,10 +162,17 @@ def _turn(turn: Turn, analysis: Mapping[str, Any]) -> str:
         marks.append("not checked")
     about = ", ".join(mark for mark in marks if mark)
     said = [f"<p class='who'>Turn {turn.number}{' · ' if about else ''}{_text(about)}</p>"]
-    for who, text in ((sides["initiator"], turn.prompt), (sides["responder"], turn.response)):
+    texts = [(sides["initiator"], turn.prompt), *map(_step, turn.tool_steps), (sides["responder"], turn.response)]
+    for who, text in texts:
         if text is not None:
             said.append(f"<p class='who'>{_text(who)}</p><p class='said'>{_text(_shortened(text))}</p>")
     return f"<div class='turn {' '.join(kinds[:1])}'>{''.join(said)}</div>"
+
+
+def _step(step: ToolCall | ToolResult) -> tuple[str, str]:
+    if isinstance(step, ToolCall):
+        return f"call of {step.name} ({step.call_id})", step.arguments
+    return f"result of {step.name or 'a tool'} ({step.call_id})", step.content
 
 
 def _among(number: int, turns: Mapping[str, Sequence[int]]) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from turnwise.clock import utc_now
-from turnwise.conversation import Conversation
+from turnwise.conversation import Conversation, ToolCall, Turn
 from turnwise.guard.config import Config
 from turnwise.guard.limits import EVENTS, RateLimits
 from turnwise.guard.pipeline import GuardrailPipeline
@@ -32,8 +32,9 @@ def check_again(
 ) -> tuple[Conversation, list[PipelineResult]]:
     """Check a conversation turn by turn; return a copy that carries the checks, and their results in order.
 
-    Every turn is checked, also after one that is blocked: what was said stays said. A turn without a time has the
-    present one in the copy, since a live turn has a time.
+    Of a turn the prompt is checked, then calls and results of tools in order, then the response, with which goes
+    what was said beside the calls. Every turn is checked, also after a blocked one: what was said stays said.
+    A turn without a time has the present one in the copy, since a live turn has a time.
 
     Args:
         pipeline: the pipeline.
@@ -48,6 +49,7 @@ def check_again(
         extra: Mapping[str, Any] = {key: value for key, value in turn.metadata.items() if key not in RESERVED}
         now = turn.timestamp or utc_now()
         results.append(pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra))
+        results += _tools_again(pipeline, turn, copy, session)
         if turn.response is not None:
             now = turn.response_timestamp or now
             results.append(
@@ -56,6 +58,31 @@ def check_again(
                 )
             )
     return copy, results
+
+
+def _tools_again(
+    pipeline: GuardrailPipeline, turn: Turn, copy: Conversation, session: str
+) -> Iterator[PipelineResult]:
+    """Check the calls and results of a turn, which its copy has with its messages."""
+    for step in turn.tool_steps:
+        if isinstance(step, ToolCall):
+            yield pipeline.check_tool_call(
+                step.name,
+                step.arguments,
+                conversation=copy,
+                call_id=step.call_id,
+                turn_number=turn.number,
+                session_id=session,
+            )
+        else:
+            yield pipeline.check_tool_result(
+                step.content,
+                conversation=copy,
+                call_id=step.call_id,
+                name=step.name or None,
+                turn_number=turn.number,
+                session_id=session,
+            )
 
 
 def replay(

@@ -8,7 +8,7 @@ from functools import partial
 from typing import ClassVar, get_args
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
 from turnwise.guard.recognisers.code_signs import HINTS, CodeType, find_code, find_fenced
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
@@ -45,6 +45,7 @@ class Code(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    default_on: ClassVar[On | tuple[On, ...]] = (On.BOTH, On.TOOL_CALL)
     default_timeout: ClassVar[float | None] = None
 
     types: tuple[CodeType, ...] = get_args(CodeType)

@@ -17,7 +17,7 @@ from turnwise.conversation.turn import GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.errors import GuardError, TurnwiseError
-from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.metadata import GuardMetadataError, kept_scores
 from turnwise.guard.observing import Scorer, ScorerState
 from turnwise.guard.records import DriftData
@@ -121,6 +121,8 @@ class Drift(Guardrail):
     """
 
     cost: ClassVar[Cost] = Cost.MODEL
+    default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
+    reads: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_timeout: ClassVar[float | None] = None
 
     observer: str = DEFAULT_OBSERVER

@@ -38,7 +38,7 @@ class Harm(Guardrail):
     _scorer: Scorer = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.MODEL
-    default_on: ClassVar[On] = On.INPUT
+    default_on: ClassVar[On | tuple[On, ...]] = On.INPUT
     default_timeout: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:

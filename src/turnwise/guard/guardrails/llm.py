@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.guardrails.levels import Levels, judge
 from turnwise.guard.observing import Scorer, SideScores
 from turnwise.observers import Context, ContextMode, build_live_observer, describe_observer
@@ -57,6 +57,7 @@ class Llm(Guardrail):
     _scorer: Scorer = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.REMOTE
+    default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_timeout: ClassVar[float | None] = 30.0
 
     def __post_init__(self) -> None:
@@ -121,7 +122,10 @@ class Llm(Guardrail):
 
 
 def _judged(check: Check) -> Turn:
-    """Return the turn with the text under check on its side; a response that is there already is not shown."""
+    """Return the turn with the text under check on its side; a response that is there already is not shown.
+
+    What a tool gave back stands as a prompt, the arguments of a call as a response.
+    """
     if check.side is Side.PROMPT:
         return Turn(check.turn.number, check.text)
     return Turn(check.turn.number, check.turn.prompt, check.text)

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
-from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import Check, Cost, Finding, Guardrail, On
 from turnwise.observers.llm.secret import Secret
 from turnwise.observers.llm.settings import check_url
 
@@ -54,6 +54,7 @@ class OpenAIModeration(Guardrail):
     _openai: Any = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.REMOTE
+    default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_timeout: ClassVar[float | None] = 15.0
 
     def __post_init__(self) -> None:

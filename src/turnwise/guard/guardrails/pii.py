@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.recognisers import emails, identity_numbers, ips, payment_numbers, phones
 from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.phones import Phones
@@ -94,6 +94,7 @@ class Pii(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    default_on: ClassVar[On | tuple[On, ...]] = (On.BOTH, On.TOOL_CALL)
     default_timeout: ClassVar[float | None] = None
 
     types: tuple[PiiType, ...] = get_args(PiiType)

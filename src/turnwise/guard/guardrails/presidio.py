@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On, Redaction
 
 NO_MODEL = "none"
 """Stands for no model: only what patterns and checksums find, so neither names nor places."""
@@ -39,6 +39,7 @@ class Presidio(Guardrail):
 
     cost: ClassVar[Cost] = Cost.MODEL
     redacts: ClassVar[bool] = True
+    default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_action: ClassVar[Action] = Action.REDACT
 
     def __post_init__(self) -> None:

@@ -23,8 +23,8 @@ class PromptInjection(Guardrail):
     """Attempts to take the model over: phrases that do so openly, and F of context_integrity of the text alone.
 
     Phrases are looked for in the whole text, with what hides words undone; the embedded observer reads the start
-    and the end of a long one. Put it on whatever reaches the model as a prompt, results of tools and documents
-    among it.
+    and the end of a long one. It looks at what reaches the model: prompts, and what tools give back, which is
+    where indirect injections arrive.
 
     Args:
         observer: ``"local"``, or another observer; then both levels must be given. None for phrases alone.
@@ -46,7 +46,7 @@ class PromptInjection(Guardrail):
     _phrases: Phrases | None = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.MODEL
-    default_on: ClassVar[On] = On.INPUT
+    default_on: ClassVar[On | tuple[On, ...]] = (On.INPUT, On.TOOL_RESULT)
     default_timeout: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_assigned, find_keys
 from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
@@ -45,6 +45,7 @@ class Secrets(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    default_on: ClassVar[On | tuple[On, ...]] = (On.BOTH, On.TOOL_CALL)
     default_timeout: ClassVar[float | None] = None
 
     types: tuple[KeyType, ...] = get_args(KeyType)

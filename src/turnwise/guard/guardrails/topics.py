@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.recognisers.word_search import WordSearch
 
 _SURE = 3
@@ -44,6 +44,7 @@ class Topics(Guardrail):
     """
 
     cost: ClassVar[Cost] = Cost.TEXT
+    default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_timeout: ClassVar[float | None] = None
 
     deny: Mapping[str, tuple[str, ...]] | None = None

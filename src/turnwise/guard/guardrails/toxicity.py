@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.guardrails.hidden_text import plain_texts, plain_texts_of
 from turnwise.guard.guardrails.levels import Levels
 from turnwise.guard.guardrails.phrases import TOXICITY_FILE, Phrase, Phrases, load_phrases, shipped_words
@@ -46,6 +46,7 @@ class Toxicity(Guardrail):
     _words: frozenset[str] = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.TEXT
+    default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_timeout: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from turnwise.errors import GuardError
-from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Redaction
+from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
 from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
 from turnwise.guard.recognisers.readings import TextReading, readings
@@ -64,6 +64,7 @@ class Urls(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    default_on: ClassVar[On | tuple[On, ...]] = (On.BOTH, On.TOOL_CALL)
     default_timeout: ClassVar[float | None] = None
 
     allow: tuple[str, ...] = ()
