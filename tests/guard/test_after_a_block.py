@@ -12,7 +12,7 @@ from turnwise.sessions import Phase
 
 
 class Remembers(ScriptedObserver):
-    """Gives F 0.8 while "attack" was said so far; else 0.3 for "please", 0.45 for "insist" and 0.05 for the rest."""
+    """Gives F 0.8 once "attack" was said; else 0.3 for "please", 0.45 for "insist", 0.05 for the rest."""
 
     def __init__(self):
         super().__init__("0.0")

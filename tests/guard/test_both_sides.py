@@ -145,7 +145,7 @@ def test_a_turn_costs_the_same_however_long_the_conversation_is():
         before = len(observer.heard)
         exchange(guard, talk, f"question {number}", f"answer {number}")
         counts.append(len(observer.heard) - before)
-    # The prompt; the reply of the turn before, which has come since; and of the responder what it heard, and its text.
+    # The prompt; the reply of the turn before; and of the responder what it heard, and its text.
     assert set(counts[1:]) == {4}
 
 

@@ -36,7 +36,7 @@ LEFT_OUT_FOR = 8
 """Turns after a blocked text for which the observer still has it before it; then it is left out for good."""
 
 AS_PASSED, ALONE = 0.8, 0.5
-"""After a block, shares of the F with the blocked texts that a text must have without them, or alone, to keep that F.
+"""After a block, the shares of its F that a text must have without the blocked ones, or alone, to keep that F.
 
 Set on the dev splits of the pairs and of people's red-team chats; `benchmarks/guard_sides.py` measures them."""
 
@@ -245,9 +245,9 @@ class Scorer:
     def without_blocked(self, state: ScorerState, turn: Turn, text: str, given: SideScores) -> SideScores:
         """Return the scores of the turn that was just taken in as they settle where earlier texts were blocked.
 
-        What the observer makes of a text stands on the blocked ones before it, which reached nobody. So the text is
-        read again without them, and by itself. A principle keeps its F where the text has 0.8 of it without them or
-        half of it alone; else F is as much lower.
+        What the observer makes of a text stands on the blocked ones before it, which reached nobody. So the text
+        is read again without them, and by itself. A principle keeps its F where the text has 0.8 of it without
+        them or half of it alone; else F is as much lower.
 
         Args:
             state: what `start` gave; its `passed` is there.
@@ -307,7 +307,7 @@ class Scorer:
             elif passed is not None:
                 passed.observe(read)
 
-    def follow(self, state: ScorerState) -> None:
+    def follow(self, state: ScorerState) -> None:  # noqa: PLR0912 - it runs at every check, where a call counts
         """Read the last `KEPT` turns again as they stand now: with replies that came, and as redacted since.
 
         A reply that was blocked, or is still being checked, reached nobody and is left out. A judged text that was

@@ -39,7 +39,7 @@ _LONGEST_REFUSED = 4_000
 """Characters of a prompt that another guardrail blocked up to which it is scored before the next one."""
 
 _ALARMS = 2
-"""Turns of a session's last 10 that must have broken trust before an open circuit breaker blocks: one may be wrong."""
+"""Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
 
 _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
@@ -122,9 +122,9 @@ class Drift(Guardrail):
     what it is; but a turn that looks bad is then read again without it, and by itself, and is blocked for what it
     says in those readings, at somewhat lower thresholds. What rests on the blocked prompt alone is warned of.
 
-    Either side may lead the other where two people talk, or bots and agents among themselves. There the responder's
-    texts are a trajectory of their own, in which they are the prompts and the initiator's texts the replies, with a
-    detector state and a session of their own; see `judge`.
+    Either side may lead the other where two people talk, or bots and agents among themselves. There the
+    responder's texts are a trajectory of their own, in which they are the prompts and the initiator's texts the
+    replies, with a detector state and a session of their own; see `judge`.
 
     A conversation with earlier turns that is seen for the first time, such as one loaded from a file, is read
     first: its last 200 turns, with scores that were kept where there are any; of those without the last 10 are
@@ -144,11 +144,11 @@ class Drift(Guardrail):
         block_stance: engagement mode from which a turn is blocked: ``terminated``, ``guarded`` or ``never``.
         warn_stance: engagement mode from which a turn is warned of.
         breaker: what becomes of a turn while the session's circuit breaker is open, until trust is earned back:
-            ``block``, ``warn`` or ``ignore``. It blocks once two of the session's last ten turns broke trust; after
-            a single one, which may be wrong, it warns.
-        judge: whose texts are judged: those of the ``initiator``, of the ``responder``, of ``both``; or ``replies``,
-            which asks of the responder's texts whether they, as replies, carry harm on. ``auto`` is both where two
-            people talk, or bots and agents among themselves, and else the initiator.
+            ``block``, ``warn`` or ``ignore``. It blocks once two of the session's last ten turns broke trust;
+            after a single one, which may be wrong, it warns.
+        judge: whose texts are judged: those of the ``initiator``, of the ``responder``, of ``both``; or
+            ``replies``, which asks of the responder's texts whether they, as replies, carry harm on. ``auto`` is
+            both where two people talk, or bots and agents among themselves, and else the initiator.
 
     Raises:
         GuardError: a value that does not fit.
@@ -226,7 +226,7 @@ class Drift(Guardrail):
         return any(known)
 
     def check(self, check: Check) -> Finding:
-        """Take a text into its speaker's trajectory and judge it, or tell the session of a reply that is not judged.
+        """Take a text into its speaker's trajectory and judge it, or tell the session of a reply.
 
         Raises:
             ObserverError: a principle could not be scored, and the others do not block the turn for sure.
@@ -382,7 +382,7 @@ class Drift(Guardrail):
     def _settled(self, progress: _Progress, turn: Turn, text: str, given: SideScores) -> SideScores:
         """Return scores that don't rest on blocked texts alone; the same object where they are as they were."""
         doubtful = self._built.doubtful
-        if all(score.F < doubtful for score in given.scores.values()):
+        if all(doubtful > score.F for score in given.scores.values()):
             return given
         settled = self._built.scorer.without_blocked(progress.scores, turn, text, given)
         return given if settled.scores == given.scores else settled
