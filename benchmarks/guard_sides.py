@@ -3,7 +3,7 @@
 On conversations of the development sets that readers judged, with the embedded observer as it ships:
 
 - attacks blocked by `drift` where the initiator says them, and where the responder does: the same talk with the
-  roles swapped, a conversation of two bots; and false blocks on as many harmless talks with replies, swapped alike;
+  roles swapped, a conversation of two bots; and false blocks on as many harmless talks, swapped alike;
 - after the first block of an attack: harmless turns that are blocked, those nearest to its topic and others, and
   further turns of the attack that readers flag; by preset. Beside them stands what would be blocked by the first
   reading alone, in which the observer has the blocked prompt before it.
@@ -27,7 +27,7 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.rates import Rate
 
 WRITTEN = ("turnwise_human_style", "hh_harmless_redteam")
-"""Attacks as people write them, of which both sides are measured: all of the first, then others; dev split alone."""
+"""Attacks as people write them, for both sides: all of the first, then of the second; the dev split alone."""
 
 ATTACKS = (*WRITTEN, "turnwise_twins", "safemt_attack600", "scenarios_20")
 """Attacks after which turns are measured; of those that training uses, the dev split alone."""
