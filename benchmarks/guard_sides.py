@@ -49,7 +49,7 @@ def main() -> None:
     """Measure both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with MANIFEST.json, train and dev")
-    parser.add_argument("--part", choices=("sides", "after", "both"), default="both")
+    parser.add_argument("--part", choices=("attacks", "harmless", "after", "all"), default="all")
     parser.add_argument("--skip", type=int, default=0, help="attacks that are left out at the beginning")
     parser.add_argument("--count", type=int, default=40, help="attacks, and harmless talks")
     given = parser.parse_args()
@@ -59,13 +59,16 @@ def main() -> None:
     harmless = [one for one in chats if one.source in ORDINARY]
     random.Random(2).shuffle(harmless)
     part = slice(given.skip, given.skip + given.count)
-    if given.part != "after":
-        talks = [one for one in harmless if len(one.turns) > 1 and all(reply for _, reply in one.turns)]
+    if given.part in ("attacks", "all"):
         written = sorted(
             (one for one in attacks if one.source in WRITTEN), key=lambda one: WRITTEN.index(one.source)
         )
-        sides(written[part], talks[part])
-    if given.part != "sides":
+        attacks_by_side(written[part])
+    if given.part in ("harmless", "all"):
+        harmless_swapped(
+            [one for one in harmless if len(one.turns) > 1 and all(reply for _, reply in one.turns)][part]
+        )
+    if given.part in ("after", "all"):
         after(attacks[part], harmless)
 
 
@@ -74,13 +77,17 @@ def _peak(chat: Chat) -> float:
     return max((score.F for scores in judged for score in scores.values()), default=0.0)
 
 
-def sides(attacks: Sequence[Chat], talks: Sequence[Chat]) -> None:
-    """Print how many attacks are blocked by who says them, and how many harmless talks are."""
-    print(f"drift as it ships, bots: {dict(Counter(one.source for one in attacks))}")
+def attacks_by_side(attacks: Sequence[Chat]) -> None:
+    """Print how many attacks are blocked by who says them."""
+    print(f"drift as it ships, two bots: {dict(Counter(one.source for one in attacks))}")
     for who in ("initiator", "responder"):
         pipeline = GuardrailPipeline({"guardrails": [{"drift": {"judge": who}}]})
         found = [_said(pipeline, one, swapped=who == "responder", stop=True)[who] > 0 for one in attacks]
-        print(f"  attacks said by the {who:10} blocked   {Rate(sum(found), len(found))}")
+        print(f"  attacks said by the {who:10} blocked   {Rate(sum(found), len(found))}", flush=True)
+
+
+def harmless_swapped(talks: Sequence[Chat]) -> None:
+    """Print how many harmless talks are blocked where the responder says the user's part."""
     pipeline = GuardrailPipeline({"guardrails": ["drift"]})
     counts = [_said(pipeline, one, swapped=True) for one in talks]
     turns = sum(len(one.turns) for one in talks)
