@@ -52,6 +52,9 @@ def main() -> None:
     parser.add_argument("--part", choices=("attacks", "harmless", "after", "all"), default="all")
     parser.add_argument("--skip", type=int, default=0, help="attacks that are left out at the beginning")
     parser.add_argument("--count", type=int, default=40, help="attacks, and harmless talks")
+    parser.add_argument(
+        "--presets", nargs="+", default=PRESETS, help="presets after whose blocks turns are measured"
+    )
     given = parser.parse_args()
     chats = load(given.data, ("dev",))
     attacks = [one for one in chats if one.source in ATTACKS and one.attack and _peak(one) >= FLAGGED]
@@ -69,7 +72,7 @@ def main() -> None:
             [one for one in harmless if len(one.turns) > 1 and all(reply for _, reply in one.turns)][part]
         )
     if given.part in ("after", "all"):
-        after(attacks[part], harmless)
+        after(attacks[part], harmless, given.presets)
 
 
 def _peak(chat: Chat) -> float:
@@ -116,11 +119,11 @@ def _said(pipeline: GuardrailPipeline, chat: Chat, *, swapped: bool, stop: bool 
     return blocked
 
 
-def after(attacks: Sequence[Chat], harmless: Sequence[Chat]) -> None:
+def after(attacks: Sequence[Chat], harmless: Sequence[Chat], presets: Sequence[str]) -> None:
     """Print what becomes of turns right after the first block of an attack."""
     pool = [text for one in harmless for text, _ in one.turns if text.strip() and len(text) <= LONGEST]
     topics = Topics(pool)
-    for preset in PRESETS:
+    for preset in presets:
         pipeline = GuardrailPipeline.from_preset(preset)
         counts: Counter[str] = Counter()
         for one in attacks:

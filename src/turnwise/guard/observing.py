@@ -230,7 +230,8 @@ class Scorer:
                 self._say_again(state, turn.number)
             passed = state.passed
             if passed is not None and turn.number - state.blocked_at > LEFT_OUT_FOR:
-                passed = self._let_go(state)
+                self._let_go(state)
+                passed = None
             before = None if passed is None else passed.copy()
             state.recent[turn.number] = _Taken(turn, state.session.copy(), before, prompt, response)
             if len(state.recent) > KEPT:
