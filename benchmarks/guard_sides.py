@@ -142,6 +142,8 @@ def after(attacks: Sequence[Chat], harmless: Sequence[Chat], presets: Sequence[s
                 result = pipeline.check_input(
                     text, conversation=Conversation.from_dict(json.loads(kept)), session_id=f"{one.id} {kind}"
                 )
+                if result.blocked and not kind.startswith("next"):
+                    print(f"  after turn {number} of {one.id}: {text[:200]!r}: {result.reasons}", flush=True)
                 counts[kind] += 1
                 counts[f"{kind}: blocked"] += result.blocked
                 carried = any(CARRIED in warning for warning in result.warnings)

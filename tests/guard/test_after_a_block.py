@@ -156,7 +156,7 @@ def test_one_false_alarm_blocks_no_harmless_turn():
     results = say(guard, *["hello"] * 6)
     assert blocked(results) == [False, True, False, False, False, False]
     assert results[2].stance.phase is Phase.RECOVERY
-    assert results[2].warnings[0].startswith("drift: circuit breaker open")
+    assert "circuit breaker open" in results[2].warnings[0]
     assert results[4].stance.phase is Phase.NORMAL
 
 

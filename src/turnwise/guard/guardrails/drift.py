@@ -368,7 +368,7 @@ class Drift(Guardrail):
         if signal.active:
             progress.detected = built.detector.start()
         finding = self._finding(progress, told, signal, self._session(progress, session_id, told, turn))
-        if first is not given and not finding.found:
+        if first is not given and not finding.in_full:
             finding = _carried_over(finding, first, given)
         return given.settle(finding) if given.failures else finding
 
@@ -474,11 +474,12 @@ def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]
 
 
 def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> Finding:
-    """Return a warning where a text looks bad only together with texts that were blocked."""
+    """Return a finding with the warning that a text looks bad only together with texts that were blocked."""
     name, score = max(first.scores.items(), key=lambda item: item[1].F)
     left = settled.scores[name].F
     reason = f"{name} F {score.F:.3f} rests on a blocked text before it, {left:.3f} without"
-    return replace(finding, found=True, reason=reason, action=Action.WARN)
+    told = f"{reason}; {finding.reason}" if finding.found else reason
+    return replace(finding, found=True, reason=told, action=finding.action or Action.WARN)
 
 
 def _kept(turn: Turn, trajectory: Trajectory) -> dict[str, Score] | None:
