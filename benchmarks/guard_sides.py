@@ -43,6 +43,7 @@ LONGEST = 600
 """Characters of a harmless turn at most, which stands by itself in another conversation."""
 
 CARRIED = "rests on a blocked text"
+BY_ITSELF = "blocked by itself"
 
 
 def main() -> None:
@@ -143,12 +144,16 @@ def after(attacks: Sequence[Chat], harmless: Sequence[Chat], presets: Sequence[s
                     text, conversation=Conversation.from_dict(json.loads(kept)), session_id=f"{one.id} {kind}"
                 )
                 if result.blocked and not kind.startswith("next"):
+                    if pipeline.check_input(text).blocked:
+                        counts[BY_ITSELF] += 1
+                        continue
                     print(f"  after turn {number} of {one.id}: {text[:200]!r}: {result.reasons}", flush=True)
                 counts[kind] += 1
                 counts[f"{kind}: blocked"] += result.blocked
                 carried = any(CARRIED in warning for warning in result.warnings)
                 counts[f"{kind}: one reading"] += result.blocked or carried
         print(f"{preset}: {counts['attacks']} of {len(attacks)} attacks blocked; of the turns right after")
+        print(f"  left out, blocked in a conversation of their own as well: {counts[BY_ITSELF]}")
         for kind in ("same topic", "other topic", "next attack turn"):
             now, one_reading = (
                 Rate(counts[f"{kind}: {what}"], counts[kind]) for what in ("blocked", "one reading")
