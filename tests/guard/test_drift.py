@@ -80,6 +80,8 @@ def test_what_is_kept_has_scores_and_threshold():
         "warn": 0.4,
         "active": False,
         "turn": 1,
+        "trajectory": "initiator",
+        "speaker": "u",
         "scores": {"reciprocity": {"T": 0.9, "I": 0.0, "F": 0.1}},
     }
     assert second.warnings == ["drift: reciprocity F 0.450 < 0.500 at turn 2 (warned from 0.400)"]
@@ -89,11 +91,11 @@ def test_what_is_kept_has_scores_and_threshold():
 
 
 def test_a_session_recovers_and_then_a_turn_in_good_faith_passes():
-    guard = scripted(0.1, 0.9, *[0.05] * 8, session="default", breaker="block")
-    _, results = talk_through(guard, 10)
+    guard = scripted(0.1, 0.9, 0.9, *[0.05] * 8, session="default", breaker="block")
+    _, results = talk_through(guard, 11)
     blocked = [result.blocked for result in results]
-    assert blocked[:3] == [False, True, True]
-    assert results[2].reasons[0].startswith("drift: circuit breaker open")
+    assert blocked[:4] == [False, True, True, True]
+    assert results[3].reasons[0].startswith("drift: circuit breaker open")
     # Recovery is earned by turns in good faith, and then it is over.
     assert blocked[-4:] == [False] * 4
     assert results[-1].stance.phase is Phase.NORMAL

@@ -48,6 +48,9 @@ _TEXTS_OF_AUDIT: Final = (
 )
 """Keys of an audit's record that hold text, where they hold anything."""
 
+INITIATOR: Final = "initiator"
+"""Trajectory of scores that don't say one."""
+
 _Member = TypeVar("_Member", bound=StrEnum)
 
 
@@ -99,6 +102,7 @@ class KeptDrift:
         warn: score at which a turn is warned of; None for never.
         active: whether the turn was over the threshold.
         scores: T, I and F by principle.
+        trajectory: whose texts were judged, and as what: ``initiator``, ``responder`` or ``replies``.
     """
 
     detector: str
@@ -107,6 +111,7 @@ class KeptDrift:
     warn: float | None
     active: bool
     scores: Mapping[str, Score]
+    trajectory: str = INITIATOR
 
 
 def did(detail: Detail, what: str) -> bool:
@@ -184,23 +189,32 @@ def kept_drift(check: KeptCheck) -> dict[str, KeptDrift]:
                 warn=field.get("warn").limit(),
                 active=field.get("active").flag(),
                 scores=_scores(field.get("scores")),
+                trajectory=field.get("trajectory").text(INITIATOR),
             )
     return found
 
 
-def kept_scores(turn: Turn) -> dict[str, Score] | None:
-    """Return the scores that an earlier check kept with the prompt of a turn; None where there are none.
+def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | None:
+    """Return the scores that an earlier check kept with a turn; None where there are none.
+
+    Args:
+        turn: the turn.
+        trajectory: that which the scores are part of: ``initiator``, ``responder`` or ``replies``.
 
     Raises:
         GuardMetadataError: they can't be read.
     """
     record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
-    if record is None or record.input is None:
+    side = None if record is None else record.input if trajectory == INITIATOR else record.output
+    if side is None:
         return None
-    for name, detail in record.input.details.items():
-        if detail.data is not None and isinstance(detail.data.get("scores"), Mapping):
-            where = f"turn {turn.number}: {GUARD_KEY}.input.details.{shown_key(name)}.data.scores"
-            return _scores(_Field(detail.data["scores"], where))
+    for name, detail in side.details.items():
+        data = detail.data
+        if data is None or not isinstance(data.get("scores"), Mapping):
+            continue
+        if data.get("trajectory", INITIATOR) == trajectory:
+            where = f"turn {turn.number}: {GUARD_KEY}.{side.pipeline_type}.details.{shown_key(name)}.data.scores"
+            return _scores(_Field(data["scores"], where))
     return None
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cache
 
 from turnwise.conversation import Side, Turn
+from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.errors import ObserverError
 from turnwise.guard.guardrail import Finding
 from turnwise.guard.request import encodable
@@ -30,7 +32,33 @@ from turnwise.scoring import Score
 KEPT = 4
 """Turns whose beginning a state remembers, so that a response may arrive after later prompts."""
 
+LEFT_OUT_FOR = 8
+"""Turns after a blocked text for which the observer still has it before it; then it is left out for good."""
+
+AS_PASSED, ALONE = 0.8, 0.5
+"""After a block, the shares of its F that a text must have without the blocked ones, or alone, to keep that F.
+
+Set on the dev splits of the pairs and of people's red-team chats; `benchmarks/guard_sides.py` measures them."""
+
 _BUILDING = threading.Lock()
+
+
+class Trajectory(StrEnum):
+    """Whose texts make a trajectory, and as what they are read."""
+
+    INITIATOR = "initiator"
+    """The initiator's prompts; the replies to them are heard."""
+
+    RESPONDER = "responder"
+    """The responder's texts, read as prompts to the initiator, whose texts are heard as the replies."""
+
+    REPLIES = "replies"
+    """The responder's texts, read as replies: whether they carry harm on."""
+
+    @property
+    def side(self) -> Side:
+        """The side of a turn that has the texts."""
+        return Side.PROMPT if self is Trajectory.INITIATOR else Side.RESPONSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +107,41 @@ class SideScores:
 
 @dataclass(slots=True)
 class _Taken:
-    """A turn, with the session before it, and its prompt and reply as they were taken."""
+    """A turn as it was taken in, with the sessions before it.
+
+    Args:
+        turn: the turn, whose texts may change.
+        before: the observer's session before it.
+        passed: the same without blocked texts; None where there were none.
+        prompt: its prompt as it was taken.
+        response: its response likewise.
+        left_out: whether its judged text was blocked and reached nobody.
+    """
 
     turn: Turn
     before: ObserverSession
+    passed: ObserverSession | None
     prompt: str
     response: str | None
+    left_out: bool = False
 
 
 @dataclass(slots=True)
 class ScorerState:
-    """What a scorer remembers of one conversation.
+    """What a scorer remembers of one speaker in one conversation.
 
     Args:
-        session: the observer's, after the latest turn.
+        session: the observer's, after the latest turn, with everything that the speaker tried to say.
+        trajectory: whose texts are judged.
+        passed: the same without the texts that were blocked; None where nothing was blocked of late.
+        blocked_at: number of the latest turn with a blocked text, while `passed` is there.
         recent: the last `KEPT` turns by number, as they were taken.
     """
 
     session: ObserverSession
+    trajectory: Trajectory = Trajectory.INITIATOR
+    passed: ObserverSession | None = None
+    blocked_at: int = 0
     recent: dict[int, _Taken] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -152,32 +197,92 @@ class Scorer:
         """Whether the observer waits for something outside this process, such as a language model."""
         return self.info.workers is Workers.THREADS
 
-    def start(self, conversation_id: str) -> ScorerState:
-        """Return the state of one conversation before its first turn."""
-        return ScorerState(ObserverSession(self._observer, self._context, conversation_id, goes_on=True))
+    def start(self, conversation_id: str, trajectory: Trajectory = Trajectory.INITIATOR) -> ScorerState:
+        """Return the state of one speaker in one conversation before its first turn."""
+        session = ObserverSession(self._observer, self._context, conversation_id, goes_on=True)
+        return ScorerState(session, trajectory)
 
     def score(self, state: ScorerState, turn: Turn, text: str | None = None) -> SideScores:
-        """Take the next turn into the state and return the scores of its prompt.
+        """Take the next turn into the state and return the scores of the text that is judged of it.
 
-        Checks of one conversation take turns; those of several don't wait.
+        Checks of one conversation take turns; those of several don't wait. The responder's texts may come in
+        another order than their turns, and one may come again where the first try was blocked.
 
         Args:
             state: what `start` gave.
-            turn: the turn; it comes after those that the state has. An empty text has no scores.
-            text: what is read in place of its prompt, such as the redacted prompt; None for the prompt as it is.
+            turn: the turn; of prompts it comes after those that the state has. An empty text has no scores.
+            text: what is read in place of the judged text, such as the redacted one; None for it as it is.
 
         Raises:
             ObserverError: nothing could be scored, because of a failure: the text is not checked.
         """
-        read = turn if text is None or text == turn.prompt else Turn(turn.number, text, turn.response)
+        trajectory = state.trajectory
+        if trajectory is Trajectory.INITIATOR:
+            prompt, response, side = (turn.prompt if text is None else text), turn.response, Side.PROMPT
+            read = turn if prompt == turn.prompt else Turn(turn.number, prompt, response)
+        else:
+            prompt, response, side = turn.prompt, (turn.response if text is None else text), Side.RESPONSE
+            read, side = _as_judged(trajectory, turn.number, prompt, response)
         if self._forgets:
-            return self._scores(state.session.copy(), read, Side.PROMPT)
+            return self._scores(state.session.copy(), read, side)
         with state.lock:
-            state.recent[turn.number] = _Taken(turn, state.session.copy(), read.prompt, read.response)
+            if trajectory is not Trajectory.INITIATOR:
+                self._say_again(state, turn.number)
+            passed = state.passed
+            if passed is not None and turn.number - state.blocked_at > LEFT_OUT_FOR:
+                self._let_go(state)
+                passed = None
+            before = None if passed is None else passed.copy()
+            state.recent[turn.number] = _Taken(turn, state.session.copy(), before, prompt, response)
             if len(state.recent) > KEPT:
-                del state.recent[min(state.recent)]
+                del state.recent[next(iter(state.recent))]
+            if trajectory is Trajectory.RESPONDER:
+                self._listen(state.session, passed, turn.number, prompt)
+            if passed is not None:
+                passed.observe(_readable(read))
             # Where scoring fails the turn was said all the same, and later ones are read after it.
-            return self._scores(state.session, read, Side.PROMPT)
+            return self._scores(state.session, read, side)
+
+    def without_blocked(self, state: ScorerState, turn: Turn, text: str, given: SideScores) -> SideScores:
+        """Return the scores of the turn that was just taken in as they settle where earlier texts were blocked.
+
+        What the observer makes of a text stands on the blocked ones before it, which reached nobody. So the text
+        is read again without them, and by itself. A principle keeps its F where the text has 0.8 of it without
+        them or half of it alone; else F is as much lower.
+
+        Args:
+            state: what `start` gave; its `passed` is there.
+            turn: the turn.
+            text: the judged text.
+            given: what `score` gave of it.
+
+        Raises:
+            ObserverError: nothing could be scored.
+        """
+        taken = state.recent.get(turn.number)
+        if taken is None or taken.passed is None:
+            return given
+        trajectory = state.trajectory
+        prompt, response = (text, None) if trajectory is Trajectory.INITIATOR else (taken.prompt, text)
+        read, side = _as_judged(trajectory, turn.number, prompt, response)
+        with state.lock:
+            session = taken.passed.copy()
+            if trajectory is Trajectory.RESPONDER:
+                self._listen(session, None, turn.number, prompt)
+        passed = self._scores(session, read, side)
+        single = None
+        settled = dict(given.scores)
+        for name, score in given.scores.items():
+            other = passed.scores.get(name)
+            if other is None or other.F >= AS_PASSED * score.F:
+                continue
+            if single is None:
+                single = self.score_after((), read, side)
+            alone = single.scores.get(name)
+            F = max(other.F / AS_PASSED, 0.0 if alone is None else alone.F / ALONE)
+            if score.F > F:
+                settled[name] = Score(other.T, other.I, F)
+        return replace(given, scores=settled)
 
     def skip(self, state: ScorerState, turn: Turn) -> None:
         """Take a turn into the state without asking for scores of it.
@@ -186,15 +291,29 @@ class Scorer:
             state: what `start` gave.
             turn: the turn; it comes after those that the state has.
         """
-        if not self._forgets:
-            with state.lock:
-                state.session.observe(_readable(turn))
+        if self._forgets:
+            return
+        with state.lock:
+            trajectory, passed = state.trajectory, state.passed
+            prompt, response = turn.prompt, turn.response
+            left_out = _left_out(trajectory, turn)
+            if left_out and passed is None:
+                passed = state.passed = state.session.copy()
+            if trajectory is Trajectory.RESPONDER:
+                self._listen(state.session, passed, turn.number, prompt)
+            read = _readable(_as_judged(trajectory, turn.number, prompt, response)[0])
+            state.session.observe(read)
+            if left_out:
+                state.blocked_at = turn.number
+            elif passed is not None:
+                passed.observe(read)
 
-    def follow(self, state: ScorerState) -> None:
+    def follow(self, state: ScorerState) -> None:  # noqa: PLR0912 - it runs at every check, where a call counts
         """Read the last `KEPT` turns again as they stand now: with replies that came, and as redacted since.
 
-        A reply that was blocked, or is still being checked, reached nobody and is left out. Nothing happens where
-        turns stand as they were taken.
+        A reply that was blocked, or is still being checked, reached nobody and is left out. A judged text that was
+        blocked stays in the session, where a further try is read after it, and is left out of `passed`. Nothing
+        happens where turns stand as they were taken.
 
         Args:
             state: what `start` gave.
@@ -204,25 +323,68 @@ class Scorer:
         """
         if self._forgets:
             return
+        trajectory = state.trajectory
+        of_initiator = trajectory is Trajectory.INITIATOR
         with state.lock:
-            session: ObserverSession | None = None
+            session = passed = None
             for taken in state.recent.values():
                 turn = taken.turn
-                prompt, response = turn.prompt, turn.response
-                if session is None and taken.response == response and taken.prompt == prompt:
+                prompt, response, left_out = turn.prompt, turn.response, taken.left_out
+                # A prompt that was answered went on; whether the others were blocked is asked until they are.
+                if not left_out and (not of_initiator or response is None):
+                    left_out = _left_out(trajectory, turn)
+                same = taken.prompt == prompt and left_out is taken.left_out
+                if session is None and same and taken.response == response:
                     continue
-                if response is not None and turn.withheld(Side.RESPONSE):
+                if of_initiator and response is not None and turn.withheld(Side.RESPONSE):
                     response = None
-                    if session is None and taken.response is None and taken.prompt == prompt:
+                    if session is None and same and taken.response is None:
                         continue
                 if session is None:
-                    session = taken.before.copy()
+                    session, passed = taken.before.copy(), None if taken.passed is None else taken.passed.copy()
                 else:
-                    taken.before = session.copy()
-                session.observe(_readable(turn if response is turn.response else Turn(turn.number, prompt)))
-                taken.prompt, taken.response = prompt, response
+                    taken.before, taken.passed = session.copy(), None if passed is None else passed.copy()
+                if left_out and of_initiator and response is not None:
+                    left_out = False  # it was answered all the same, so it is part of what was said
+                if left_out:
+                    state.blocked_at = max(state.blocked_at, turn.number)
+                    passed = session.copy() if passed is None else passed
+                if trajectory is Trajectory.RESPONDER:
+                    self._listen(session, passed, turn.number, prompt)
+                read = turn
+                if not of_initiator or response is not turn.response:
+                    read = _as_judged(trajectory, turn.number, prompt, response)[0]
+                read = _readable(read)
+                session.observe(read)
+                if passed is not None and not left_out:
+                    passed.observe(read)
+                taken.prompt, taken.response, taken.left_out = prompt, response, left_out
             if session is not None:
-                state.session = session
+                state.session, state.passed = session, passed
+
+    def _say_again(self, state: ScorerState, number: int) -> None:
+        """Forget a first try of the latest text, in place of which another one comes."""
+        if state.recent and next(reversed(state.recent)) == number:
+            taken = state.recent.pop(number)
+            state.session, state.passed = taken.before, taken.passed
+        else:
+            state.recent.pop(number, None)
+
+    def _let_go(self, state: ScorerState) -> None:
+        """Leave blocked texts out for good."""
+        if state.passed is not None:
+            state.session, state.passed = state.passed, None
+        for taken in state.recent.values():
+            if taken.passed is not None:
+                taken.before, taken.passed = taken.passed, None
+
+    def _listen(self, session: ObserverSession, passed: ObserverSession | None, number: int, prompt: str) -> None:
+        """Hear what the initiator said before a text of the responder."""
+        if prompt.strip():
+            heard = _readable(Turn(2 * number - 1, "", prompt))
+            session.observe(heard)
+            if passed is not None:
+                passed.observe(heard)
 
     def score_after(
         self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = ""
@@ -270,6 +432,23 @@ class Scorer:
             first = failures[0]
             raise ObserverError(f"observer {self.spec} could not score a {side}: {first.reason}: {first.message}")
         return SideScores(scores, tuple(failures), reasonings)
+
+
+def _as_judged(trajectory: Trajectory, number: int, prompt: str, response: str | None) -> tuple[Turn, Side]:
+    """Return a turn as the observer reads it, and the side of it that is judged.
+
+    Of the responder every text is a turn by itself, and so is what it hears; they are counted by text.
+    """
+    if trajectory is Trajectory.RESPONDER:
+        return Turn(2 * number, response or ""), Side.PROMPT
+    return Turn(number, prompt, response), trajectory.side
+
+
+def _left_out(trajectory: Trajectory, turn: Turn) -> bool:
+    """Tell whether the judged text of a turn was blocked and reached nobody."""
+    if trajectory is Trajectory.INITIATOR:
+        return turn.response is None and turn.blocked(Side.PROMPT)
+    return turn.blocked(Side.RESPONSE) and turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is not True
 
 
 def _told(failure: ObservationFailure) -> str:

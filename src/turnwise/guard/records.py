@@ -376,6 +376,8 @@ class DriftData(Record):
         warn: score at which a turn is warned of; None for never.
         active: whether the turn was over the threshold.
         turn: number of the turn.
+        trajectory: whose texts were judged, and as what: ``initiator``, ``responder`` or ``replies``.
+        speaker: name of who said the text.
         principles: names of the principles that were scored.
         components: T, I and F of each, one after the other.
     """
@@ -389,6 +391,8 @@ class DriftData(Record):
     warn: float | None
     active: bool
     turn: int
+    trajectory: str
+    speaker: str
     principles: tuple[str, ...]
     components: array[float]
 

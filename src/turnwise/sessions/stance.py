@@ -54,6 +54,7 @@ class Stance:
         interactions: turns so far.
         attempts: recoveries begun since the circuit breaker was last normal.
         restarted: whether the session had expired and began anew with this turn.
+        alarms: turns of the last 10 that broke trust.
     """
 
     trust_level: TrustLevel
@@ -67,6 +68,7 @@ class Stance:
     interactions: int
     attempts: int
     restarted: bool = False
+    alarms: int = 0
 
     @property
     def rationale(self) -> str:
@@ -98,6 +100,7 @@ class Stance:
             "interactions": self.interactions,
             "attempts": self.attempts,
             "restarted": self.restarted,
+            "alarms": self.alarms,
             "rationale": self.rationale,
         }
 
@@ -135,6 +138,7 @@ def assess(state: SessionState, settings: SessionSettings, *, restarted: bool = 
         state.interactions,
         breaker.attempts,
         restarted,
+        state.breaker_bits.bit_count(),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from turnwise.guard.metadata import KeptCheck, KeptDrift, kept_drift
+from turnwise.guard.metadata import INITIATOR, KeptCheck, KeptDrift, kept_drift
 
 METHOD: Final = (
     "the turn after the last one at which the detector's score was lowest before it rose to its first alarm; "
@@ -35,7 +35,7 @@ class DriftPoint:
 
 
 def drift_points(checks: Iterable[KeptCheck]) -> dict[str, list[DriftPoint]]:
-    """Return by drift guardrail what it said, turn by turn.
+    """Return by drift guardrail what it said, turn by turn; of the responder's texts under a name of their own.
 
     Raises:
         GuardMetadataError: what one kept can't be read.
@@ -43,7 +43,8 @@ def drift_points(checks: Iterable[KeptCheck]) -> dict[str, list[DriftPoint]]:
     found: dict[str, list[DriftPoint]] = {}
     for check in checks:
         for name, kept in kept_drift(check).items():
-            found.setdefault(name, []).append(DriftPoint(check.turn, check.side, kept))
+            whose = name if kept.trajectory == INITIATOR else f"{name} ({kept.trajectory})"
+            found.setdefault(whose, []).append(DriftPoint(check.turn, check.side, kept))
     return found
 
 

@@ -6,20 +6,21 @@ import math
 import threading
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import ClassVar, Literal
 from weakref import WeakKeyDictionary
 
 from turnwise.clock import utc_now
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.turn import GUARD_KEY
+from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal, State
 from turnwise.errors import GuardError, TurnwiseError
-from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.guardrails.speakers import RESPONDER_MARK, Judge, of_outputs, responder_session
 from turnwise.guard.metadata import GuardMetadataError, kept_scores
-from turnwise.guard.observing import Scorer, ScorerState
+from turnwise.guard.observing import Scorer, ScorerState, SideScores, Trajectory
 from turnwise.guard.records import DriftData
 from turnwise.guard.request import short_id
 from turnwise.observers import DEFAULT_OBSERVER
@@ -31,19 +32,35 @@ _CATCH_UP, _SCORED = 200, 10
 """Earlier turns that are read when a conversation is seen for the first time, and the latest that are scored then;
 they bound the time that takes."""
 
+_DOUBTFUL = 0.5
+"""F from which a text is read again where earlier ones were blocked, unless the detector fires below."""
+
 _LONGEST_REFUSED = 4_000
 """Characters of a prompt that another guardrail blocked up to which it is scored before the next one."""
+
+_ALARMS = 2
+"""Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
 
 _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
 
 
+_WHOSE = {
+    Trajectory.INITIATOR: "",
+    Trajectory.RESPONDER: "the responder's texts: ",
+    Trajectory.REPLIES: "the replies: ",
+}
+"""Begins a reason that is not about the initiator."""
+
+
 @dataclass(slots=True)
 class _Progress:
-    """Where drift stands in one conversation.
+    """Where drift stands with one speaker in one conversation.
 
     Args:
         conversation_id: its id, as the session memory takes it.
+        trajectory: whose texts are judged, and as what.
+        speaker: who says them.
         scores: state of the observer.
         detected: state of the detector.
         turns: turns taken in so far.
@@ -52,6 +69,8 @@ class _Progress:
     """
 
     conversation_id: str
+    trajectory: Trajectory
+    speaker: str
     scores: ScorerState
     detected: State
     turns: int = 0
@@ -71,7 +90,9 @@ class _Built:
         point: the observer's operating point of ``any_turn``, where it publishes one in (0, 1).
         sessions: the session memory.
         by_mode: what becomes of a turn by engagement mode, where anything does.
-        progress: where each conversation stands; one that nobody holds any more is forgotten.
+        doubtful: highest F from which a text is read again where earlier ones were blocked.
+        progress: where each conversation stands with its initiator; one that nobody holds any more is forgotten.
+        answers: the same with its responder, where those texts are judged.
     """
 
     scorer: Scorer
@@ -81,7 +102,9 @@ class _Built:
     point: float | None
     sessions: Sessions | None
     by_mode: Mapping[EngagementMode, Action]
+    doubtful: float
     progress: WeakKeyDictionary[Conversation, _Progress] = field(default_factory=WeakKeyDictionary)
+    answers: WeakKeyDictionary[Conversation, _Progress] = field(default_factory=WeakKeyDictionary)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -94,6 +117,14 @@ class Drift(Guardrail):
     ones by itself, and the detector starts afresh after each. What lasts is the session memory: trust, circuit
     breaker and stance, which goes with every result. A response tells the memory whether it refused, and is read
     by the observer before the next prompt, as it then stands; one that was blocked is not.
+
+    A blocked prompt reached nobody. The observer keeps it before it for 8 turns, so that a further try is seen for
+    what it is; but a turn that looks bad is then read again without it, and by itself, and is blocked for what it
+    says in those readings, at somewhat lower thresholds. What rests on the blocked prompt alone is warned of.
+
+    Either side may lead the other where two people talk, or bots and agents among themselves. There the
+    responder's texts are a trajectory of their own, in which they are the prompts and the initiator's texts the
+    replies, with a detector state and a session of their own; see `judge`.
 
     A conversation with earlier turns that is seen for the first time, such as one loaded from a file, is read
     first: its last 200 turns, with scores that were kept where there are any; of those without the last 10 are
@@ -113,7 +144,11 @@ class Drift(Guardrail):
         block_stance: engagement mode from which a turn is blocked: ``terminated``, ``guarded`` or ``never``.
         warn_stance: engagement mode from which a turn is warned of.
         breaker: what becomes of a turn while the session's circuit breaker is open, until trust is earned back:
-            ``block``, ``warn`` or ``ignore``.
+            ``block``, ``warn`` or ``ignore``. It blocks once two of the session's last ten turns broke trust;
+            after a single one, which may be wrong, it warns.
+        judge: whose texts are judged: those of the ``initiator``, of the ``responder``, of ``both``; or
+            ``replies``, which asks of the responder's texts whether they, as replies, carry harm on. ``auto`` is
+            both where two people talk, or bots and agents among themselves, and else the initiator.
 
     Raises:
         GuardError: a value that does not fit.
@@ -136,6 +171,8 @@ class Drift(Guardrail):
     block_stance: Literal["guarded", "terminated", "never"] = "terminated"
     warn_stance: Literal["cautious", "guarded", "terminated", "never"] = "guarded"
     breaker: Literal["block", "warn", "ignore"] = "warn"
+    judge: Judge = "auto"
+    _judges_prompts: bool = field(init=False, repr=False, compare=False)
     _built: _Built = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -157,6 +194,7 @@ class Drift(Guardrail):
         if self.session is not None:
             sessions = Sessions(MemoryStateStore(), utc_now, SessionMemory(preset(self.session)))
         point = scorer.operating_point("any_turn")
+        limit = detector.threshold
         built = _Built(
             scorer=scorer,
             detector=detector,
@@ -165,7 +203,11 @@ class Drift(Guardrail):
             point=point if point is not None and 0.0 < point < 1.0 else None,
             sessions=sessions,
             by_mode=_by_mode(self.block_stance, self.warn_stance),
+            doubtful=min(limit, _DOUBTFUL) if limit > 0.0 else _DOUBTFUL,
         )
+        object.__setattr__(self, "_judges_prompts", self.judge not in ("responder", "replies"))
+        if not self._judges_prompts:
+            object.__setattr__(self, "default_on", On.OUTPUT)
         object.__setattr__(self, "_built", built)
 
     @property
@@ -174,20 +216,30 @@ class Drift(Guardrail):
         return self._built.scorer.waits
 
     def forget_session(self, session_id: str) -> bool:
-        """Forget a session, a terminated one as well, so that it may begin anew; return whether it was known."""
-        return self._built.sessions is not None and self._built.sessions.forget(short_id(session_id))
+        """Forget a session, a terminated one as well, so that it may begin anew; return whether it was known.
+
+        Args:
+            session_id: a session; that of the responder beside it, ``"<session_id>/responder"``, is forgotten too.
+        """
+        sessions = self._built.sessions
+        if sessions is None:
+            return False
+        known = [sessions.forget(short_id(one)) for one in (session_id, f"{session_id}{RESPONDER_MARK}")]
+        return any(known)
 
     def check(self, check: Check) -> Finding:
-        """Take a prompt into the conversation's trajectory and judge it, or a response into the session.
+        """Take a text into its speaker's trajectory and judge it, or tell the session of a reply.
 
         Raises:
             ObserverError: a principle could not be scored, and the others do not block the turn for sure.
         """
         if check.side is Side.RESPONSE:
-            return self._answered(check)
+            return self._replied(check)
+        if not self._judges_prompts:
+            return CLEAN
         progress = self._built.progress.get(check.conversation)
         if progress is None:
-            progress = self._begin(check.conversation)
+            progress = self._begin(check.conversation, Trajectory.INITIATOR)
         with progress.lock:
             if progress.turns < check.turn.number - 1:
                 self._catch_up(progress, check)
@@ -202,13 +254,49 @@ class Drift(Guardrail):
             raise finding
         return finding
 
-    def _begin(self, conversation: Conversation) -> _Progress:
-        """Return where a conversation stands that was not known; another thread may know it by now."""
+    def _replied(self, check: Check) -> Finding:
+        """Tell the initiator's session whether a reply refused, and judge the reply where that is asked for."""
+        trajectory = of_outputs(self.judge, check.conversation)
+        if trajectory is None:
+            return self._answered(check)
+        built, conversation, number = self._built, check.conversation, check.turn.number
+        if self._judges_prompts:
+            self._answered(check)
+        session_id = responder_session(check.session_id, conversation)
+        progress = built.answers.get(conversation)
+        if progress is None:
+            progress = self._begin(conversation, trajectory)
+        with progress.lock:
+            if progress.turns < number - 1:
+                self._catch_up_replies(progress, conversation, number, session_id)
+            if built.sessions is not None and check.turn.prompt and built.sessions.stance(session_id) is not None:
+                built.sessions.answered(session_id, check.turn.prompt)
+            return self._take(progress, check.turn, check.text, session_id)
+
+    def _begin(self, conversation: Conversation, trajectory: Trajectory) -> _Progress:
+        """Return where a speaker of a conversation stands who was not known; another thread may know it by now."""
         built = self._built
         name = conversation.conversation_id
-        fresh = _Progress(short_id(name), built.scorer.start(name), built.detector.start())
+        of_initiator = trajectory is Trajectory.INITIATOR
+        speaker = conversation.initiator if of_initiator else conversation.responder
+        scores = built.scorer.start(name, trajectory)
+        fresh = _Progress(short_id(name), trajectory, speaker, scores, built.detector.start())
         with built.lock:
-            return built.progress.setdefault(conversation, fresh)
+            return (built.progress if of_initiator else built.answers).setdefault(conversation, fresh)
+
+    def _catch_up_replies(
+        self, progress: _Progress, conversation: Conversation, number: int, session_id: str
+    ) -> None:
+        """Take in the replies before this one that nobody has taken in; those under check come by themselves."""
+        sessions = self._built.sessions
+        take = sessions is not None and (progress.turns > 0 or sessions.stance(session_id) is None)
+        if not progress.turns and number - 1 > _CATCH_UP:
+            progress.turns = number - 1 - _CATCH_UP
+        for before in range(progress.turns + 1, number):
+            turn = conversation.turn(before)
+            if turn.response is None or turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
+                continue
+            self._recall(progress, turn, session_id, take=take, recent=before >= number - _SCORED)
 
     def _catch_up(self, progress: _Progress, check: Check) -> None:
         """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
@@ -227,7 +315,7 @@ class Drift(Guardrail):
                 if len(progress.ahead) > _WAITING:
                     del progress.ahead[min(progress.ahead)]
             else:
-                self._recall(progress, turn, check, take=take, recent=before >= number - _SCORED)
+                self._recall(progress, turn, check.session_id, take=take, recent=before >= number - _SCORED)
 
     def _tried(self, progress: _Progress, turn: Turn, check: Check) -> Finding | Exception:
         try:
@@ -235,17 +323,19 @@ class Drift(Guardrail):
         except TurnwiseError as error:
             return error
 
-    def _recall(self, progress: _Progress, turn: Turn, check: Check, *, take: bool, recent: bool) -> None:
+    def _recall(self, progress: _Progress, turn: Turn, session_id: str, *, take: bool, recent: bool) -> None:
         """Take in a turn of which the check is over, with the scores that were kept where there are any.
 
         One that can't be scored is a gap: its failure is none of the turn that is under check.
         """
         built = self._built
-        scores = _kept(turn)
+        scores = _kept(turn, progress.trajectory)
+        side = progress.trajectory.side
+        text = turn.text(side) or ""
         try:
-            refused = turn.blocked(Side.PROMPT) and len(turn.prompt) > _LONGEST_REFUSED
+            refused = turn.blocked(side) and len(text) > _LONGEST_REFUSED
             if scores is None and recent and not (built.scorer.waits or refused):
-                scores = dict(built.scorer.score(progress.scores, turn).scores)
+                scores = dict(self._scored(progress, turn, text).scores)
             else:
                 # Nobody waits, or pays a language model, for turns long past, or long and blocked.
                 built.scorer.skip(progress.scores, turn)
@@ -253,12 +343,12 @@ class Drift(Guardrail):
             scores = None
         finally:
             progress.turns = turn.number
-        told = TurnScores(turn.number, scores or {}, len(turn.prompt))
+        told = TurnScores(turn.number, scores or {}, len(text))
         signal = built.detector.update(progress.detected, told)
         if signal.active:
             progress.detected = built.detector.start()
         if take:
-            self._session(progress, check.session_id, told, turn)
+            self._session(progress, session_id, told, turn)
 
     def _take(self, progress: _Progress, turn: Turn, text: str, session_id: str) -> Finding:
         built = self._built
@@ -271,15 +361,35 @@ class Drift(Guardrail):
             given = built.scorer.score(progress.scores, turn, text)
         finally:
             # The turn was said, whether it could be scored or not.
-            progress.turns = turn.number
+            progress.turns = max(progress.turns, turn.number)
+        first = given
+        if progress.scores.passed is not None:
+            given = self._settled(progress, turn, text, given)
         told = TurnScores(turn.number, given.scores, len(text))
         signal = built.detector.update(progress.detected, told)
         if signal.active:
             progress.detected = built.detector.start()
-        finding = self._finding(told, signal, self._session(progress, session_id, told, turn))
+        finding = self._finding(progress, told, signal, self._session(progress, session_id, told, turn))
+        if first is not given and not finding.in_full:
+            finding = _carried_over(finding, first, given)
         return given.settle(finding) if given.failures else finding
 
-    def _finding(self, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
+    def _scored(self, progress: _Progress, turn: Turn, text: str) -> SideScores:
+        """Return the scores of an earlier turn, read after those before it as they stand."""
+        scorer, scores = self._built.scorer, progress.scores
+        scorer.follow(scores)
+        given = scorer.score(scores, turn)
+        return given if scores.passed is None else self._settled(progress, turn, text, given)
+
+    def _settled(self, progress: _Progress, turn: Turn, text: str, given: SideScores) -> SideScores:
+        """Return scores that don't rest on blocked texts alone; the same object where they are as they were."""
+        doubtful = self._built.doubtful
+        if all(doubtful > score.F for score in given.scores.values()):
+            return given
+        settled = self._built.scorer.without_blocked(progress.scores, turn, text, given)
+        return given if settled.scores == given.scores else settled
+
+    def _finding(self, progress: _Progress, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
         """Return what the trajectory up to a turn and the stance towards the session say of the turn."""
         built = self._built
         components, confidence = array("d"), 0.0
@@ -293,18 +403,22 @@ class Drift(Guardrail):
             warn=built.warn,
             active=signal.active,
             turn=told.turn,
+            trajectory=progress.trajectory,
+            speaker=progress.speaker,
             principles=_shared(tuple(told.scores)),
             components=components,
         )
+        whose = _WHOSE[progress.trajectory]
         if signal.active:
-            return Finding(True, signal.reason, confidence, data=data, stance=stance)
+            return Finding(True, whose + signal.reason, confidence, data=data, stance=stance)
         reason, action = "", None
         if stance is not None and (not stance.processing or stance.mode in built.by_mode):
             reason, action = self._of_stance(stance)
+            reason = reason and whose + reason
         if action is Action.BLOCK:
             return Finding(True, reason, confidence, data=data, stance=stance)
         if signal.contributions and built.warn is not None and signal.score >= built.warn:
-            reason, action = f"{signal.reason} (warned from {built.warn:.3f})", Action.WARN
+            reason, action = f"{whose}{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
     def _session(self, progress: _Progress, session_id: str, told: TurnScores, turn: Turn) -> Stance | None:
@@ -320,7 +434,8 @@ class Drift(Guardrail):
         """Return what the stance towards the session asks for, and why."""
         action = self._built.by_mode.get(stance.mode)
         if action is not Action.BLOCK and not stance.processing and self.breaker != "ignore":
-            return f"circuit breaker open: {stance.rationale}", Action(self.breaker)
+            opened = Action(self.breaker) if stance.alarms >= _ALARMS else Action.WARN
+            return f"circuit breaker open: {stance.rationale}", opened
         return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
 
     def _answered(self, check: Check) -> Finding:
@@ -360,10 +475,19 @@ def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]
     return scaled
 
 
-def _kept(turn: Turn) -> dict[str, Score] | None:
+def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> Finding:
+    """Return a finding with the warning that a text looks bad only together with texts that were blocked."""
+    name, score = max(first.scores.items(), key=lambda item: item[1].F)
+    left = settled.scores[name].F
+    reason = f"{name} F {score.F:.3f} rests on a blocked text before it, {left:.3f} without"
+    told = f"{reason}; {finding.reason}" if finding.found else reason
+    return replace(finding, found=True, reason=told, action=finding.action or Action.WARN)
+
+
+def _kept(turn: Turn, trajectory: Trajectory) -> dict[str, Score] | None:
     """Return the scores that an earlier check kept with a turn; None where there are none that can be read."""
     try:
-        return kept_scores(turn)
+        return kept_scores(turn, str(trajectory))
     except GuardMetadataError:
         return None
 
