@@ -328,6 +328,21 @@ class Conversation(LimitedHistory):
                 return self.add_turn("", response, metadata)
             return self.add_response(response, metadata, turn_number=turn_number)
 
+    def rephrase(self, turn_number: int, response: str, metadata: Mapping[str, Any] | None = None) -> Turn:
+        """Put the whole of a response in the place of what a turn has of it, and return the turn; its time is now.
+
+        Args:
+            turn_number: the turn, which has a response.
+            response: what the responder answered.
+            metadata: joins the metadata of the turn; JSON values.
+
+        Raises:
+            ConversationError: the turn does not exist or has no response, or as for `add_turn`.
+        """
+        extra = json_object(metadata, "metadata")
+        with self._lock:
+            return self._log.rephrase(turn_number, response, self._time(None), extra)
+
     def note(self, key: str, change: Callable[[Any], Any]) -> None:
         """Set a key of the conversation's metadata in one step that no other thread can split.
 

@@ -21,6 +21,8 @@ MESSAGE_KEYS = ("messages", "sharegpt")
 GUARD_KEY = "guardrail_results"
 """Key of a turn's metadata under which a guard keeps its checks."""
 
+ATTEMPTS_KEY = "guardrail_attempts"
+"""Key of a turn's metadata under which a guard keeps responses that were blocked and replaced, oldest first."""
 
 _HEX_DIGITS = 16
 """Digits of a digest that are kept."""

@@ -175,6 +175,22 @@ class TurnLog:
         self._stretch(turn.response_timestamp)
         return turn
 
+    def rephrase(
+        self, number: int, response: str, timestamp: datetime | None, metadata: Mapping[str, Any]
+    ) -> Turn:
+        """Give a turn another response in place of the one that it has, and return it; arguments as for `complete`.
+
+        Raises:
+            ConversationError: no such turn, or it has no response.
+        """
+        turn = self.turn(number)
+        if not turn.complete:
+            raise ConversationError(f"turn {number} has no response yet")
+        turn.complete_with(response, timestamp)
+        turn.metadata.update(metadata)
+        self._stretch(turn.response_timestamp)
+        return turn
+
     def withdraw(self, number: int) -> Turn:
         """Let a turn wait for its response no longer, and return it; it may be given one by its number.
 

@@ -141,6 +141,9 @@ class Check:
         session_id: the session that the turn belongs to.
         shared: results that several guardrails of this check may use; see `once`.
         stance: the stance towards the session, as the last guardrail that knows it said.
+        before: characters of the text that come before this stretch of it, where it is a stretch; see
+            `Guardrail.reach`.
+        more: whether more of it is still to come.
     """
 
     text: str
@@ -150,6 +153,8 @@ class Check:
     session_id: str
     shared: dict[object, Any] = field(default_factory=dict)
     stance: Stance | None = None
+    before: int = 0
+    more: bool = False
 
     def once(self, key: object, compute: Callable[[], Value]) -> Value:
         """Return what was computed under a key during this check, and compute it the first time.
@@ -193,6 +198,29 @@ class Guardrail(ABC):
         Such a check never runs on an event loop, and has a time limit unless that is set to none.
         """
         return self.default_timeout is not None
+
+    @property
+    def reach(self) -> int | None:
+        """How many letters and digits around a place of a text decide what is found there, at least 0.
+
+        A response that comes in pieces is looked at stretch by stretch by the guardrails that say so, and as
+        many are held back. None is for those that need the whole text; they are asked at its end. What such a
+        guardrail finds in a stretch counts: where it blocks that, it blocks the text.
+        """
+        return None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a check changes what the guardrail says later, so that it is asked once about each text."""
+        return False
+
+    def take_over(self, before: Guardrail) -> None:
+        """Go on with what another one remembers, whose place this one takes when a pipeline is reloaded.
+
+        Args:
+            before: the one of the same name and class; it may be asked for a while yet.
+        """
+        return
 
     @abstractmethod
     def check(self, check: Check) -> Finding:

@@ -13,6 +13,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, final
 
+from turnwise.conversation import Turn
+from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.guardrail import Action, Redaction
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
@@ -261,6 +263,7 @@ class PipelineResult(Record):
         text: the text, redacted where a guardrail redacts.
         rate_limited: whether a rate limit refused it, so that no guardrail ran.
         seconds: how long the check took.
+        retry_after: seconds until a prompt that was refused would be let through; None where none was.
     """
 
     blocked: bool
@@ -274,6 +277,7 @@ class PipelineResult(Record):
     text: str
     rate_limited: bool = False
     seconds: float = 0.0
+    retry_after: float | None = None
 
     derived = ("failures",)
 
@@ -316,3 +320,20 @@ class DriftData(Record):
         """The score of each principle."""
         triples = zip(*[iter(self.components)] * 3, strict=True)
         return {name: Score(*triple) for name, triple in zip(self.principles, triples, strict=True)}
+
+
+def with_attempt(turn: Turn, before: object) -> list[dict[str, Any]]:
+    """Return the responses of a turn that were blocked and replaced, with the one that it has now.
+
+    Args:
+        turn: the turn, whose response was blocked.
+        before: those before it; what can't be read is left out.
+    """
+    checks = turn.metadata.get(GUARD_KEY)
+    output = checks.get("output") if isinstance(checks, Mapping) else None
+    attempt = {
+        "response": turn.response,
+        "response_timestamp": turn.response_timestamp.isoformat() if turn.response_timestamp else None,
+        "output": None if output is None else _plain(output),
+    }
+    return [*(before if isinstance(before, list) else ()), attempt]

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 from turnwise.conversation import Conversation, Role, Side, Turn
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.messages import OPENAI, unread
-from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
+from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.sessions.state import ID_BYTES
 
-RESERVED: Final = (GUARD_KEY, *CHECKING_KEYS.values())
+RESERVED: Final = (GUARD_KEY, ATTEMPTS_KEY, *CHECKING_KEYS.values())
 """Keys of a turn's metadata that belong to the guard."""
 
 _SIDES = {

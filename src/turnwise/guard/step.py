@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from time import perf_counter
-from typing import TypeVar
+from types import GeneratorType
+from typing import TypeVar, overload
 
 from turnwise.conversation import Side
 from turnwise.errors import GuardError
@@ -20,6 +21,9 @@ DEFAULT = "default"
 
 WAITING_SECONDS = 30.0
 """Timeout of a guardrail that waits and has none of its own."""
+
+DROPPED = "dropped"
+"""Name under which results tell of a response that broke off; no guardrail is called so."""
 
 UNREAD = "unread"
 """Name under which results tell of content that no guardrail can read; no guardrail is called so."""
@@ -59,9 +63,12 @@ class Step:
         action: the strictest action that it may take.
         on_error: what becomes of a text that it failed to check.
         timeout: seconds after which it has failed, above 0 and at most 600; None for no limit.
+        stream_every: characters of a response that comes in pieces after which it is asked about all that came so
+            far, again and again, at least 1; None for at the end alone.
 
     Raises:
-        GuardError: a value out of range, or a guardrail that can't redact is asked to.
+        GuardError: a value out of range, a guardrail that can't redact is asked to, or one that remembers what it
+            checked is asked several times about a text.
     """
 
     guardrail: Guardrail
@@ -71,6 +78,7 @@ class Step:
     action: Action
     on_error: OnError
     timeout: float | None
+    stream_every: int | None = None
     _workers: Workers[Finding] = field(default_factory=Workers, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +86,11 @@ class Step:
             raise GuardError(f"{self.name}: action is redact, but this guardrail can't; use block, warn or log")
         if self.timeout is not None and not 0.0 < self.timeout <= _MOST_SECONDS:
             raise _no_time(self.name, self.timeout)
+        every = self.stream_every
+        if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+            raise GuardError(f"{self.name}: stream_every is {every!r}; use a number of characters from 1, or null")
+        if every is not None and self.guardrail.remembers:
+            raise GuardError(f"{self.name}: it is asked once about a text, so stream_every can't be set")
 
     @classmethod
     def of(
@@ -90,6 +103,7 @@ class Step:
         action: str | None = None,
         on_error: str | None = None,
         timeout: float | str | None = DEFAULT,
+        stream_every: int | None = None,
     ) -> Step:
         """Return a step with what is not said taken from the guardrail.
 
@@ -102,6 +116,7 @@ class Step:
             on_error: ``block``, ``warn`` or ``allow``. None for: block where it may block or redact, warn where it
                 may warn, allow where it only logs.
             timeout: seconds, or None for no limit; ``"default"`` for the guardrail's own.
+            stream_every: characters of a response that comes in pieces; None for at its end alone.
 
         Raises:
             GuardError: no guardrail, or a value that can't be.
@@ -124,6 +139,7 @@ class Step:
             action=strictest,
             on_error=_member(name, "on_error", OnError, on_error or _ON_ERROR[strictest]),
             timeout=limit,
+            stream_every=stream_every,
         )
 
     @property
@@ -284,29 +300,45 @@ def _member(name: str, setting: str, kind: type[Member], value: str) -> Member:
 CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]
 """A check under way, which returns the result: one that is awaited yields each step and is sent what it said."""
 
+Value = TypeVar("Value")
 
-def finish(run: CheckRun | PipelineResult) -> PipelineResult:
+
+@overload
+def finish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value: ...
+
+
+@overload
+def finish(run: PipelineResult) -> PipelineResult: ...
+
+
+def finish(run: object) -> object:
     """Run a check to its end in this thread, and return the result; one that is there already as it is."""
-    if type(run) is PipelineResult:
+    if not isinstance(run, GeneratorType):
         return run
     try:
         next(run)
     except StopIteration as end:
-        result: PipelineResult = end.value
-        return result
+        return end.value
     raise GuardError("a check that runs in place has nothing to wait for")
 
 
-async def afinish(run: CheckRun | PipelineResult) -> PipelineResult:
+@overload
+async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value: ...
+
+
+@overload
+async def afinish(run: PipelineResult) -> PipelineResult: ...
+
+
+async def afinish(run: object) -> object:
     """Run a check to its end without blocking the event loop, and return the result; see `finish`."""
-    if isinstance(run, PipelineResult):
+    if not isinstance(run, GeneratorType):
         return run
     try:
         step, check = next(run)
         while True:
             step, check = run.send(await step.arun(check))
     except StopIteration as end:
-        result: PipelineResult = end.value
-        return result
+        return end.value
     finally:
         run.close()

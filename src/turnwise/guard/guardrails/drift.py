@@ -6,7 +6,7 @@ import math
 import threading
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import ClassVar, Literal
 from weakref import WeakKeyDictionary
@@ -170,6 +170,22 @@ class Drift(Guardrail):
     def waits(self) -> bool:
         """Whether the observer asks a language model."""
         return self._built.scorer.waits
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it is asked once about each text: always, since every text joins the trajectory."""
+        return True
+
+    def take_over(self, before: Guardrail) -> None:
+        """Go on with the sessions of another one, and where nothing else is set with its conversations as well."""
+        if not isinstance(before, Drift) or before._built.sessions is None or self._built.sessions is None:
+            return
+        # A file may say something else than it did then.
+        if before == self and self.patterns is None and not self.detector.endswith((".yaml", ".yml")):
+            object.__setattr__(self, "_built", before._built)
+        else:
+            sessions = before._built.sessions.ruled_by(SessionMemory(preset(self.session or "default")))
+            object.__setattr__(self, "_built", replace(self._built, sessions=sessions))
 
     def forget_session(self, session_id: str) -> bool:
         """Forget a session, a terminated one as well, so that it may begin anew; return whether it was known."""

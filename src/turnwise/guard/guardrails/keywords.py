@@ -16,6 +16,9 @@ from turnwise.paths import to_path
 _FOUND = 1_000
 """Occurrences that are cut out one by one; where there are more, the rest of the text goes whole."""
 
+BESIDE = 8
+"""Letters and digits beside a keyword that are looked at."""
+
 _NAMED = 5
 """Keywords that a reason names at most."""
 
@@ -77,6 +80,11 @@ class Keywords(Guardrail):
             words, whole_words=self.whole_words, ignore_case=self.ignore_case, accents=self.accents
         )
         object.__setattr__(self, "_phrases", phrases)
+
+    @property
+    def reach(self) -> int:
+        """As far as the longest keyword."""
+        return max(map(len, self._words)) + BESIDE
 
     def check(self, check: Check) -> Finding:
         """Return the keywords of a text, with a redaction for each."""
