@@ -178,7 +178,7 @@ class TurnLog:
     def rephrase(
         self, number: int, response: str, timestamp: datetime | None, metadata: Mapping[str, Any]
     ) -> Turn:
-        """Give a turn another response in place of the one that it has, and return it; arguments as for `complete`.
+        """Give a turn another response in place of its own, and return it; arguments as for `complete`.
 
         Raises:
             ConversationError: no such turn, or it has no response.
