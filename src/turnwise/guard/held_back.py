@@ -169,7 +169,7 @@ class HeldBack:
         """Take a piece of the text; return whether it is time for a look."""
         self._waiting.append(piece)
         self._came += len(piece)
-        return self._came >= self._look_at
+        return self._came >= self._look_at or not self._reach
 
     def look(self, *, here: bool) -> Generator[tuple[Step, Check], Detail, tuple[str, str, Detail | None]]:
         """Run the guardrails over the end of the text.
@@ -239,10 +239,10 @@ class HeldBack:
 
     def _forget(self, chunks: Sequence[Chunk]) -> None:
         """Leave out what need not be looked at again: up to a word some way before what is held back."""
-        start = self._settled - self._base - CONTEXT
-        if start <= CONTEXT // 2:
+        start = self._settled - self._base - CONTEXT * bool(self._reach)
+        if start <= CONTEXT // 2 and self._reach:
             return
-        start = max(start - LONGEST_RUN, _start_of_run(self._text, start))
+        start = _start_of_run(self._text, start)
         for chunk in chunks:
             if chunk.put and chunk.start < self._base + start < chunk.end:
                 start = chunk.end - self._base

@@ -12,6 +12,7 @@ from turnwise.errors import GuardError
 from turnwise.guard.guardrail import Check
 from turnwise.guard.held_back import Chunk, HeldBack, replaced, shown_up_to
 from turnwise.guard.records import Detail, PipelineResult
+from turnwise.guard.request import encodable
 from turnwise.guard.setup import Setup
 from turnwise.guard.step import CheckRun, Step, afinish, finish
 
@@ -84,6 +85,8 @@ class _Stream:
         )
         self._asked = [_Asked(step, each, each) for step in steps if (each := step.stream_every) is not None]
         self._pieces: list[str] = []
+        self._half = ""
+        """The first half of a surrogate pair whose second one is still to come."""
         self._shown: list[str] = []
         self._known: tuple[str, Detail] | None = None
         self._stopped = False
@@ -132,6 +135,8 @@ class _Stream:
             return ""
         if not isinstance(piece, str):
             raise GuardError(f"a piece of a response is {type(piece).__name__}, not text")
+        if self._half or not piece.isascii():
+            piece = self._whole_characters(piece)
         self._pieces.append(piece)
         look = self._held.add(piece)
         if self._held.came > self._most:
@@ -165,7 +170,7 @@ class _Stream:
         """Check the whole text, and say what of it remains to be shown."""
         if self._result is not None:
             return self._result
-        content = "".join(self._pieces)
+        content = "".join((*self._pieces, encodable(self._half)))
         run = self._finish(self._check(content), StreamEnd(self._known), here=here)
         result = run if isinstance(run, PipelineResult) else (yield from run)
         self._result = result
@@ -180,6 +185,12 @@ class _Stream:
                 late = ((chunk.start, min(chunk.end, at)) for chunk in chunks if chunk.put and chunk.start < at)
                 self._exposed = sum(end - start - self._held.covered(start, end) for start, end in late)
         return result
+
+    def _whole_characters(self, piece: str) -> str:
+        """Return a piece as text that every guardrail can read; half a character waits for the next piece."""
+        piece = self._half + piece
+        self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
+        return encodable(piece[: len(piece) - len(self._half)])
 
     def _drop(self) -> None:
         """Record that the response broke off, where it did not end before."""
