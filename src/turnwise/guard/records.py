@@ -6,12 +6,11 @@ A long conversation keeps these for every turn, so they are slotted objects that
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from dataclasses import InitVar, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
-from typing import Any, final
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform, final
 
 from turnwise.conversation import Turn
 from turnwise.conversation.turn import GUARD_KEY
@@ -50,14 +49,42 @@ class _Slotted:
 
 _AS_IT_IS = (bool, float, int, _Slotted)
 
+HINT = "call to_dict() for the values"
+"""The one key that the dict under a record has: JSON encoders take an empty dict for ``{}`` without asking it."""
 
-class Record(_Slotted, Mapping[str, Any]):
-    """A slotted dataclass that is also a mapping from field to JSON value, or to another record."""
+Kind = TypeVar("Kind", bound=type)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def record(kind: Kind) -> Kind:
+    """Make a class a record: a frozen, slotted dataclass that reads like a JSON object, and is written as one."""
+    built: Any = dataclass(frozen=True, slots=True, eq=False)(kind)
+    derived: tuple[str, ...] = getattr(built, "derived", ())
+    hidden: tuple[str, ...] = getattr(built, "hidden", ())
+    built.own = tuple(each.name for each in fields(built))
+    built.keys_ = tuple(name for name in built.own if name not in hidden) + derived
+    # Web frameworks take dataclasses apart by their fields. These are dicts, and are asked for their keys.
+    del built.__dataclass_fields__, built.__dataclass_params__
+    made: Kind = built
+    return made
+
+
+class Record(_Slotted, dict[str, Any]):
+    """A slotted object that is also a read-only dict from field to JSON value, or to another record.
+
+    It becomes JSON values when it is looked at as a whole: by ``json.dumps``, ``dict`` or `to_dict`. Encoders that
+    read dicts behind their backs, such as orjson, are given what `to_dict` returns.
+    """
 
     __slots__ = ()
 
+    own: ClassVar[tuple[str, ...]] = ()
+    keys_: ClassVar[tuple[str, ...]] = ()
+
+    __post_init__ = dict.setdefault
+
     def __getitem__(self, key: str) -> Any:
-        if key not in _names(type(self)):
+        if key not in self.keys_:
             raise KeyError(key)
         value = getattr(self, key)
         # A record reads like a JSON object; making it one at every look would cost more than the look.
@@ -65,28 +92,68 @@ class Record(_Slotted, Mapping[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key, or the default."""
-        if key not in _names(type(self)):
+        if key not in self.keys_:
             return default
         value = getattr(self, key)
         return value if isinstance(value, _AS_IT_IS) else _plain(value)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys_
+
     def __iter__(self) -> Iterator[str]:
-        return iter(_names(type(self)))
+        return iter(self.keys_)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self.keys_)
 
     def __len__(self) -> int:
-        return len(_names(type(self)))
+        return len(self.keys_)
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys."""
+        return dict.fromkeys(self.keys_).keys()
+
+    def values(self) -> ValuesView[Any]:
+        """Return the values as JSON has them."""
+        return self.to_dict().values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Return keys and values as JSON has them."""
+        return self.to_dict().items()
+
+    def copy(self) -> dict[str, Any]:
+        """Return it as a dict of one's own, of JSON values."""
+        return self.to_dict()
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {name: _plain(getattr(self, name)) for name in self}
+        return {name: _plain(getattr(self, name)) for name in self.keys_}
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Record):
+            return self.to_dict() == other.to_dict()
+        return self.to_dict() == other if isinstance(other, Mapping) else NotImplemented
 
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """Return the keys of a record: its fields, and what it derives from them."""
-    derived: tuple[str, ...] = getattr(kind, "derived", ())
-    hidden: tuple[str, ...] = getattr(kind, "hidden", ())
-    return tuple(field.name for field in fields(kind) if field.name not in hidden) + derived
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    __hash__ = None  # type: ignore[assignment]  # what is in it may change, as in any dict
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        return {**self.to_dict(), **other}
+
+    def __ror__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        return {**other, **self.to_dict()}
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.own)
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} is read-only; to_dict() gives a dict of your own")
+
+    __setitem__ = __delitem__ = __ior__ = _refused  # type: ignore[assignment]
+    update = setdefault = pop = popitem = clear = _refused  # type: ignore[assignment]
 
 
 def _plain(value: Any) -> Any:
@@ -108,7 +175,7 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Detail(Record):
     """What one guardrail said at one check.
 
@@ -125,6 +192,7 @@ class Detail(Record):
         data: what else it gave, such as scores.
     """
 
+    _: InitVar[str] = field(default=HINT, kw_only=True)
     status: Status
     blocked: bool = False
     found: bool = False
@@ -142,7 +210,7 @@ class Detail(Record):
         return not self.blocked and self.action in (Action.WARN, Action.REDACT)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class SideRecord(Record):
     """One check of one side of a turn, as the turn keeps it.
 
@@ -159,6 +227,7 @@ class SideRecord(Record):
     derived = ("warnings", "reasons", "details")
     hidden = ("names", "verdicts")
 
+    _: InitVar[str] = field(default=HINT, kw_only=True)
     pipeline_type: Pipeline
     timestamp: datetime
     blocked: bool
@@ -192,7 +261,7 @@ class SideRecord(Record):
         return [f"{name}: {detail.reason}" for name, detail in acted if getattr(detail, what)] if acted else []
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class TurnRecord(Record):
     """The checks of a turn: both sides apart under ``input`` and ``output``, and joined beside them.
 
@@ -205,6 +274,7 @@ class TurnRecord(Record):
     derived = ("blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp")
     hidden = ("last",)
 
+    _: InitVar[str] = field(default=HINT, kw_only=True)
     input: SideRecord | None
     output: SideRecord | None
     last: Pipeline
@@ -247,7 +317,7 @@ class TurnRecord(Record):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class PipelineResult(Record):
     """The verdict of a pipeline on one text. Every field can be read as an attribute and as a key.
 
@@ -266,6 +336,7 @@ class PipelineResult(Record):
         retry_after: seconds until a prompt that was refused would be let through; None where none was.
     """
 
+    _: InitVar[str] = field(default=HINT, kw_only=True)
     blocked: bool
     warnings: list[str]
     reasons: list[str]
@@ -288,7 +359,7 @@ class PipelineResult(Record):
         return [f"{name}: {detail.reason}" for name, detail in failed]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class DriftData(Record):
     """What drift keeps with a turn.
 
@@ -306,6 +377,7 @@ class DriftData(Record):
     derived = ("scores",)
     hidden = ("principles", "components")
 
+    _: InitVar[str] = field(default=HINT, kw_only=True)
     detector: str
     score: float
     threshold: float
