@@ -100,6 +100,14 @@ class RateLimit:
         """How many arrival times are kept at present."""
         return len(self._arrivals)
 
+    def ages(self, now: datetime) -> list[timedelta]:
+        """Return how long ago the prompts arrived that count, the oldest first.
+
+        Args:
+            now: the present time, aware.
+        """
+        return [now - arrival for arrival in self._arrivals if now - arrival < self._longest]
+
     def exceeded(self, now: datetime, limits: Mapping[str, int] | None = None) -> bool:
         """Whether a prompt that arrives now is one too many.
 

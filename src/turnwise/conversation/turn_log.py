@@ -117,6 +117,16 @@ class TurnLog:
         return self._complete
 
     @property
+    def earliest(self) -> datetime | None:
+        """The earliest time stamp; None without any."""
+        return self._earliest
+
+    @property
+    def latest(self) -> datetime | None:
+        """The latest time stamp; None without any."""
+        return self._latest
+
+    @property
     def duration(self) -> float:
         """Seconds from the earliest time stamp to the latest; 0.0 for fewer than two."""
         if self._earliest is None or self._latest is None:

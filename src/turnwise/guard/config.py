@@ -110,6 +110,8 @@ class Config:
         audit: where checks are written; None for nowhere.
         entries: the guardrails, in order.
         lines: where everything stands, for errors.
+        folder: where the YAML file lies that this came from, which its files are relative to; None for the folder
+            that the program runs in.
     """
 
     name: str = "pipeline"
@@ -122,6 +124,7 @@ class Config:
     audit: AuditSettings | None = None
     entries: tuple[Entry, ...] = ()
     lines: Lines = field(default=NO_LINES, repr=False, compare=False)
+    folder: Path | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def read(cls, config: Config | Mapping[str, Any] | str | PathLike[str]) -> Config:
@@ -140,7 +143,7 @@ class Config:
         except (OSError, UnicodeDecodeError) as error:
             known = "; for a preset use GuardrailPipeline.from_preset" if not Path(path).suffix else ""
             raise GuardError(f"{path}: the configuration can't be read: {error}{known}") from error
-        return cls.of(*read_yaml(text, str(path)))
+        return replace(cls.of(*read_yaml(text, str(path))), folder=to_path(path).absolute().parent)
 
     @classmethod
     def preset(cls, name: str, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
@@ -226,7 +229,7 @@ class Config:
         """
         steps: list[Step] = []
         for entry in self.entries:
-            step = _build(entry, self.lines)
+            step = _build(entry, self.lines, self.folder)
             if step.name in (DROPPED, UNREAD, TOO_LONG):
                 raise self.lines.error(entry.place, f"no guardrail can be called {step.name!r}; rename it")
             if any(step.name == other.name for other in steps):
@@ -261,7 +264,7 @@ def _entry(item: object, place: Place, lines: Lines) -> Entry:
     raise lines.error(place, "a guardrail is its name, or its name with settings: `- pii: {action: warn}`")
 
 
-def _build(entry: Entry, lines: Lines) -> Step:
+def _build(entry: Entry, lines: Lines, folder: Path | None = None) -> Step:
     common = StepSettings.__dataclass_fields__
     shared = {key: value for key, value in entry.settings.items() if key in common}
     own = {key: value for key, value in entry.settings.items() if key not in common}
@@ -277,6 +280,10 @@ def _build(entry: Entry, lines: Lines) -> Step:
             factory = GUARDRAILS.get(entry.kind)
         except TurnwiseError as error:
             raise lines.error(entry.place, str(error)) from error
+        for setting, endings in getattr(factory, "files", {}).items():
+            value = own.get(setting)
+            if folder is not None and isinstance(value, str) and (not endings or value.endswith(endings)):
+                own[setting] = str(folder / value)  # an absolute one stays as it is
         rail = build_guardrail(factory, entry.kind, own, entry.place, lines)
     try:
         return Step.of(

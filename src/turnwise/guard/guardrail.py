@@ -181,12 +181,15 @@ class Guardrail(ABC):
     - ``cost``: the cheaper ones run first;
     - ``redacts``: whether findings have redactions, without which ``action: redact`` is refused;
     - ``default_action``, ``default_on``;
+    - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by which
+      its values are told from others, none for always;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
       its own; None is for those that only compute, in bounded time, and runs them where they are.
     """
 
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
+    files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_action: ClassVar[Action] = Action.BLOCK
     default_on: ClassVar[On] = On.BOTH
     default_timeout: ClassVar[float | None] = 10.0

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, NoReturn, TypeVar
 
 from turnwise.conversation import Conversation, Turn
-from turnwise.conversation.turn import GUARD_KEY
+from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.errors import GuardError, ScoreError
 from turnwise.guard.guardrail import Action, Redaction
 from turnwise.guard.limits import EVENTS
@@ -105,7 +105,7 @@ def did(detail: Detail, what: str) -> bool:
 
 
 def kept_checks(turns: Iterable[Turn]) -> list[KeptCheck]:
-    """Return the checks that turns carry, turn by turn, input before output.
+    """Return the checks that turns carry, turn by turn, input before output, replaced responses before the last.
 
     Raises:
         GuardMetadataError: a check can't be read.
@@ -321,7 +321,16 @@ class _Field:
 
 def _sides(turn: Turn) -> list[SideRecord]:
     record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
-    return [] if record is None else [side for side in (record.input, record.output) if side is not None]
+    sides = [] if record is None else [record.input, *_attempts(turn), record.output]
+    return [side for side in sides if side is not None]
+
+
+def _attempts(turn: Turn) -> list[SideRecord | None]:
+    """Return the checks of responses that were blocked and replaced."""
+    if ATTEMPTS_KEY not in turn.metadata:
+        return []
+    field = _Field(turn.metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
+    return [_side(attempt.get("output"), Pipeline.OUTPUT) for attempt in field.items()]
 
 
 def _kept(number: int, side: SideRecord) -> KeptCheck:

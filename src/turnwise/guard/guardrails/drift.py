@@ -122,6 +122,7 @@ class Drift(Guardrail):
 
     cost: ClassVar[Cost] = Cost.MODEL
     default_timeout: ClassVar[float | None] = None
+    files: ClassVar[Mapping[str, tuple[str, ...]]] = {"patterns": (), "detector": (".yaml", ".yml")}
 
     observer: str = DEFAULT_OBSERVER
     context: str = "history"

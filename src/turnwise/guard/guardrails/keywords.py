@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -55,6 +55,7 @@ class Keywords(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    files: ClassVar[Mapping[str, tuple[str, ...]]] = {"file": ()}
     default_timeout: ClassVar[float | None] = None
 
     keywords: tuple[str, ...] = ()
