@@ -132,7 +132,7 @@ def test_results_and_annotations_are_json(pipeline: GuardrailPipeline) -> None:
     assert kept == metadata["guardrail_results"] == json.loads(json.dumps(metadata["guardrail_results"]))
     assert set(kept) >= {"blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp"}
     assert json.loads(json.dumps(metadata["guardrail_results"].input))["details"] == kept["details"]
-    assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)  # noqa: S301 - our own
+    assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)
     assert "email" not in repr(result.keys()) and len(result) == len(result.to_dict()) and "blocked" in result
 
 
@@ -237,7 +237,7 @@ def test_settings_of_a_preset_can_be_set_by_guardrail(tmp_path: Path) -> None:
     assert [event["blocked"] for event in read_audit(audit).events] == [True]
     with pytest.raises(UnknownNameError, match="did you mean 'pii'"):
         GuardrailPipeline.from_preset("basic", overrides={"pi": {"action": "block"}})
-    with pytest.raises(GuardError, match="pii: settings|give settings"):
+    with pytest.raises(GuardError, match="give settings"):
         GuardrailPipeline.from_preset("basic", overrides={"pii": "block"})  # type: ignore[dict-item]
     with pytest.raises(GuardError, match="did you mean 'action'"):
         GuardrailPipeline.from_preset("basic", overrides={"pii": {"acton": "block"}})
@@ -258,7 +258,7 @@ def test_files_that_a_configuration_names_are_relative_to_it(
     config.write_text("guardrails:\n  - keywords: {file: gone.txt}\n", encoding="utf-8")
     with pytest.raises(GuardError, match=r"gone\.txt"):
         GuardrailPipeline(config)
-    with pytest.raises(GuardError, match="list.txt"):  # a mapping lies nowhere
+    with pytest.raises(GuardError, match=r"list\.txt"):  # a mapping lies nowhere
         GuardrailPipeline({"guardrails": [{"keywords": {"file": "words/list.txt"}}]})
 
 

@@ -50,8 +50,8 @@ class Conversation(LimitedHistory):
         initiator_type: ``human``, ``bot``, ``agent``, ``ai_model`` or ``unknown``.
         responder_type: the same for the responder.
         conversation_id: unique name; a random one where it is left out.
-        participants: the first four arguments as one mapping, with any further keys. A field may come either way;
-            both ways only with the same value.
+        participants: the first four arguments as one mapping, with any further keys. A field may come either
+            way; both ways only with the same value.
         model_info: what is known of the model: ``model_id``, ``model_version``, ``provider`` and any other
             key; JSON values.
         metadata: anything else that is known of the conversation; JSON values.
@@ -60,8 +60,8 @@ class Conversation(LimitedHistory):
         clock: gives the present time, aware.
 
     Raises:
-        ConversationError: an unknown participant type, a misspelt key, values that contradict each other, a name that
-            is no text, or metadata that JSON does not have.
+        ConversationError: an unknown participant type, a misspelt key, values that contradict each other, a name
+            that is no text, or metadata that JSON does not have.
 
     >>> chat = Conversation.human_ai("user_123", "gpt-4")
     >>> turn = chat.add_prompt("Is it safe to mix these two?")

@@ -52,8 +52,8 @@ class Participants:
             mapping: the same fields in one mapping, and any further keys; None where there is none.
 
         Raises:
-            ConversationError: a key that is a misspelt field, an unknown type, a name that is no text or empty, or one field given
-                twice with different values.
+            ConversationError: a key that is a misspelt field, an unknown type, a name that is no text or empty, or
+                one field given twice with different values.
 
         >>> Participants.read({"initiator": "user_123"}, {"initiator_type": "human"}).initiator_type
         <ParticipantType.HUMAN: 'human'>

@@ -181,8 +181,8 @@ class Guardrail(ABC):
     - ``cost``: the cheaper ones run first;
     - ``redacts``: whether findings have redactions, without which ``action: redact`` is refused;
     - ``default_action``, ``default_on``;
-    - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by which
-      its values are told from others, none for always;
+    - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
+      which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
       its own; None is for those that only compute, in bounded time, and runs them where they are.
     """
