@@ -6,17 +6,20 @@ A long conversation keeps these for every turn, so they are slotted objects that
 from __future__ import annotations
 
 from array import array
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform, final
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform, final
 
 from turnwise.conversation import Turn
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.guardrail import Action, Redaction
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_keys, dict_values
 
 
 class Pipeline(StrEnum):
@@ -62,7 +65,7 @@ def record(kind: Kind) -> Kind:
     derived: tuple[str, ...] = getattr(built, "derived", ())
     hidden: tuple[str, ...] = getattr(built, "hidden", ())
     built.own = tuple(each.name for each in fields(built))
-    built.keys_ = tuple(name for name in built.own if name not in hidden) + derived
+    built.public = tuple(name for name in built.own if name not in hidden) + derived
     # Web frameworks take dataclasses apart by their fields. These are dicts, and are asked for their keys.
     del built.__dataclass_fields__, built.__dataclass_params__
     made: Kind = built
@@ -79,12 +82,16 @@ class Record(_Slotted, dict[str, Any]):
     __slots__ = ()
 
     own: ClassVar[tuple[str, ...]] = ()
-    keys_: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields."""
 
+    public: ClassVar[tuple[str, ...]] = ()
+    """The keys: fields that are not hidden, and what is derived from them."""
+
+    # Runs in C, with the hint that each record takes as its last argument: a record is made at every check.
     __post_init__ = dict.setdefault
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self.keys_:
+        if key not in self.public:
             raise KeyError(key)
         value = getattr(self, key)
         # A record reads like a JSON object; making it one at every look would cost more than the look.
@@ -92,32 +99,32 @@ class Record(_Slotted, dict[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key, or the default."""
-        if key not in self.keys_:
+        if key not in self.public:
             return default
         value = getattr(self, key)
         return value if isinstance(value, _AS_IT_IS) else _plain(value)
 
     def __contains__(self, key: object) -> bool:
-        return key in self.keys_
+        return key in self.public
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.keys_)
+        return iter(self.public)
 
     def __reversed__(self) -> Iterator[str]:
-        return reversed(self.keys_)
+        return reversed(self.public)
 
     def __len__(self) -> int:
-        return len(self.keys_)
+        return len(self.public)
 
-    def keys(self) -> KeysView[str]:
+    def keys(self) -> dict_keys[str, Any]:
         """Return the keys."""
-        return dict.fromkeys(self.keys_).keys()
+        return dict.fromkeys(self.public).keys()
 
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> dict_values[str, Any]:
         """Return the values as JSON has them."""
         return self.to_dict().values()
 
-    def items(self) -> ItemsView[str, Any]:
+    def items(self) -> dict_items[str, Any]:
         """Return keys and values as JSON has them."""
         return self.to_dict().items()
 
@@ -127,7 +134,7 @@ class Record(_Slotted, dict[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {name: _plain(getattr(self, name)) for name in self.keys_}
+        return {name: _plain(getattr(self, name)) for name in self.public}
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Record):
@@ -138,7 +145,7 @@ class Record(_Slotted, dict[str, Any]):
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
-    __hash__ = None  # type: ignore[assignment]  # what is in it may change, as in any dict
+    __hash__ = None
 
     def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
         return {**self.to_dict(), **other}
@@ -152,8 +159,8 @@ class Record(_Slotted, dict[str, Any]):
     def _refused(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} is read-only; to_dict() gives a dict of your own")
 
-    __setitem__ = __delitem__ = __ior__ = _refused  # type: ignore[assignment]
-    update = setdefault = pop = popitem = clear = _refused  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refused
+    update = setdefault = pop = popitem = clear = _refused
 
 
 def _plain(value: Any) -> Any:
