@@ -126,12 +126,12 @@ def test_results_and_annotations_are_json(pipeline: GuardrailPipeline) -> None:
     result = pipeline.check_input("I am jane@example.com", chat)
     assert json.loads(json.dumps(result)) == result.to_dict() == dict(result) == {**result}
     assert json.loads(json.dumps(result, indent=1)) == web_handler(result) == result.to_dict()
-    assert json.loads(json.dumps(result.details))["pii"]["reason"] == "1 e-mail address"
+    assert json.loads(json.dumps(result["details"]))["pii"]["reason"] == "1 e-mail address"
     metadata = chat.turn(1).metadata
     kept = json.loads(json.dumps(metadata))["guardrail_results"]
     assert kept == metadata["guardrail_results"] == json.loads(json.dumps(metadata["guardrail_results"]))
     assert set(kept) >= {"blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp"}
-    assert json.loads(json.dumps(metadata["guardrail_results"].input))["details"] == kept["details"]
+    assert json.loads(json.dumps(metadata["guardrail_results"].input.to_dict()))["details"] == kept["details"]
     assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)
     assert "email" not in repr(result.keys()) and len(result) == len(result.to_dict()) and "blocked" in result
 

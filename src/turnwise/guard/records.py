@@ -72,12 +72,8 @@ def record(kind: Kind) -> Kind:
     return made
 
 
-class Record(_Slotted, dict[str, Any]):
-    """A slotted object that is also a read-only dict from field to JSON value, or to another record.
-
-    It becomes JSON values when it is looked at as a whole: by ``json.dumps``, ``dict`` or `to_dict`. Encoders that
-    read dicts behind their backs, such as orjson, are given what `to_dict` returns.
-    """
+class Record(_Slotted, Mapping[str, Any]):
+    """A slotted object that is also a mapping from field to JSON value, or to another record."""
 
     __slots__ = ()
 
@@ -86,9 +82,6 @@ class Record(_Slotted, dict[str, Any]):
 
     public: ClassVar[tuple[str, ...]] = ()
     """The keys: fields that are not hidden, and what is derived from them."""
-
-    # Runs in C, with the hint that each record takes as its last argument: a record is made at every check.
-    __post_init__ = dict.setdefault
 
     def __getitem__(self, key: str) -> Any:
         if key not in self.public:
@@ -116,6 +109,26 @@ class Record(_Slotted, dict[str, Any]):
     def __len__(self) -> int:
         return len(self.public)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {name: _plain(getattr(self, name)) for name in self.public}
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.own)
+
+
+class Document(Record, dict[str, Any]):  # type: ignore[misc]
+    """A record that is also a read-only dict, for those that are handed out or kept with a turn.
+
+    It becomes JSON values when it is looked at as a whole: by ``json.dumps``, ``dict`` or `to_dict`. Encoders that
+    read dicts behind their backs, such as orjson, are given what `to_dict` returns.
+    """
+
+    __slots__ = ()
+
+    # Runs in C, with the hint that each takes as its last argument: one is made at every check.
+    __post_init__ = dict.setdefault
+
     def keys(self) -> dict_keys[str, Any]:
         """Return the keys."""
         return dict.fromkeys(self.public).keys()
@@ -131,10 +144,6 @@ class Record(_Slotted, dict[str, Any]):
     def copy(self) -> dict[str, Any]:
         """Return it as a dict of one's own, of JSON values."""
         return self.to_dict()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {name: _plain(getattr(self, name)) for name in self.public}
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Record):
@@ -152,9 +161,6 @@ class Record(_Slotted, dict[str, Any]):
 
     def __ror__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
         return {**other, **self.to_dict()}
-
-    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
-        return type(self), tuple(getattr(self, name) for name in self.own)
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} is read-only; to_dict() gives a dict of your own")
@@ -199,7 +205,6 @@ class Detail(Record):
         data: what else it gave, such as scores.
     """
 
-    _: InitVar[str] = field(default=HINT, kw_only=True)
     status: Status
     blocked: bool = False
     found: bool = False
@@ -234,7 +239,6 @@ class SideRecord(Record):
     derived = ("warnings", "reasons", "details")
     hidden = ("names", "verdicts")
 
-    _: InitVar[str] = field(default=HINT, kw_only=True)
     pipeline_type: Pipeline
     timestamp: datetime
     blocked: bool
@@ -269,7 +273,7 @@ class SideRecord(Record):
 
 
 @record
-class TurnRecord(Record):
+class TurnRecord(Document):
     """The checks of a turn: both sides apart under ``input`` and ``output``, and joined beside them.
 
     Args:
@@ -325,7 +329,7 @@ class TurnRecord(Record):
 
 @final
 @record
-class PipelineResult(Record):
+class PipelineResult(Document):
     """The verdict of a pipeline on one text. Every field can be read as an attribute and as a key.
 
     Args:
@@ -384,7 +388,6 @@ class DriftData(Record):
     derived = ("scores",)
     hidden = ("principles", "components")
 
-    _: InitVar[str] = field(default=HINT, kw_only=True)
     detector: str
     score: float
     threshold: float
