@@ -117,7 +117,7 @@ class Record(_Slotted, Mapping[str, Any]):
         return type(self), tuple(getattr(self, name) for name in self.own)
 
 
-class Document(Record, dict[str, Any]):  # type: ignore[misc]
+class Document(Record, dict[str, Any]):
     """A record that is also a read-only dict, for those that are handed out or kept with a turn.
 
     It becomes JSON values when it is looked at as a whole: by ``json.dumps``, ``dict`` or `to_dict`. Encoders that
