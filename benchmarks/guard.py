@@ -323,6 +323,31 @@ def drift(data: Path, count: int) -> None:
     row("  " + shares, "", "", None)
 
 
+def streams(lengths: tuple[int, ...] = (2_500, 20_000)) -> None:
+    """Print what a token of a response costs that comes in pieces, and how much of the text is held back."""
+    pipeline = GuardrailPipeline(
+        {"guardrails": [{"secrets": {"action": "redact"}}, {"pii": {"action": "redact"}}]}
+    )
+    words = [f" {word}" for message in MESSAGES for word in message.split()]
+    costs = []
+    for length in lengths:
+        stream, came, shown, held = pipeline.stream_output(), 0, 0, 0
+        start = time.perf_counter()
+        for number in range(length):
+            word = words[number % len(words)]
+            shown += len(stream.feed(word))
+            came += len(word)
+            held = max(held, came - shown)
+        costs.append((time.perf_counter() - start) / length)
+        start = time.perf_counter()
+        stream.end()
+        end = time.perf_counter() - start
+        measured = f"{costs[-1] * 1e6:.0f} us, {held}, {end * 1e3:.0f} ms"
+        row(f"stream of {length} tokens: a token, characters held back, end", measured, "")
+    grows = costs[-1] / costs[0]
+    row(f"a token of {lengths[-1]} against one of {lengths[0]}", f"{grows:.2f}", "<= 1.2", grows <= 1.2)
+
+
 def function_calls() -> None:
     """Print how many functions a check calls, the observer's own left out."""
     calls = calls_of_a_check(PRESET)
@@ -342,6 +367,7 @@ def main() -> None:
     function_calls()
     speed(tuple(options.turns))
     memory()
+    streams()
     hostile(GuardrailPipeline.available_presets())
     concurrency()
     threads()

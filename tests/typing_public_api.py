@@ -66,6 +66,7 @@ from turnwise.evaluation import (
 from turnwise.guard import (
     CLEAN,
     Action,
+    AsyncOutputStream,
     Check,
     Cost,
     Detail,
@@ -74,6 +75,7 @@ from turnwise.guard import (
     GuardrailInfo,
     On,
     OnError,
+    OutputStream,
     Redaction,
     Status,
     Step,
@@ -472,6 +474,23 @@ async def guarded(chat: Conversation, sink: AuditSink | None) -> PipelineResult:
     results: tuple[ToolResult, ...] = chat.turn(1).tool_results
     assert gave.pipeline_type is TextKind.TOOL_RESULT and calls and results
     return pipeline.check_messages([{"role": "user", "content": "hello"}])
+
+
+async def streamed(chat: Conversation, pipeline: GuardrailPipeline) -> str:
+    pipeline.reload({"guardrails": [Shouting()]})
+    pipeline.disable("shouting")
+    stream: OutputStream = pipeline.stream_output(chat, turn_number=1)
+    now: str = stream.feed("hello")
+    ended: PipelineResult = stream.end()
+    waits: float | None = ended.retry_after
+    asynchronous: AsyncOutputStream = pipeline.astream_output(chat)
+    async with asynchronous as opened:
+        async for shown in opened.guard(["hello", None]):
+            now += shown
+    result: PipelineResult | None = opened.result
+    speakers: tuple[str, str] = (chat.turn(1).speaker, chat.turn(1).listener)
+    assert waits or result or speakers or chat.created_at or chat.last_activity
+    return now + stream.rest
 
 
 def looked_back(chat: Conversation, folder: Path) -> str:

@@ -77,7 +77,7 @@ def test_known_types(kind: str) -> None:
             {"responder_type": "bot", "participants": {"responder_type": "agent"}},
             "responder_type is given twice: 'bot', and 'agent'",
         ),
-        ({"participants": {"sender": "a"}}, "participants has no key 'sender'; known: initiator, responder"),
+        ({"participants": {"initator": "a"}}, "participants has the key 'initator'; did you mean 'initiator'?"),
         ({"participants": ["a", "b"]}, "participants is list"),
         ({"initiator": 7}, "initiator is int, not text"),
         ({"responder": ""}, "responder is empty"),

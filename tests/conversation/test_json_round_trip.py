@@ -75,6 +75,7 @@ def test_the_shape() -> None:
         "metadata": {"tags": ["a"]},
         "rate_limit": None,
         "rate_limit_counts_after": 0,
+        "created_at": "2025-01-31T12:00:00.123456+00:00",
         "turns": [
             {
                 "turn": 1,

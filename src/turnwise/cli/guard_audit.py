@@ -23,6 +23,12 @@ audit = typer.Typer(
 Location: TypeAlias = Annotated[str, typer.Argument(metavar="FILE_OR_STORE", show_default=False)]
 ConversationId: TypeAlias = Annotated[str | None, typer.Option("--conversation", help="Only this conversation.")]
 SessionId: TypeAlias = Annotated[str | None, typer.Option("--session", help="Only this session.")]
+Person: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--person", help="Only what this person began, by the initiator's name; also where it is hashed."
+    ),
+]
 GuardrailName: TypeAlias = Annotated[
     str | None, typer.Option("--guardrail", help="Only where this guardrail found something, or failed.")
 ]
@@ -39,6 +45,7 @@ def query(
     location: Location,
     conversation: ConversationId = None,
     session: SessionId = None,
+    person: Person = None,
     guardrail: GuardrailName = None,
     blocked: Blocked = False,
     since: Since = None,
@@ -53,7 +60,7 @@ def query(
     from turnwise.cli.output import Table, note, print_json, print_table
 
     most = limit if limit is not None or json else SHOWN
-    answer = _ask(location, conversation, session, guardrail, blocked, since, until, most)
+    answer = _ask(location, conversation, session, person, guardrail, blocked, since, until, most)
     if json:
         print_json(
             {
@@ -81,6 +88,7 @@ def export(
     csv: Annotated[str, typer.Option(help="The CSV file to write.", show_default=False)],
     conversation: ConversationId = None,
     session: SessionId = None,
+    person: Person = None,
     guardrail: GuardrailName = None,
     blocked: Blocked = False,
     since: Since = None,
@@ -94,7 +102,7 @@ def export(
     from turnwise.cli.output import print_json
     from turnwise.guard.audit import export_csv
 
-    answer = _ask(location, conversation, session, guardrail, blocked, since, until, limit)
+    answer = _ask(location, conversation, session, person, guardrail, blocked, since, until, limit)
     count = export_csv(answer.events, csv)
     if json:
         print_json({"csv": csv, "count": count, "unreadable": list(answer.unreadable)})
@@ -107,6 +115,7 @@ def _ask(
     location: str,
     conversation: str | None,
     session: str | None,
+    person: str | None,
     guardrail: str | None,
     blocked: bool,
     since: str | None,
@@ -118,6 +127,7 @@ def _ask(
     question = AuditQuestion(
         conversation_id=conversation,
         session_id=session,
+        person=person,
         guardrail=guardrail,
         blocked=True if blocked else None,
         since=_time("--since", since),

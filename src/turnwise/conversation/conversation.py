@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from turnwise.clock import Clock, utc_now
-from turnwise.conversation.json_values import check_keys, json_object
+from turnwise.conversation.json_values import check_keys, json_object, read_utc
 from turnwise.conversation.participants import Participants, ParticipantType
 from turnwise.conversation.tool_history import ToolHistory
 from turnwise.conversation.turn import OPENAI_KEY, Turn
@@ -29,6 +29,7 @@ KEYS = (
     "metadata",
     "rate_limit",
     "rate_limit_counts_after",
+    "created_at",
     "turns",
 )
 """Keys of a conversation as JSON."""
@@ -49,17 +50,18 @@ class Conversation(ToolHistory):
         initiator_type: ``human``, ``bot``, ``agent``, ``ai_model`` or ``unknown``.
         responder_type: the same for the responder.
         conversation_id: unique name; a random one where it is left out.
-        participants: the first four arguments as one mapping. A field may come either way; both ways only
-            with the same value.
+        participants: the first four arguments as one mapping, with any further keys. A field may come either
+            way; both ways only with the same value.
         model_info: what is known of the model: ``model_id``, ``model_version``, ``provider`` and any other
             key; JSON values.
         metadata: anything else that is known of the conversation; JSON values.
         rate_limit: any of ``turns_per_minute``, ``turns_per_hour``, ``turns_per_day``; None for no limit.
+        created_at: when the conversation began, aware; by default what the clock says.
         clock: gives the present time, aware.
 
     Raises:
-        ConversationError: an unknown participant type or key, values that contradict each other, a name that
-            is no text, or metadata that JSON does not have.
+        ConversationError: an unknown participant type, a misspelt key, values that contradict each other, a name
+            that is no text, or metadata that JSON does not have.
 
     >>> chat = Conversation.human_ai("user_123", "gpt-4")
     >>> turn = chat.add_prompt("Is it safe to mix these two?")
@@ -83,6 +85,7 @@ class Conversation(ToolHistory):
         model_info: Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         rate_limit: Mapping[str, int] | None = None,
+        created_at: datetime | None = None,
         clock: Clock = utc_now,
     ) -> None:
         super().__init__(rate_limit, clock)
@@ -96,6 +99,7 @@ class Conversation(ToolHistory):
         if conversation_id is not None and (not isinstance(conversation_id, str) or not conversation_id):
             raise ConversationError(f"conversation_id is {shown(conversation_id)}; use text that is not empty")
         self._conversation_id = conversation_id or uuid4().hex
+        self._created_at: datetime | None = self._time(created_at)
         self.model_info = json_object(model_info, "model_info")
         self.metadata = json_object(metadata, "metadata")
 
@@ -153,9 +157,12 @@ class Conversation(ToolHistory):
         ('bye', None)
         """
         conversation = cls(**kwargs)
+        if kwargs.get("created_at") is None:
+            conversation._created_at = None  # it began with its first turn, whenever that was
         for number, item in enumerate(turns, start=1):
             kept = not copy and isinstance(item, Turn)
-            conversation._log.append(item if kept else _as_turn(item, number))  # type: ignore[arg-type]
+            turn = conversation._log.append(item if kept else _as_turn(item, number))  # type: ignore[arg-type]
+            turn.participants = conversation._participants
         conversation._recount()
         return conversation
 
@@ -195,8 +202,22 @@ class Conversation(ToolHistory):
         return self._participants.responder_type
 
     @property
-    def participants(self) -> dict[str, str]:
-        """Names and types of both sides, as the constructor's `participants` takes them."""
+    def created_at(self) -> datetime | None:
+        """When the conversation began, in UTC; None for turns that happened at a time nobody knows."""
+        if self._created_at is not None:
+            return self._created_at
+        with self._lock:
+            return self._log.earliest
+
+    @property
+    def last_activity(self) -> datetime | None:
+        """When the last prompt or response came, in UTC; before the first, when the conversation began."""
+        with self._lock:
+            return self._log.latest or self._created_at
+
+    @property
+    def participants(self) -> dict[str, Any]:
+        """Names and types of both sides and what else is known, as the constructor's `participants` takes them."""
         return self._participants.to_dict()
 
     # Adding turns
@@ -240,7 +261,7 @@ class Conversation(ToolHistory):
         """Add a turn that arrived; the caller holds the lock."""
         number = len(self._log) + 1
         extra = json_object(metadata, f"turn {number}: metadata")
-        turn = self._log.append(Turn(number, prompt, response, stamp, response_stamp, extra))
+        turn = self._log.append(Turn(number, prompt, response, stamp, response_stamp, extra, self._participants))
         if self._rate_limit is not None and arrival is not None:
             self._rate_limit.record(arrival)
         return turn
@@ -333,6 +354,21 @@ class Conversation(ToolHistory):
                 return self.add_turn("", response, metadata)
             return self.add_response(response, metadata, turn_number=turn_number)
 
+    def rephrase(self, turn_number: int, response: str, metadata: Mapping[str, Any] | None = None) -> Turn:
+        """Put the whole of a response in the place of what a turn has of it, and return the turn; its time is now.
+
+        Args:
+            turn_number: the turn, which has a response.
+            response: what the responder answered.
+            metadata: joins the metadata of the turn; JSON values.
+
+        Raises:
+            ConversationError: the turn does not exist or has no response, or as for `add_turn`.
+        """
+        extra = json_object(metadata, "metadata")
+        with self._lock:
+            return self._log.rephrase(turn_number, response, self._time(None), extra)
+
     def note(self, key: str, change: Callable[[Any], Any]) -> None:
         """Set a key of the conversation's metadata in one step that no other thread can split.
 
@@ -371,6 +407,8 @@ class Conversation(ToolHistory):
                 "rate_limit": self.rate_limit,
                 "rate_limit_counts_after": self._counts_after,
             }
+            if self._created_at is not None:
+                values["created_at"] = self._created_at.isoformat()
             if turns:
                 values["turns"] = [turn.to_dict() for turn in self._log.snapshot]
             return values
@@ -402,6 +440,7 @@ class Conversation(ToolHistory):
             model_info=data.get("model_info"),
             metadata=data.get("metadata"),
             rate_limit=data.get("rate_limit"),
+            created_at=read_utc(data.get("created_at"), "created_at"),
             clock=clock,
         )
         after = data.get("rate_limit_counts_after", 0)

@@ -252,6 +252,24 @@ class LimitedHistory(History):
             arrival = self._arrival(None)[1]
             return self._rate_limit is not None and arrival is not None and self._rate_limit.exceeded(arrival)
 
+    @property
+    def rate_limit_turns(self) -> list[datetime]:
+        """When the prompts arrived that count against the limit now, oldest first; empty without a limit."""
+        with self._lock:
+            if self._rate_limit is None:
+                return []
+            now = self._time(None)
+            present = self._timeline.at(now)
+            return [now - age for age in self._rate_limit.ages(present)]
+
+    def rate_limit_wait(self) -> float:
+        """Return the seconds until the limit lets a prompt through; 0.0 where it does now."""
+        with self._lock:
+            arrival = self._arrival(None)[1]
+            if self._rate_limit is None or arrival is None:
+                return 0.0
+            return self._rate_limit.wait(arrival)
+
     def reset_rate_limit(self) -> None:
         """Forget the prompts that were counted so far; the limits stay."""
         with self._lock:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
+from typing import Any
 
+from turnwise.conversation.json_values import json_object
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
 
@@ -31,12 +34,14 @@ class Participants:
         responder: name of the side that answers.
         initiator_type: what the initiator is.
         responder_type: what the responder is.
+        further: what else is known of them, such as ``{"initiator_role": "customer"}``; JSON values.
     """
 
     initiator: str
     responder: str
     initiator_type: ParticipantType
     responder_type: ParticipantType
+    further: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, given: Mapping[str, object | None], mapping: Mapping[str, object] | None) -> Participants:
@@ -44,17 +49,18 @@ class Participants:
 
         Args:
             given: values by field name; None where a value was not given.
-            mapping: the same fields in one mapping; None where there is none.
+            mapping: the same fields in one mapping, and any further keys; None where there is none.
 
         Raises:
-            ConversationError: an unknown key or type, a name that is no text or empty, or one field given
-                twice with different values.
+            ConversationError: a key that is a misspelt field, an unknown type, a name that is no text or empty, or
+                one field given twice with different values.
 
         >>> Participants.read({"initiator": "user_123"}, {"initiator_type": "human"}).initiator_type
         <ParticipantType.HUMAN: 'human'>
         """
         values = {name: value for name, value in given.items() if value is not None}
-        for name, value in _checked(mapping).items():
+        known, further = _checked(mapping)
+        for name, value in known.items():
             if value is None:
                 continue
             if values.setdefault(name, value) != value:
@@ -65,11 +71,13 @@ class Participants:
             responder=_name("responder", values),
             initiator_type=_type("initiator_type", values),
             responder_type=_type("responder_type", values),
+            further=further,
         )
 
-    def to_dict(self) -> dict[str, str]:
-        """Return the four fields as text, as a ``participants`` mapping has them."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the four fields as text, as a ``participants`` mapping has them, and what else is known."""
         return {
+            **json_object(self.further, "participants"),
             "initiator": self.initiator,
             "responder": self.responder,
             "initiator_type": self.initiator_type.value,
@@ -80,15 +88,22 @@ class Participants:
 FIELDS = ("initiator", "responder", "initiator_type", "responder_type")
 
 
-def _checked(mapping: Mapping[str, object] | None) -> Mapping[str, object]:
+_NEAR = 0.85
+"""Likeness to a field from which another key is taken for a slip of the pen; see `difflib`."""
+
+
+def _checked(mapping: Mapping[str, object] | None) -> tuple[dict[str, object], dict[str, Any]]:
+    """Return the fields of a mapping, and what else it has."""
     if mapping is None:
-        return {}
+        return {}, {}
     if not isinstance(mapping, Mapping):
         raise ConversationError(f"participants is {type(mapping).__name__}, not an object with keys")
-    unknown = [key for key in mapping if key not in FIELDS]
-    if unknown:
-        raise ConversationError(f"participants has no key {shown(unknown[0])}; known: {', '.join(FIELDS)}")
-    return mapping
+    further = json_object({key: value for key, value in mapping.items() if key not in FIELDS}, "participants")
+    for key in further:
+        near = get_close_matches(key, FIELDS, n=1, cutoff=_NEAR)
+        if near:
+            raise ConversationError(f"participants has the key {shown(key)}; did you mean {near[0]!r}?")
+    return {key: value for key, value in mapping.items() if key in FIELDS}, further
 
 
 def _name(field: str, values: Mapping[str, object]) -> str:

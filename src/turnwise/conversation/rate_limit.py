@@ -100,6 +100,14 @@ class RateLimit:
         """How many arrival times are kept at present."""
         return len(self._arrivals)
 
+    def ages(self, now: datetime) -> list[timedelta]:
+        """Return how long ago the prompts arrived that count, the oldest first.
+
+        Args:
+            now: the present time, aware.
+        """
+        return [now - arrival for arrival in self._arrivals if now - arrival < self._longest]
+
     def exceeded(self, now: datetime, limits: Mapping[str, int] | None = None) -> bool:
         """Whether a prompt that arrives now is one too many.
 
@@ -112,6 +120,31 @@ class RateLimit:
             len(self._arrivals) >= limit and now - self._arrivals[-limit] < WINDOWS[name]
             for name, limit in (self._limits if limits is None else limits).items()
         )
+
+    def wait(self, now: datetime, limits: Mapping[str, int] | None = None) -> float:
+        """Return the seconds until a prompt is not one too many; 0.0 where it is none now.
+
+        Args:
+            now: as for `exceeded`.
+            limits: as for `exceeded`.
+
+        >>> from datetime import UTC
+        >>> limit, noon = RateLimit({"minute": 1}), datetime(2025, 1, 1, 12, tzinfo=UTC)
+        >>> limit.record(noon)
+        >>> limit.wait(noon + timedelta(seconds=20))
+        40.0
+        """
+        waits = (
+            (self._arrivals[-limit] + WINDOWS[name] - now).total_seconds()
+            for name, limit in (self._limits if limits is None else limits).items()
+            if len(self._arrivals) >= limit
+        )
+        return max(0.0, max(waits, default=0.0))
+
+    def take_over(self, before: RateLimit) -> None:
+        """Count the prompts as well that another limit counted, measured on the same timeline."""
+        for arrival in before._arrivals:
+            self.record(arrival)
 
     def record(self, arrival: datetime) -> None:
         """Count a prompt.

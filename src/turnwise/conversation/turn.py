@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from turnwise.conversation.json_values import as_utc, check_keys, json_object, read_utc
+from turnwise.conversation.participants import UNKNOWN_NAME, Participants, ParticipantType
 from turnwise.conversation.tools import CALLS, RESULTS, TEXTS, Step, ToolCall, ToolLog, ToolResult
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
@@ -25,6 +26,8 @@ MESSAGE_KEYS = (OPENAI_KEY, "sharegpt")
 GUARD_KEY = "guardrail_results"
 """Key of a turn's metadata under which a guard keeps its checks."""
 
+ATTEMPTS_KEY = "guardrail_attempts"
+"""Key of a turn's metadata under which a guard keeps responses that were blocked and replaced, oldest first."""
 
 _HEX_DIGITS = 16
 """Digits of a digest that are kept."""
@@ -58,6 +61,7 @@ class Turn:
         timestamp: when the prompt arrived, aware, kept in UTC; None where a data set does not say.
         response_timestamp: the same for the response.
         metadata: anything else that is known of the turn; JSON values only.
+        participants: who takes part in its conversation, which says so; None for a turn by itself.
 
     Raises:
         ConversationError: a text that is no text, a number below 1, a time without a zone, or a time of a
@@ -70,6 +74,7 @@ class Turn:
     timestamp: datetime | None = None
     response_timestamp: datetime | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    participants: Participants | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < 1:
@@ -87,6 +92,26 @@ class Turn:
     def complete(self) -> bool:
         """Whether the turn has its response."""
         return self.response is not None
+
+    @property
+    def speaker(self) -> str:
+        """Name of the side that prompts; ``"unknown"`` where that is not known."""
+        return UNKNOWN_NAME if self.participants is None else self.participants.initiator
+
+    @property
+    def listener(self) -> str:
+        """Name of the side that answers; ``"unknown"`` where that is not known."""
+        return UNKNOWN_NAME if self.participants is None else self.participants.responder
+
+    @property
+    def speaker_type(self) -> ParticipantType:
+        """What the side that prompts is."""
+        return ParticipantType.UNKNOWN if self.participants is None else self.participants.initiator_type
+
+    @property
+    def listener_type(self) -> ParticipantType:
+        """What the side that answers is."""
+        return ParticipantType.UNKNOWN if self.participants is None else self.participants.responder_type
 
     def text(self, side: Side) -> str | None:
         """Return the text of one side, or None where that side has not spoken."""

@@ -122,6 +122,16 @@ class TurnLog:
         return self._complete
 
     @property
+    def earliest(self) -> datetime | None:
+        """The earliest time stamp; None without any."""
+        return self._earliest
+
+    @property
+    def latest(self) -> datetime | None:
+        """The latest time stamp; None without any."""
+        return self._latest
+
+    @property
     def duration(self) -> float:
         """Seconds from the earliest time stamp to the latest; 0.0 for fewer than two."""
         if self._earliest is None or self._latest is None:
@@ -188,6 +198,22 @@ class TurnLog:
         self._open[turn.number] = turn
         if later:
             self._open = OrderedDict(sorted(self._open.items()))
+
+    def rephrase(
+        self, number: int, response: str, timestamp: datetime | None, metadata: Mapping[str, Any]
+    ) -> Turn:
+        """Give a turn another response in place of its own, and return it; arguments as for `complete`.
+
+        Raises:
+            ConversationError: no such turn, or it has no response.
+        """
+        turn = self.turn(number)
+        if not turn.complete:
+            raise ConversationError(f"turn {number} has no response yet")
+        turn.complete_with(response, timestamp)
+        turn.metadata.update(metadata)
+        self._stretch(turn.response_timestamp)
+        return turn
 
     def withdraw(self, number: int) -> Turn:
         """Let a turn wait for its response no longer, and return it; it may be given one by its number.

@@ -21,10 +21,12 @@ from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.records import Detail, PipelineResult, Status
 from turnwise.guard.step import Step
+from turnwise.guard.stream import AsyncOutputStream, OutputStream
 
 __all__ = [
     "CLEAN",
     "Action",
+    "AsyncOutputStream",
     "Check",
     "Cost",
     "Detail",
@@ -34,6 +36,7 @@ __all__ = [
     "GuardrailPipeline",
     "On",
     "OnError",
+    "OutputStream",
     "PipelineResult",
     "Redaction",
     "Status",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from os import PathLike, fspath
@@ -17,7 +17,7 @@ from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.guardrail import GUARDRAILS, Guardrail, OnError
 from turnwise.guard.limits import RateLimits
-from turnwise.guard.step import TOO_LONG, UNREAD, Step
+from turnwise.guard.step import DROPPED, TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, Place, read_yaml
 from turnwise.paths import to_path
 from turnwise.plugins import hints_of
@@ -46,6 +46,8 @@ class StepSettings:
         action: the strictest action that it may take.
         on_error: what becomes of a text that it failed to check.
         timeout: seconds after which it has failed; null for no limit.
+        stream_every: characters of a response that comes in pieces after which it is asked about what came so
+            far; null for at the end alone.
     """
 
     name: str | None = None
@@ -54,6 +56,7 @@ class StepSettings:
     action: Literal["block", "redact", "warn", "log"] | None = None
     on_error: Literal["block", "warn", "allow"] | None = None
     timeout: float | Literal["default"] | None = "default"
+    stream_every: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,16 @@ class Entry:
     place: Place
     settings: Mapping[str, Any]
 
+    @property
+    def name(self) -> str:
+        """How results name it."""
+        known = (
+            self.kind
+            if isinstance(self.kind, str)
+            else getattr(self.kind, "name", type(self.kind).__name__.lower())
+        )
+        return str(self.settings.get("name") or known)
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -101,6 +114,8 @@ class Config:
         audit: where checks are written; None for nowhere.
         entries: the guardrails, in order.
         lines: where everything stands, for errors.
+        folder: where the YAML file lies that this came from, which its files are relative to; None for the folder
+            that the program runs in.
     """
 
     name: str = "pipeline"
@@ -113,6 +128,7 @@ class Config:
     audit: AuditSettings | None = None
     entries: tuple[Entry, ...] = ()
     lines: Lines = field(default=NO_LINES, repr=False, compare=False)
+    folder: Path | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def read(cls, config: Config | Mapping[str, Any] | str | PathLike[str]) -> Config:
@@ -131,16 +147,47 @@ class Config:
         except (OSError, UnicodeDecodeError) as error:
             known = "; for a preset use GuardrailPipeline.from_preset" if not Path(path).suffix else ""
             raise GuardError(f"{path}: the configuration can't be read: {error}{known}") from error
-        return cls.of(*read_yaml(text, str(path)))
+        return replace(cls.of(*read_yaml(text, str(path))), folder=to_path(path).absolute().parent)
 
     @classmethod
-    def preset(cls, name: str) -> Config:
+    def preset(cls, name: str, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> Config:
         """Return the configuration of a preset.
 
+        Args:
+            name: the preset.
+            overrides: settings by guardrail of the preset, in place of those that it has or beside them.
+
         Raises:
-            UnknownNameError: no preset has that name.
+            UnknownNameError: no preset has that name, or it has no guardrail of a name in `overrides`.
+            GuardError: overrides that are no settings by guardrail.
         """
-        return cls.of(*read_yaml(preset_text(name), f"preset {name}"))
+        config = cls.of(*read_yaml(preset_text(name), f"preset {name}"))
+        return config if overrides is None else config.overridden(overrides)
+
+    def overridden(self, overrides: Mapping[str, Mapping[str, Any]]) -> Config:
+        """Return the configuration with other settings of some guardrails.
+
+        Args:
+            overrides: settings by guardrail, in place of those that it has or beside them.
+
+        Raises:
+            UnknownNameError: no guardrail is called so.
+            GuardError: no settings by guardrail.
+        """
+        if not isinstance(overrides, Mapping):
+            raise GuardError(f"overrides is {type(overrides).__name__}; give settings by name of a guardrail")
+        names = [entry.name for entry in self.entries]
+        for name, settings in overrides.items():
+            if name not in names:
+                raise UnknownNameError("guardrail", str(name), names)
+            if not isinstance(settings, Mapping):
+                raise GuardError(
+                    f"overrides of {name} is {type(settings).__name__}; give settings and their values"
+                )
+        entries = (
+            replace(entry, settings={**entry.settings, **overrides.get(entry.name, {})}) for entry in self.entries
+        )
+        return replace(self, entries=tuple(entries))
 
     @classmethod
     def of(cls, data: object, lines: Lines) -> Config:
@@ -186,8 +233,8 @@ class Config:
         """
         steps: list[Step] = []
         for entry in self.entries:
-            step = _build(entry, self.lines)
-            if step.name in (UNREAD, TOO_LONG):
+            step = _build(entry, self.lines, self.folder)
+            if step.name in (DROPPED, UNREAD, TOO_LONG):
                 raise self.lines.error(entry.place, f"no guardrail can be called {step.name!r}; rename it")
             if any(step.name == other.name for other in steps):
                 raise self.lines.error(
@@ -221,7 +268,7 @@ def _entry(item: object, place: Place, lines: Lines) -> Entry:
     raise lines.error(place, "a guardrail is its name, or its name with settings: `- pii: {action: warn}`")
 
 
-def _build(entry: Entry, lines: Lines) -> Step:
+def _build(entry: Entry, lines: Lines, folder: Path | None = None) -> Step:
     common = StepSettings.__dataclass_fields__
     shared = {key: value for key, value in entry.settings.items() if key in common}
     own = {key: value for key, value in entry.settings.items() if key not in common}
@@ -237,6 +284,10 @@ def _build(entry: Entry, lines: Lines) -> Step:
             factory = GUARDRAILS.get(entry.kind)
         except TurnwiseError as error:
             raise lines.error(entry.place, str(error)) from error
+        for setting, endings in getattr(factory, "files", {}).items():
+            value = own.get(setting)
+            if folder is not None and isinstance(value, str) and (not endings or value.endswith(endings)):
+                own[setting] = str(folder / value)  # an absolute one stays as it is
         rail = build_guardrail(factory, entry.kind, own, entry.place, lines)
     try:
         return Step.of(
@@ -247,6 +298,7 @@ def _build(entry: Entry, lines: Lines) -> Step:
             action=step.action,
             on_error=step.on_error,
             timeout=step.timeout,
+            stream_every=step.stream_every,
         )
     except GuardError as error:
         raise lines.error(entry.place, str(error)) from error

@@ -197,6 +197,9 @@ class Check:
         shared: results that several guardrails of this check may use; see `once`.
         stance: the stance towards the session, as the last guardrail that knows it said.
         tool: the call or result that the text is of; None of a prompt and a response.
+        before: characters of the text that come before this stretch of it, where it is a stretch; see
+            `Guardrail.reach`.
+        more: whether more of it is still to come.
     """
 
     text: str
@@ -207,6 +210,8 @@ class Check:
     shared: dict[object, Any] = field(default_factory=dict)
     stance: Stance | None = None
     tool: ToolText | None = None
+    before: int = 0
+    more: bool = False
 
     @property
     def kind(self) -> TextKind:
@@ -243,12 +248,15 @@ class Guardrail(ABC):
     - ``default_on``: the kinds of text that it looks at, a name of `On` or a tuple of them; all four unless it
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
+    - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
+      which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
       its own; None is for those that only compute, in bounded time, and runs them where they are.
     """
 
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
+    files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_action: ClassVar[Action] = Action.BLOCK
     default_on: ClassVar[On | tuple[On, ...]] = On.ALL
     reads: ClassVar[On | tuple[On, ...]] = On.ALL
@@ -261,6 +269,29 @@ class Guardrail(ABC):
         Such a check never runs on an event loop, and has a time limit unless that is set to none.
         """
         return self.default_timeout is not None
+
+    @property
+    def reach(self) -> int | None:
+        """How many letters and digits around a place of a text decide what is found there, at least 0.
+
+        A response that comes in pieces is looked at stretch by stretch by the guardrails that say so, and as
+        many are held back. None is for those that need the whole text; they are asked at its end. What such a
+        guardrail finds in a stretch counts: where it blocks that, it blocks the text.
+        """
+        return None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a check changes what the guardrail says later, so that it is asked once about each text."""
+        return False
+
+    def take_over(self, before: Guardrail) -> None:
+        """Go on with what another one remembers, whose place this one takes when a pipeline is reloaded.
+
+        Args:
+            before: the one of the same name and class; it may be asked for a while yet.
+        """
+        return
 
     @abstractmethod
     def check(self, check: Check) -> Finding:

@@ -69,10 +69,12 @@ class Refusal:
     Args:
         scope: ``global`` or ``key``.
         limits: the limits that it would have broken.
+        retry_after: seconds until a prompt would be let through.
     """
 
     scope: str
     limits: Limits
+    retry_after: float
 
     @property
     def reason(self) -> str:
@@ -125,14 +127,30 @@ class KeyLimits:
         with self._lock:
             now, everyone = self._timeline.at(now), self._everyone
             if everyone is not None and everyone.exceeded(now):
-                return Refusal(GLOBAL, settings.everyone)
+                return Refusal(GLOBAL, settings.everyone, everyone.wait(now))
             own = self._own(key) if key is not None and self._widest else None
             if own is not None and own.exceeded(now, limits):
-                return Refusal(KEY, limits)
+                return Refusal(KEY, limits, own.wait(now, limits))
             for counted in (everyone, own):
                 if counted is not None:
                     counted.record(now)
         return None
+
+    def take_over(self, before: KeyLimits) -> None:
+        """Count on where other limits stopped, as far as both count the same.
+
+        Args:
+            before: the limits whose place these take; they may be asked for a while yet.
+        """
+        with before._lock, self._lock:
+            self._timeline = before._timeline
+            if self._everyone is not None and before._everyone is not None:
+                self._everyone.take_over(before._everyone)
+            for hashed, counted in before._keys.items() if self._widest else ():
+                own = self._keys[hashed] = RateLimit(self._widest)
+                own.take_over(counted)
+            while len(self._keys) > self._settings.most_keys:
+                self._keys.popitem(last=False)
 
     def _own(self, key: str) -> RateLimit:
         hashed = sha256(key.encode("utf-8", "surrogatepass")).digest()
@@ -152,7 +170,9 @@ def _widest(*several: Limits) -> dict[str, int]:
     return {window: max(limits.get(window, 0) for limits in several) for window in windows}
 
 
-def note_refusal(conversation: Conversation, *, scope: str, reason: str, text_sha256: str, now: datetime) -> None:
+def note_refusal(
+    conversation: Conversation, *, scope: str, reason: str, text_sha256: str, now: datetime, retry_after: float
+) -> None:
     """Note a refused prompt in the metadata of its conversation.
 
     Args:
@@ -161,6 +181,7 @@ def note_refusal(conversation: Conversation, *, scope: str, reason: str, text_sh
         reason: which limit.
         text_sha256: hash of the prompt; the text itself is not kept.
         now: the present time, aware.
+        retry_after: seconds until a prompt would be let through.
     """
     event = {
         "scope": scope,
@@ -168,6 +189,7 @@ def note_refusal(conversation: Conversation, *, scope: str, reason: str, text_sh
         "text_sha256": text_sha256,
         "after_turn": conversation.get_turn_count(),
         "timestamp": now.isoformat(),
+        "retry_after": retry_after,
     }
 
     def add(before: Any) -> dict[str, Any]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, NoReturn, TypeVar
 
 from turnwise.conversation import Conversation, Turn
-from turnwise.conversation.turn import GUARD_KEY
+from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.errors import GuardError, ScoreError
 from turnwise.guard.guardrail import Action, Redaction, TextKind
 from turnwise.guard.limits import EVENTS
@@ -137,6 +137,8 @@ def did(detail: Detail, what: str) -> bool:
 def kept_checks(turns: Iterable[Turn]) -> list[KeptCheck]:
     """Return the checks that turns carry, turn by turn: of the prompt, of calls and results, of the response.
 
+    Responses that were blocked and replaced come before the last.
+
     Raises:
         GuardMetadataError: a check can't be read.
     """
@@ -233,14 +235,14 @@ def read_turn(value: object, number: int) -> TurnRecord | None:
     field = _Field(value, f"turn {number}: {GUARD_KEY}")
     first, second = (_side(field.get(str(kind)), kind) for kind in (TextKind.INPUT, TextKind.OUTPUT))
     parts = {key: _parts(field.get(key), kind) for key, kind in _TOOL_SECTIONS.items()}
-    record = TurnRecord(first, second, TextKind.INPUT, **parts)
+    record = TurnRecord(first, second, TextKind.INPUT).replaced(**parts)
     if not record.records:
         return None
     told = field.get("pipeline_type")
     last = record.records[-1].pipeline_type if told.value is None else told.member(TextKind, TextKind.OUTPUT)
     if all(one.pipeline_type is not last for one in record.records):
         told.wrong("what was checked last")
-    return replace(record, last=last)
+    return record.replaced(last=last)
 
 
 def audit_problem(record: object) -> str | None:
@@ -365,7 +367,18 @@ class _Field:
 
 def _sides(turn: Turn) -> list[SideRecord]:
     record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
-    return [] if record is None else list(record.records)
+    if record is None:
+        return []
+    if ATTEMPTS_KEY not in turn.metadata or record.output is None:
+        return list(record.records)
+    return [*(one for one in record.records if one is not record.output), *_attempts(turn), record.output]
+
+
+def _attempts(turn: Turn) -> list[SideRecord]:
+    """Return the checks of responses that were blocked and replaced."""
+    field = _Field(turn.metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
+    checks = [_side(attempt.get("output"), TextKind.OUTPUT) for attempt in field.items()]
+    return [one for one in checks if one is not None]
 
 
 def _kept(number: int, side: SideRecord) -> KeptCheck:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from os import PathLike
+from os import PathLike, fspath
+from threading import Lock
 from time import perf_counter
 from typing import Any, Final, Self
 
@@ -15,16 +15,27 @@ from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.conversation.tools import CALLS, RESULTS
-from turnwise.conversation.turn import GUARD_KEY
+from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.arguments import Arguments
 from turnwise.guard.audit.record import AuditEvent, AuditSink
+from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
-from turnwise.guard.guardrail import Action, Check, TextKind, ToolText
-from turnwise.guard.limits import CONVERSATION, KeyLimits, Refusal, note_refusal
+from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
+from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
+from turnwise.guard.log import log_check
 from turnwise.guard.metadata import GuardMetadataError, read_turn
-from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord, joined
+from turnwise.guard.records import (
+    Detail,
+    PipelineResult,
+    Records,
+    SideRecord,
+    Status,
+    TurnRecord,
+    joined,
+    with_attempt,
+)
 from turnwise.guard.request import (
     LastText,
     answered_turn,
@@ -34,20 +45,14 @@ from turnwise.guard.request import (
     short_id,
     turn_metadata,
 )
-from turnwise.guard.step import TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
+from turnwise.guard.setup import KINDS, Setup
+from turnwise.guard.step import DROPPED, TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
+from turnwise.guard.stream import AsyncOutputStream, EndStream, OutputStream, StreamEnd
 from turnwise.sessions import Stance
 from turnwise.sessions.state import ID_BYTES
 
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
-
-_KINDS: Final[Mapping[str, TextKind]] = {
-    Side.PROMPT: TextKind.INPUT,
-    Side.RESPONSE: TextKind.OUTPUT,
-    TextKind.TOOL_CALL: TextKind.TOOL_CALL,
-    TextKind.TOOL_RESULT: TextKind.TOOL_RESULT,
-}
-"""Kind of text by side of a turn, and by what a tool has to do with it."""
 
 _SECTIONS: Final = {TextKind.TOOL_CALL: CALLS, TextKind.TOOL_RESULT: RESULTS}
 """Where the checks of calls and results stand in what is kept of a turn."""
@@ -56,6 +61,7 @@ _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
 NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
+BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
 
 
 class GuardrailPipeline:
@@ -67,11 +73,12 @@ class GuardrailPipeline:
     Args:
         config: a configuration as a mapping, the path of a YAML file with one, or a `Config`.
         clock: gives the present time, aware; for rate limits over keys and for the times of checks.
-        audit: is told of every check; by default what the configuration says.
+        audit: is told of every check, or the path of a file of JSON lines to write them to; by default what the
+            configuration says.
 
     Raises:
         GuardError: a configuration that can't be read or does not fit, or a guardrail that can't be built; it
-            names file, line and key.
+            names file, line and key. Or the audit can't be written.
 
     >>> pipeline = GuardrailPipeline({"guardrails": [{"length": {"max_characters": 20}}]})
     >>> conversation = Conversation.human_ai("user_123", "some-model")
@@ -88,34 +95,41 @@ class GuardrailPipeline:
         config: Config | Mapping[str, Any] | str | PathLike[str],
         *,
         clock: Clock = utc_now,
-        audit: AuditSink | None = None,
+        audit: AuditSink | str | PathLike[str] | None = None,
     ) -> None:
-        self.config = Config.read(config)
         self._clock = clock
-        self._limits = KeyLimits(self.config.rate_limits, clock)
-        steps = self.config.build()
-        # Cheap ones first: the sort keeps the order of the file among those that cost alike.
-        self._steps = tuple(sorted(steps, key=lambda step: step.cost))
-        self._by_side = {
-            side: tuple(step for step in self._steps if step.looks_at(kind)) for side, kind in _KINDS.items()
-        }
-        self._by_person = self.config.session_by == "initiator"
-        self._names = {side: tuple(step.name for step in steps) for side, steps in self._by_side.items()}
-        self._audit = self.config.open_audit(clock) if audit is None else audit
+        self._given = _opened(audit, clock)
+        self._setup = Setup.of(Config.read(config), clock, audit=self._given)
+        self._retired: list[AuditSink] = []
+        self._changing = Lock()
 
     @classmethod
-    def from_preset(cls, name: str, *, clock: Clock = utc_now, audit: AuditSink | None = None) -> Self:
+    def from_preset(
+        cls,
+        name: str,
+        *,
+        overrides: Mapping[str, Mapping[str, Any]] | None = None,
+        clock: Clock = utc_now,
+        audit: AuditSink | str | PathLike[str] | None = None,
+    ) -> Self:
         """Return the pipeline of a preset.
 
         Args:
             name: such as ``"customer_service"``; see `available_presets`.
+            overrides: settings by guardrail of the preset, in place of those that it has or beside them, such as
+                ``{"pii": {"action": "block"}}``.
             clock: as for the constructor.
             audit: as for the constructor.
 
         Raises:
-            UnknownNameError: no preset has that name.
+            UnknownNameError: no preset has that name, or it has no guardrail of a name in `overrides`.
+            GuardError: a setting that does not fit, or the audit can't be written.
+
+        >>> pipeline = GuardrailPipeline.from_preset("basic", overrides={"pii": {"action": "block"}})
+        >>> pipeline.check_input("I am jane@example.com").blocked
+        True
         """
-        return cls(Config.preset(name), clock=clock, audit=audit)
+        return cls(Config.preset(name, overrides), clock=clock, audit=audit)
 
     @staticmethod
     def available_presets() -> tuple[str, ...]:
@@ -127,19 +141,68 @@ class GuardrailPipeline:
         return preset_names()
 
     @property
+    def config(self) -> Config:
+        """The configuration; what `enable` and `disable` changed is in `steps`."""
+        return self._setup.config
+
+    @property
     def steps(self) -> tuple[Step, ...]:
         """The guardrails in the order in which they run."""
-        return self._steps
+        return self._setup.steps
 
     @property
     def audit_status(self) -> AuditStatus | None:
         """How the audit fares: what is written, waits, was dropped or failed. None without one that tells."""
-        return getattr(self._audit, "status", None)
+        return getattr(self._setup.audit, "status", None)
+
+    # Changes at run time: checks and streams under way end with what they began with
+
+    def enable(self, name: str) -> None:
+        """Let a guardrail run from the next check on.
+
+        Args:
+            name: the guardrail, as results name it.
+
+        Raises:
+            UnknownNameError: no guardrail has that name.
+        """
+        self._switch(name, enabled=True)
+
+    def disable(self, name: str) -> None:
+        """Let a guardrail run no longer: results tell it as skipped. Arguments and errors as for `enable`."""
+        self._switch(name, enabled=False)
+
+    def _switch(self, name: str, *, enabled: bool) -> None:
+        with self._changing:
+            self._setup = self._setup.switched(name, enabled=enabled)
+
+    def reload(self, config: Config | Mapping[str, Any] | str | PathLike[str]) -> None:
+        """Go on with another configuration from the next check on.
+
+        Sessions, and what the rate limits counted, live on. Guardrails begin anew: word lists and patterns are
+        read again, and what `enable` and `disable` changed is as the configuration says. An audit that was given
+        to the constructor stays; one of another configuration is closed with the pipeline.
+
+        Args:
+            config: as for the constructor.
+
+        Raises:
+            GuardError: as for the constructor; then nothing has changed.
+        """
+        with self._changing:
+            before = self._setup
+            after = Setup.of(Config.read(config), self._clock, before, self._given)
+            if before.audit is not None and before.audit is not after.audit:
+                self._retired.append(before.audit)
+            self._setup = after
 
     def close(self) -> None:
         """Write what the audit still holds, and close it; checks after that are not audited."""
-        if self._audit is not None:
-            self._audit.close()
+        with self._changing:
+            for audit in (*self._retired, self._setup.audit):
+                if audit is not None:
+                    audit.close()
+            self._retired.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -152,8 +215,8 @@ class GuardrailPipeline:
     def check_input(
         self,
         content: str,
-        *,
         conversation: Conversation | None = None,
+        *,
         key: str | None = None,
         role: str | None = None,
         session_id: str | None = None,
@@ -184,8 +247,8 @@ class GuardrailPipeline:
     async def acheck_input(
         self,
         content: str,
-        *,
         conversation: Conversation | None = None,
+        *,
         key: str | None = None,
         role: str | None = None,
         session_id: str | None = None,
@@ -197,8 +260,8 @@ class GuardrailPipeline:
     def check_output(
         self,
         content: str,
-        *,
         conversation: Conversation | None = None,
+        *,
         turn_number: int | None = None,
         turn: Turn | None = None,
         session_id: str | None = None,
@@ -212,7 +275,9 @@ class GuardrailPipeline:
             content: the response.
             conversation: the conversation that it continues; None for a response by itself.
             turn_number: the turn that it answers; by default the oldest that waits for a response, those with a
-                blocked prompt left out. Where none waits, a turn with an empty prompt is made.
+                blocked prompt left out. Where none waits, a turn with an empty prompt is made. A turn that is
+                named here and whose response was blocked gets this one in its place; the turn's metadata keep
+                the other under ``guardrail_attempts``.
             turn: the same as a turn of the conversation.
             session_id: the session; by default what the configuration says.
             metadata: joins the metadata of the turn; JSON values.
@@ -226,8 +291,8 @@ class GuardrailPipeline:
     async def acheck_output(
         self,
         content: str,
-        *,
         conversation: Conversation | None = None,
+        *,
         turn_number: int | None = None,
         turn: Turn | None = None,
         session_id: str | None = None,
@@ -328,6 +393,49 @@ class GuardrailPipeline:
         run = self._tool_result(content, conversation, call_id, name, turn_number, session_id, here=False)
         return await afinish(run)
 
+    def stream_output(
+        self,
+        conversation: Conversation | None = None,
+        *,
+        turn_number: int | None = None,
+        turn: Turn | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> OutputStream:
+        """Open a response that comes in pieces: it says what may be shown now, and gives the verdict at its end.
+
+        The response completes its turn at once, and `Conversation.to_messages` leaves it out until its end. The
+        verdict is that of `check_output` for the whole text. A response that is blocked on the way ends there.
+
+        Args:
+            conversation: as for `check_output`, and so are the other arguments.
+            turn_number: the turn that it answers.
+            turn: the same as a turn of the conversation.
+            session_id: the session.
+            metadata: joins the metadata of the turn.
+
+        Raises:
+            GuardError, ConversationError: as for `check_output`.
+
+        >>> pipeline = GuardrailPipeline({"guardrails": [{"pii": {"action": "redact"}}]})
+        >>> with pipeline.stream_output() as stream:
+        ...     "".join(stream.guard(["Write to ann@exam", "ple.org, please."]))
+        'Write to [EMAIL], please.'
+        """
+        return OutputStream(*self._stream(conversation, turn_number, turn, session_id, metadata))
+
+    def astream_output(
+        self,
+        conversation: Conversation | None = None,
+        *,
+        turn_number: int | None = None,
+        turn: Turn | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> AsyncOutputStream:
+        """Open a response that comes in pieces, for async code; see `stream_output`. It is not awaited itself."""
+        return AsyncOutputStream(*self._stream(conversation, turn_number, turn, session_id, metadata))
+
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
 
@@ -403,7 +511,8 @@ class GuardrailPipeline:
     ) -> CheckRun:
         start = perf_counter()
         chat = Conversation() if conversation is None else conversation
-        session = self._session(session_id, chat)
+        setup = self._setup
+        session = _session(session_id, chat, setup)
         turn, call = chat.take_tool_call(
             name,
             encodable(arguments) if isinstance(arguments, str) else arguments,
@@ -414,7 +523,8 @@ class GuardrailPipeline:
         )
         read = Arguments(call.arguments)
         tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
-        return self._run(Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool), unread, start, here=here)
+        check = Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
+        return self._run(setup, check, unread, start, here=here)
 
     def _tool_result(
         self,
@@ -431,7 +541,8 @@ class GuardrailPipeline:
         start = perf_counter()
         content = checkable(content)
         chat = Conversation() if conversation is None else conversation
-        session = self._session(session_id, chat)
+        setup = self._setup
+        session = _session(session_id, chat, setup)
         turn, result = chat.take_tool_result(
             content,
             call_id=call_id,
@@ -441,7 +552,8 @@ class GuardrailPipeline:
             moved=_with_text_beside,
         )
         tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
-        return self._run(Check(content, Side.PROMPT, turn, chat, session, tool=tool), unread, start, here=here)
+        check = Check(content, Side.PROMPT, turn, chat, session, tool=tool)
+        return self._run(setup, check, unread, start, here=here)
 
     def _input(
         self,
@@ -459,13 +571,14 @@ class GuardrailPipeline:
         if not (isinstance(content, str) and content.isascii()):
             content = checkable(content)
         chat = Conversation() if conversation is None else conversation
-        session = self._session(session_id, chat)
+        setup = self._setup
+        session = _session(session_id, chat, setup)
         extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
-        refusal = self._limits.refuse(key, role, self._clock()) if self._limits.active else None
+        refusal = setup.limits.refuse(key, role, self._clock()) if setup.limits.active else None
         turn = None if refusal else chat.try_add_prompt(content, extra)
         if turn is None:
-            return self._refused(content, chat, refusal, session, perf_counter() - start)
-        return self._run(Check(content, Side.PROMPT, turn, chat, session), unread, start, here=here)
+            return self._refused(setup, content, chat, refusal, session, perf_counter() - start)
+        return self._run(setup, Check(content, Side.PROMPT, turn, chat, session), unread, start, here=here)
 
     def _output(
         self,
@@ -482,36 +595,72 @@ class GuardrailPipeline:
         start = perf_counter()
         content = checkable(content)
         chat = Conversation() if conversation is None else conversation
-        session = self._session(session_id, chat)
-        extra = turn_metadata(metadata, Side.RESPONSE)
-        answered = chat.answer(content, extra, turn_number=answered_turn(turn_number, turn, chat))
-        return self._run(Check(content, Side.RESPONSE, answered, chat, session), unread, start, here=here)
+        setup = self._setup
+        session = _session(session_id, chat, setup)
+        answered = _answer(content, chat, turn_number, turn, metadata)
+        return self._run(setup, Check(content, Side.RESPONSE, answered, chat, session), unread, start, here=here)
 
-    def _run(self, check: Check, unread: str, start: float, *, here: bool) -> CheckRun:
+    def _stream(
+        self,
+        conversation: Conversation | None,
+        turn_number: int | None,
+        turn: Turn | None,
+        session_id: str | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> tuple[EndStream, Setup, Conversation, Turn, str]:
+        """Complete the turn that a response answers with nothing yet, and return what a stream is made of."""
+        start = perf_counter()
+        chat = Conversation() if conversation is None else conversation
+        setup = self._setup
+        session = _session(session_id, chat, setup)
+        answered = _answer("", chat, turn_number, turn, metadata)
+        return partial(self._end_stream, setup, start), setup, chat, answered, session
+
+    def _end_stream(
+        self, setup: Setup, start: float, check: Check, how: StreamEnd, *, here: bool
+    ) -> CheckRun | PipelineResult:
+        """Check a response that came in pieces, or record that it broke off."""
+        check.text = checkable(check.text)
+        check.conversation.rephrase(check.turn.number, check.text)
+        if not how.dropped:
+            return self._run(setup, check, "", start, here=here, known=how.known)
+        details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
+        extra = {DROPPED: failure(OnError.BLOCK, "the response broke off before its end")}
+        return self._conclude(setup, check, check.text, details, extra, start, blocked=True)
+
+    def _run(
+        self,
+        setup: Setup,
+        check: Check,
+        unread: str,
+        start: float,
+        *,
+        here: bool,
+        known: tuple[str, Detail] | None = None,
+    ) -> CheckRun:
         """Run the guardrails of one side in order, here or where the steps go that are yielded."""
         tool = check.tool
-        content, steps = check.text, self._by_side[check.side if tool is None else tool.kind]
-        most = self.config.max_characters
+        content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
+        most = setup.config.max_characters
         details: list[Detail] = []
-        extra = {UNREAD: failure(self.config.on_unread, unread)} if unread else {}
+        extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
         if len(content) > most:
             extra[TOO_LONG] = _refused_length(len(content), most)
             check.text = content[:most]
         blocker: Step | None = None
-        acted = False
         try:
             for step in steps:
                 if not step.enabled:
                     detail = NOT_ENABLED
                 elif TOO_LONG in extra:
                     detail = NOT_READ
-                elif blocker is not None and self._spares(step, blocker):
+                elif known is not None and known[0] == step.name:
+                    detail = known[1]
+                elif blocker is not None and setup.spares(step, blocker):
                     detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
                 else:
                     detail = step.run(check) if here else (yield step, check)
                 details.append(detail)
-                if detail.action is not None:
-                    acted = True
                 if detail.blocked and blocker is None:
                     blocker = step
                 if detail.redactions:
@@ -520,45 +669,30 @@ class GuardrailPipeline:
             # Nobody waits for the result any more, but the turn stays and must not pass for clean.
             details += [step.failed("the check was cancelled") for step in steps[len(details) :]]
             blocked = any(detail.blocked for detail in (*details, *extra.values()))
-            self._record(check, content, details, extra, blocked=blocked)
+            self._conclude(setup, check, content, details, extra, start, blocked=blocked)
             raise
         blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
-        record = self._record(check, content, details, extra, blocked=blocked)
-        result = PipelineResult(
-            blocked=blocked,
-            warnings=record.told("warned") if acted or extra else [],
-            reasons=record.told("blocked") if blocked else [],
-            details=dict(zip(record.names, record.verdicts, strict=True)),
-            pipeline_type=record.pipeline_type,
-            conversation_id=check.conversation.conversation_id,
-            turn_number=check.turn.number,
-            stance=check.stance,
-            text=check.text,
-            seconds=perf_counter() - start,
-            tool=None if tool is None else tool.name,
-            call_id=None if tool is None else tool.call_id,
-        )
-        if self._audit is not None:
-            self._tell(self._audit, result, check.session_id, check.conversation)
-        return result
+        return self._conclude(setup, check, content, details, extra, start, blocked=blocked)
 
-    def _spares(self, step: Step, blocker: Step) -> bool:
-        """Tell whether a guardrail is spared a text that one before it has blocked."""
-        if self.config.short_circuit == "costly":
-            return step.cost > blocker.cost
-        return self.config.short_circuit
-
-    def _record(
-        self, check: Check, content: str, details: list[Detail], extra: Mapping[str, Detail], *, blocked: bool
-    ) -> SideRecord:
-        """Keep what the guardrails said, and what none could read, with the turn that it was about."""
+    def _conclude(
+        self,
+        setup: Setup,
+        check: Check,
+        content: str,
+        details: list[Detail],
+        extra: Mapping[str, Detail],
+        start: float,
+        *,
+        blocked: bool,
+    ) -> PipelineResult:
+        """Keep with its turn what the guardrails said, and what none could read; return the result and tell it."""
         turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
         read = side if tool is None else tool.kind
-        names = self._names[read]
+        names = setup.names[read]
         if extra:
             names, details = (*names, *extra), [*details, *extra.values()]
         record = SideRecord(
-            pipeline_type=_KINDS[read],
+            pipeline_type=KINDS[read],
             timestamp=self._clock(),
             blocked=blocked,
             names=names,
@@ -575,16 +709,41 @@ class GuardrailPipeline:
             part = _SECTIONS[tool.kind], tool.call_id
             change = partial(_with_part, turn.number, record, part)
             conversation.annotate(turn.number, GUARD_KEY, change, release=part)
-            return record
-        if check.text != content:
-            conversation.replace_text(turn.number, side, check.text)
-        if blocked and side is Side.PROMPT:
-            conversation.withdraw(turn.number)
-        conversation.annotate(turn.number, GUARD_KEY, partial(_with_check, turn.number, record), release=side)
-        return record
+        else:
+            if check.text != content:
+                conversation.replace_text(turn.number, side, check.text)
+            if blocked and side is Side.PROMPT:
+                conversation.withdraw(turn.number)
+            conversation.annotate(turn.number, GUARD_KEY, partial(_with_check, turn.number, record), release=side)
+        acted = failed = False
+        for detail in details:
+            if detail.action is not None:
+                acted = True
+            if detail.path is not None:
+                failed = True
+        result = PipelineResult(
+            blocked=blocked,
+            warnings=record.told("warned") if acted else [],
+            reasons=record.told("blocked") if blocked else [],
+            details=dict(zip(names, record.verdicts, strict=True)),
+            pipeline_type=record.pipeline_type,
+            conversation_id=conversation.conversation_id,
+            turn_number=turn.number,
+            stance=check.stance,
+            text=check.text,
+            seconds=perf_counter() - start,
+            tool=None if tool is None else tool.name,
+            call_id=None if tool is None else tool.call_id,
+        )
+        if blocked or failed:
+            log_check(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
+        if setup.audit is not None:
+            self._tell(setup, result, check.session_id, conversation)
+        return result
 
     def _refused(
         self,
+        setup: Setup,
         content: str,
         conversation: Conversation,
         refusal: Refusal | None,
@@ -596,8 +755,15 @@ class GuardrailPipeline:
         own = ", ".join(f"{most} {window.replace('_', ' ')}" for window, most in limits.items())
         reason = refusal.reason if refusal else f"more than {own} in this conversation"
         scope = refusal.scope if refusal else CONVERSATION
-        digest = sha256(content.encode()).hexdigest()
-        note_refusal(conversation, scope=scope, reason=reason, text_sha256=digest, now=self._clock())
+        wait = refusal.retry_after if refusal else conversation.rate_limit_wait()
+        note_refusal(
+            conversation,
+            scope=scope,
+            reason=reason,
+            text_sha256=sha256(content.encode()).hexdigest(),
+            now=self._clock(),
+            retry_after=wait,
+        )
         result = PipelineResult(
             blocked=True,
             warnings=[],
@@ -612,22 +778,54 @@ class GuardrailPipeline:
             text=content,
             rate_limited=True,
             seconds=seconds,
+            retry_after=wait,
         )
-        if self._audit is not None:
-            self._tell(self._audit, result, session_id, conversation)
+        log_check(result.conversation_id, None, TextKind.INPUT, result.details.items())
+        if setup.audit is not None:
+            self._tell(setup, result, session_id, conversation)
         return result
 
-    def _session(self, session_id: str | None, conversation: Conversation) -> str:
-        if session_id is None:
-            # People without a name are not one person.
-            by_person = self._by_person and conversation.initiator != UNKNOWN_NAME
-            session_id = conversation.initiator if by_person else conversation.conversation_id
-        if not isinstance(session_id, str) or not session_id:
-            raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
-        return session_id if session_id.isascii() and len(session_id) <= ID_BYTES else short_id(session_id)
+    def _tell(self, setup: Setup, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
+        if setup.audit is not None:
+            event = AuditEvent.of(result, session_id, conversation, setup.config.name, self._clock())
+            setup.audit.write(event)
 
-    def _tell(self, audit: AuditSink, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
-        audit.write(AuditEvent.of(result, session_id, conversation, self.config.name, self._clock()))
+
+def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:
+    """Return an audit; the path of one opened."""
+    if isinstance(audit, str | PathLike):
+        return AuditSettings(fspath(audit)).open(clock)
+    return audit
+
+
+def _session(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
+    if session_id is None:
+        # People without a name are not one person.
+        by_person = setup.by_person and conversation.initiator != UNKNOWN_NAME
+        session_id = conversation.initiator if by_person else conversation.conversation_id
+    if not isinstance(session_id, str) or not session_id:
+        raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
+    return session_id if session_id.isascii() and len(session_id) <= ID_BYTES else short_id(session_id)
+
+
+def _answer(
+    content: str,
+    conversation: Conversation,
+    turn_number: int | None,
+    turn: Turn | None,
+    metadata: Mapping[str, Any] | None,
+) -> Turn:
+    """Complete the turn that a response answers; one that is named and has a blocked response gets another."""
+    extra = turn_metadata(metadata, Side.RESPONSE)
+    number = answered_turn(turn_number, turn, conversation)
+    if number is not None:
+        answered = conversation.turn(number)
+        if answered.complete and answered.blocked(Side.RESPONSE):
+            conversation.annotate(number, ATTEMPTS_KEY, partial(with_attempt, answered))
+            # With the messages that the turn came from, which hold the blocked text.
+            conversation.replace_text(number, Side.RESPONSE, "")
+            return conversation.rephrase(number, content, extra)
+    return conversation.answer(content, extra, turn_number=number)
 
 
 def _refused_length(length: int, most: int) -> Detail:
@@ -644,8 +842,8 @@ def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:
         on_input = record.pipeline_type is TextKind.INPUT
         return TurnRecord(record if on_input else None, None if on_input else record, record.pipeline_type)
     if record.pipeline_type is TextKind.INPUT:
-        return replace(before, input=record, last=TextKind.INPUT)
-    return replace(before, output=record, last=TextKind.OUTPUT)
+        return before.replaced(input=record, last=TextKind.INPUT)
+    return before.replaced(output=record, last=TextKind.OUTPUT)
 
 
 def _readable(number: int, before: object) -> TurnRecord | None:
@@ -661,7 +859,7 @@ def _with_part(number: int, record: SideRecord, part: tuple[str, str], before: o
     section, identity = part
     records: Records = getattr(known, section)
     changed: dict[str, Any] = {section: records.with_record(identity, record)}
-    return replace(known, last=record.pipeline_type, **changed)
+    return known.replaced(last=record.pipeline_type, **changed)
 
 
 def _with_text_beside(before: object, identity: str) -> object:
@@ -669,7 +867,7 @@ def _with_text_beside(before: object, identity: str) -> object:
     known = before if isinstance(before, TurnRecord) else _readable(1, before)
     if known is None or known.output is None:
         return before
-    return replace(known, output=None, texts=known.texts.with_record(identity, known.output))
+    return known.replaced(output=None, texts=known.texts.with_record(identity, known.output))
 
 
 def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) -> None:

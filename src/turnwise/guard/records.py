@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import InitVar, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from functools import cache
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform, final
 
+from turnwise.conversation import Turn
+from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.guardrail import Action, Redaction, TextKind
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_keys, dict_values
 
 
 class Status(StrEnum):
@@ -41,14 +45,39 @@ class _Slotted:
 
 _AS_IT_IS = (bool, float, int, _Slotted)
 
+HINT = "call to_dict() for the values"
+"""The one key that the dict under a record has: JSON encoders take an empty dict for ``{}`` without asking it."""
+
+Kind = TypeVar("Kind", bound=type)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
+def record(kind: Kind) -> Kind:
+    """Make a class a record: a frozen, slotted dataclass that reads like a JSON object, and is written as one."""
+    built: Any = dataclass(frozen=True, slots=True, eq=False)(kind)
+    derived: tuple[str, ...] = getattr(built, "derived", ())
+    hidden: tuple[str, ...] = getattr(built, "hidden", ())
+    built.own = tuple(each.name for each in fields(built))
+    built.public = tuple(name for name in built.own if name not in hidden) + derived
+    # Web frameworks take dataclasses apart by their fields. These are dicts, and are asked for their keys.
+    del built.__dataclass_fields__, built.__dataclass_params__
+    made: Kind = built
+    return made
+
 
 class Record(_Slotted, Mapping[str, Any]):
-    """A slotted dataclass that is also a mapping from field to JSON value, or to another record."""
+    """A slotted object that is also a mapping from field to JSON value, or to another record."""
 
     __slots__ = ()
 
+    own: ClassVar[tuple[str, ...]] = ()
+    """Names of the fields."""
+
+    public: ClassVar[tuple[str, ...]] = ()
+    """The keys: fields that are not hidden, and what is derived from them."""
+
     def __getitem__(self, key: str) -> Any:
-        if key not in _names(type(self)):
+        if key not in self.public:
             raise KeyError(key)
         value = getattr(self, key)
         # A record reads like a JSON object; making it one at every look would cost more than the look.
@@ -56,28 +85,85 @@ class Record(_Slotted, Mapping[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key, or the default."""
-        if key not in _names(type(self)):
+        if key not in self.public:
             return default
         value = getattr(self, key)
         return value if isinstance(value, _AS_IT_IS) else _plain(value)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self.public
+
     def __iter__(self) -> Iterator[str]:
-        return iter(_names(type(self)))
+        return iter(self.public)
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self.public)
 
     def __len__(self) -> int:
-        return len(_names(type(self)))
+        return len(self.public)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {name: _plain(getattr(self, name)) for name in self}
+        return {name: _plain(getattr(self, name)) for name in self.public}
+
+    def replaced(self, **changes: Any) -> Self:
+        """Return one like it, with other values for some fields."""
+        return type(self)(**({name: getattr(self, name) for name in self.own} | changes))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.own)
 
 
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """Return the keys of a record: its fields, and what it derives from them."""
-    derived: tuple[str, ...] = getattr(kind, "derived", ())
-    hidden: tuple[str, ...] = getattr(kind, "hidden", ())
-    return tuple(field.name for field in fields(kind) if field.name not in hidden) + derived
+class Document(Record, dict[str, Any]):
+    """A record that is also a read-only dict, for those that are handed out or kept with a turn.
+
+    It becomes JSON values when it is looked at as a whole: by ``json.dumps``, ``dict`` or `to_dict`. Encoders that
+    read dicts behind their backs, such as orjson, are given what `to_dict` returns.
+    """
+
+    __slots__ = ()
+
+    # Runs in C, with the hint that each takes as its last argument: one is made at every check.
+    __post_init__ = dict.setdefault
+
+    def keys(self) -> dict_keys[str, Any]:
+        """Return the keys."""
+        return dict.fromkeys(self.public).keys()
+
+    def values(self) -> dict_values[str, Any]:
+        """Return the values as JSON has them."""
+        return self.to_dict().values()
+
+    def items(self) -> dict_items[str, Any]:
+        """Return keys and values as JSON has them."""
+        return self.to_dict().items()
+
+    def copy(self) -> dict[str, Any]:
+        """Return it as a dict of one's own, of JSON values."""
+        return self.to_dict()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Record):
+            return self.to_dict() == other.to_dict()
+        return self.to_dict() == other if isinstance(other, Mapping) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    __hash__ = None
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        return {**self.to_dict(), **other}
+
+    def __ror__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        return {**other, **self.to_dict()}
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} is read-only; to_dict() gives a dict of your own")
+
+    __setitem__ = __delitem__ = __ior__ = _refused
+    update = setdefault = pop = popitem = clear = _refused
 
 
 def _plain(value: Any) -> Any:
@@ -99,7 +185,7 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class Detail(Record):
     """What one guardrail said at one check.
 
@@ -133,7 +219,7 @@ class Detail(Record):
         return not self.blocked and self.action in (Action.WARN, Action.REDACT)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class SideRecord(Record):
     """One check of one text of a turn, as the turn keeps it.
 
@@ -208,8 +294,8 @@ NO_RECORDS = Records()
 """Of a turn without tools."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TurnRecord(Record):
+@record
+class TurnRecord(Document):
     """The checks of a turn: each text apart, and joined beside them.
 
     Args:
@@ -224,6 +310,7 @@ class TurnRecord(Record):
     derived = ("blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp")
     hidden = ("last",)
 
+    _: InitVar[str] = field(default=HINT, kw_only=True)
     input: SideRecord | None
     output: SideRecord | None
     last: TextKind
@@ -286,8 +373,8 @@ class TurnRecord(Record):
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class PipelineResult(Record):
+@record
+class PipelineResult(Document):
     """The verdict of a pipeline on one text. Every field can be read as an attribute and as a key.
 
     Args:
@@ -306,8 +393,10 @@ class PipelineResult(Record):
         call_id: id of its call; None likewise.
         parts: the results of each text, where `check_messages` checked several at once; the other fields join
             them: blocked where any is, and of each guardrail the gravest detail.
+        retry_after: seconds until a prompt that was refused would be let through; None where none was.
     """
 
+    _: InitVar[str] = field(default=HINT, kw_only=True)
     blocked: bool
     warnings: list[str]
     reasons: list[str]
@@ -322,6 +411,7 @@ class PipelineResult(Record):
     tool: str | None = None
     call_id: str | None = None
     parts: tuple[PipelineResult, ...] = ()
+    retry_after: float | None = None
 
     derived = ("failures",)
 
@@ -347,8 +437,7 @@ def joined(results: Sequence[PipelineResult]) -> PipelineResult:
         for name, detail in one.details.items():
             if name not in details or _grave(detail) > _grave(details[name]):
                 details[name] = detail
-    return replace(
-        ranked[0],
+    return ranked[0].replaced(
         blocked=any(one.blocked for one in results),
         warnings=[warning for one in results for warning in one.warnings],
         reasons=[reason for one in results for reason in one.reasons],
@@ -365,7 +454,7 @@ def _grave(detail: Detail) -> tuple[bool, ...]:
     return detail.blocked, failed, detail.warned, detail.found, ran
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class DriftData(Record):
     """What drift keeps with a turn.
 
@@ -401,3 +490,20 @@ class DriftData(Record):
         """The score of each principle."""
         triples = zip(*[iter(self.components)] * 3, strict=True)
         return {name: Score(*triple) for name, triple in zip(self.principles, triples, strict=True)}
+
+
+def with_attempt(turn: Turn, before: object) -> list[dict[str, Any]]:
+    """Return the responses of a turn that were blocked and replaced, with the one that it has now.
+
+    Args:
+        turn: the turn, whose response was blocked.
+        before: those before it; what can't be read is left out.
+    """
+    checks = turn.metadata.get(GUARD_KEY)
+    output = checks.get("output") if isinstance(checks, Mapping) else None
+    attempt = {
+        "response": turn.response,
+        "response_timestamp": turn.response_timestamp.isoformat() if turn.response_timestamp else None,
+        "output": None if output is None else _plain(output),
+    }
+    return [*(before if isinstance(before, list) else ()), attempt]

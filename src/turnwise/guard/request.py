@@ -10,12 +10,12 @@ from turnwise.conversation import Conversation, Role, Side, Turn
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.messages import OPENAI, Entry, unread
 from turnwise.conversation.tool_reading import has_results, read_calls, read_results
-from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, GUARD_KEY
+from turnwise.conversation.turn import ATTEMPTS_KEY, CHECKING_KEYS, CHECKING_TOOLS, GUARD_KEY
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import TextKind
 from turnwise.sessions.state import ID_BYTES
 
-RESERVED: Final = (GUARD_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
+RESERVED: Final = (GUARD_KEY, ATTEMPTS_KEY, CHECKING_TOOLS, *CHECKING_KEYS.values())
 """Keys of a turn's metadata that belong to the guard."""
 
 _KINDS = {Role.USER: TextKind.INPUT, Role.ASSISTANT: TextKind.OUTPUT}

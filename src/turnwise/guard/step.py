@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from time import perf_counter
-from typing import TypeVar
+from types import GeneratorType
+from typing import TypeVar, overload
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import (
@@ -31,6 +32,9 @@ DEFAULT = "default"
 
 WAITING_SECONDS = 30.0
 """Timeout of a guardrail that waits and has none of its own."""
+
+DROPPED = "dropped"
+"""Name under which results tell of a response that broke off; no guardrail is called so."""
 
 UNREAD = "unread"
 """Name under which results tell of content that no guardrail can read; no guardrail is called so."""
@@ -68,10 +72,12 @@ class Step:
         action: the strictest action that it may take.
         on_error: what becomes of a text that it failed to check.
         timeout: seconds after which it has failed, above 0 and at most 600; None for no limit.
+        stream_every: characters of a response that comes in pieces after which it is asked about all that came so
+            far, again and again, at least 1; None for at the end alone.
 
     Raises:
-        GuardError: a value out of range, a guardrail that can't redact is asked to, or one is to look at texts
-            that it can't read.
+        GuardError: a value out of range; a guardrail that can't redact is asked to; one is to look at texts that
+            it can't read; or one that remembers what it checked is asked several times about a text.
     """
 
     guardrail: Guardrail
@@ -81,6 +87,7 @@ class Step:
     action: Action
     on_error: OnError
     timeout: float | None
+    stream_every: int | None = None
     _workers: Workers[Finding] = field(default_factory=Workers, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -96,6 +103,11 @@ class Step:
                 f"{self.name}: on names {', '.join(sorted(beyond))}, which this guardrail does not read; use "
                 f"{', '.join(sorted(kinds_on(self.guardrail.reads)))}"
             )
+        every = self.stream_every
+        if every is not None and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
+            raise GuardError(f"{self.name}: stream_every is {every!r}; use a number of characters from 1, or null")
+        if every is not None and self.guardrail.remembers:
+            raise GuardError(f"{self.name}: it is asked once about a text, so stream_every can't be set")
 
     @classmethod
     def of(
@@ -108,6 +120,7 @@ class Step:
         action: str | None = None,
         on_error: str | None = None,
         timeout: float | str | None = DEFAULT,
+        stream_every: int | None = None,
     ) -> Step:
         """Return a step with what is not said taken from the guardrail.
 
@@ -121,6 +134,7 @@ class Step:
             on_error: ``block``, ``warn`` or ``allow``. None for: block where it may block or redact, warn where it
                 may warn, allow where it only logs.
             timeout: seconds, or None for no limit; ``"default"`` for the guardrail's own.
+            stream_every: characters of a response that comes in pieces; None for at its end alone.
 
         Raises:
             GuardError: no guardrail, or a value that can't be.
@@ -143,6 +157,7 @@ class Step:
             action=strictest,
             on_error=_member(name, "on_error", OnError, on_error or _ON_ERROR[strictest]),
             timeout=limit,
+            stream_every=stream_every,
         )
 
     @property
@@ -308,29 +323,45 @@ def _names(name: str, on: str | Iterable[str]) -> tuple[On, ...]:
 CheckRun = Generator[tuple[Step, Check], Detail, PipelineResult]
 """A check under way, which returns the result: one that is awaited yields each step and is sent what it said."""
 
+Value = TypeVar("Value")
 
-def finish(run: CheckRun | PipelineResult) -> PipelineResult:
+
+@overload
+def finish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value: ...
+
+
+@overload
+def finish(run: PipelineResult) -> PipelineResult: ...
+
+
+def finish(run: object) -> object:
     """Run a check to its end in this thread, and return the result; one that is there already as it is."""
-    if type(run) is PipelineResult:
+    if not isinstance(run, GeneratorType):
         return run
     try:
         next(run)
     except StopIteration as end:
-        result: PipelineResult = end.value
-        return result
+        return end.value
     raise GuardError("a check that runs in place has nothing to wait for")
 
 
-async def afinish(run: CheckRun | PipelineResult) -> PipelineResult:
+@overload
+async def afinish(run: Generator[tuple[Step, Check], Detail, Value]) -> Value: ...
+
+
+@overload
+async def afinish(run: PipelineResult) -> PipelineResult: ...
+
+
+async def afinish(run: object) -> object:
     """Run a check to its end without blocking the event loop, and return the result; see `finish`."""
-    if isinstance(run, PipelineResult):
+    if not isinstance(run, GeneratorType):
         return run
     try:
         step, check = next(run)
         while True:
             step, check = run.send(await step.arun(check))
     except StopIteration as end:
-        result: PipelineResult = end.value
-        return result
+        return end.value
     finally:
         run.close()

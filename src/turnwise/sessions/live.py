@@ -238,6 +238,14 @@ class Sessions:
         self._clock = clock
         self._memory = memory or SessionMemory()
 
+    def ruled_by(self, memory: SessionMemory) -> Sessions:
+        """Return the same sessions under other rules, from their next turn on.
+
+        Args:
+            memory: the rules.
+        """
+        return Sessions(self._store, self._clock, memory)
+
     def take(
         self,
         session_id: str,

@@ -135,7 +135,7 @@ def test_long_texts_count_by_their_characters(event: Callable[..., AuditEvent]) 
 def test_flush_waits_and_close_is_idempotent(make_pipeline: Make, records: Records) -> None:
     pipeline = make_pipeline()
     pipeline.check_input("hello")
-    audit = pipeline._audit
+    audit = pipeline._setup.audit
     assert isinstance(audit, AuditWriter)
     assert audit.flush()
     assert len(records()) == 1
@@ -184,7 +184,7 @@ def test_a_full_disk_breaks_no_check_and_is_told_once(
         pipeline = make_pipeline(path="/dev/full")
         for _ in range(3):
             assert not pipeline.check_input("hello").blocked
-            assert pipeline._audit.flush()  # type: ignore[union-attr]
+            assert pipeline._setup.audit.flush()  # type: ignore[union-attr]
         status = pipeline.audit_status
         pipeline.close()
     assert status is not None
@@ -205,7 +205,7 @@ def test_what_was_lost_is_written_as_soon_as_the_file_takes_events_again(
         log.unlink()
         folder.rmdir()
         pipeline.check_input("lost")
-        assert pipeline._audit.flush()  # type: ignore[union-attr]
+        assert pipeline._setup.audit.flush()  # type: ignore[union-attr]
         assert pipeline.audit_status is not None
         assert pipeline.audit_status.failing
         folder.mkdir()
@@ -222,10 +222,10 @@ def test_what_was_lost_is_written_as_soon_as_the_file_takes_events_again(
 def test_a_moved_file_is_followed_by_a_new_one(make_pipeline: Make, log: Path, records: Records) -> None:
     pipeline = make_pipeline(fsync=True)
     pipeline.check_input("before")
-    assert pipeline._audit.flush()  # type: ignore[union-attr]
+    assert pipeline._setup.audit.flush()  # type: ignore[union-attr]
     log.rename(log.with_suffix(".1"))
     pipeline.check_input("between")
-    assert pipeline._audit.flush()  # type: ignore[union-attr]
+    assert pipeline._setup.audit.flush()  # type: ignore[union-attr]
     log.rename(log.with_suffix(".2"))
     log.touch()
     pipeline.check_input("after")

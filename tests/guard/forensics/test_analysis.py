@@ -16,6 +16,10 @@ from turnwise.guard.forensics import analyze_conversation_forensics, in_words, r
 Talk = Callable[..., Conversation]
 
 KEYS = {
+    "created_at",
+    "duration",
+    "total_turns",
+    "guardrail_summary",
     "conversation_id",
     "participants",
     "model_info",

@@ -54,6 +54,7 @@ class AuditQuestion:
     Args:
         conversation_id: only of this conversation; by its name, also where a pseudonym was written.
         session_id: only of this session, likewise.
+        person: only of conversations whose initiator has this name, likewise.
         guardrail: only where this guardrail found something, or failed.
         blocked: only where the text was blocked (or, False, where it was not).
         since: only from this time on, aware.
@@ -71,6 +72,7 @@ class AuditQuestion:
     since: datetime | None = None
     until: datetime | None = None
     limit: int | None = None
+    person: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("since", "until"):
@@ -111,12 +113,14 @@ class _Wanted:
     question: AuditQuestion
     conversations: tuple[str, ...] = field(init=False)
     sessions: tuple[str, ...] = field(init=False)
+    people: tuple[str, ...] = field(init=False)
     since: str | None = field(init=False)
     until: str | None = field(init=False)
 
     def __post_init__(self) -> None:
         asked = self.question
         self.conversations, self.sessions = _names(asked.conversation_id), _names(asked.session_id)
+        self.people = _names(asked.person)
         self.since = None if asked.since is None else time_text(asked.since)
         self.until = None if asked.until is None else time_text(asked.until)
 
@@ -129,6 +133,8 @@ class _Wanted:
         if self.conversations and record.get("conversation_id") not in self.conversations:
             return False
         if self.sessions and record.get("session_id") not in self.sessions:
+            return False
+        if self.people and _mapping(record.get("participants")).get("initiator") not in self.people:
             return False
         if asked.blocked is not None and record.get("blocked") is not asked.blocked:
             return False

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any, Final, Protocol, Self
 
 from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.participants import FIELDS
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
 from turnwise.guard.records import Detail, PipelineResult, Status
@@ -46,7 +47,7 @@ class AuditEvent:
     details: tuple[tuple[str, Detail], ...]
     pipeline: str
     session_id: str
-    participants: dict[str, str]
+    participants: dict[str, Any]
     model: str | None
     timestamp: datetime
 
@@ -101,8 +102,7 @@ class Recorder:
             "conversation_id": self._name(result.conversation_id),
             "session_id": self._name(event.session_id),
             "participants": {
-                key: self._name(value) if key in ("initiator", "responder") else value
-                for key, value in sides.items()
+                key: self._name(sides[key]) if key in ("initiator", "responder") else sides[key] for key in FIELDS
             },
             "model": None if event.model is None else self._name(event.model),
             "turn": result.turn_number,

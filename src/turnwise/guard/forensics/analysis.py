@@ -26,13 +26,16 @@ _COUNTED = {
 """Key of a summary, and what a detail did that counts for it."""
 
 
-def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]:
+def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = False) -> dict[str, Any]:
     """Return what happened in a conversation, as JSON values.
 
-    It reads what the guard kept with the conversation, live or back from JSON. Texts are no part of it.
+    It reads what the guard kept with the conversation, live or back from JSON. Texts are no part of it unless they
+    are asked for.
 
     Args:
         conversation: the conversation; one that no guard looked at has turns and times alone.
+        texts: whether ``prompt`` and ``response`` of the timeline are the texts as they are kept, redacted where a
+            guardrail redacts; otherwise they are null.
 
     Returns:
         - ``conversation_id``, ``participants``, ``model_info``;
@@ -52,7 +55,11 @@ def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]
         - ``rate_limits``: ``count``, and the ``latest`` events;
         - ``trajectory``: T, I and F by principle, turn by turn, of the first drift guardrail;
         - ``drift``: for each drift guardrail its detector's scores, ``alarms``, and where drift ``began``;
-        - ``stance``: the stance after each check that has one.
+        - ``stance``: the stance after each check that has one;
+        - the same under other names: ``created_at``, ``duration`` in seconds, ``total_turns``,
+          ``guardrail_summary`` (``total_firings``, ``blocks``, ``warnings`` by guardrail), and in each check of
+          the timeline ``turn_number``, ``timestamp``, ``speaker``, ``listener``, ``speaker_type``,
+          ``listener_type``, ``pipeline_type``, ``prompt`` and ``response``.
 
     Raises:
         GuardMetadataError: what the guard kept was changed, so that it can't be read; the message says where.
@@ -72,6 +79,7 @@ def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]
         side: _turns(check for check in checks if check.side == side and check.that("warned")) for side in SIDES
     }
     drifts = drift_points(checks)
+    guardrails = _guardrails(checks)
     found = {
         "conversation_id": conversation.conversation_id,
         "participants": conversation.participants,
@@ -91,8 +99,8 @@ def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]
         "blocked_turns": blocked,
         "warned_turns": warned,
         "unchecked_turns": unchecked,
-        "guardrails": _guardrails(checks),
-        "timeline": _timeline(checks, latest),
+        "guardrails": guardrails,
+        "timeline": _timeline(checks, latest, turns, texts=texts),
         "rate_limits": {"count": refused, "latest": latest},
         "trajectory": _trajectory(next(iter(drifts.values()), [])),
         "drift": [drift_summary(name, points) for name, points in drifts.items()],
@@ -101,6 +109,17 @@ def analyze_conversation_forensics(conversation: Conversation) -> dict[str, Any]
             for check in checks
             if check.stance
         ],
+        "created_at": _text(conversation.created_at),
+        "duration": conversation.get_duration(),
+        "total_turns": len(turns),
+        "guardrail_summary": {
+            name: {
+                "total_firings": counts["firings"],
+                "blocks": counts["blocks"],
+                "warnings": counts["warnings"],
+            }
+            for name, counts in guardrails.items()
+        },
     }
     analysis: dict[str, Any] = json_copy(found, "the analysis")
     return analysis
@@ -123,8 +142,10 @@ def _times(turns: Sequence[Turn], checks: Sequence[KeptCheck]) -> dict[str, Any]
     }
 
 
-def _timeline(checks: Sequence[KeptCheck], refusals: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    entries = [_entry(check) for check in checks]
+def _timeline(
+    checks: Sequence[KeptCheck], refusals: Sequence[dict[str, Any]], turns: Sequence[Turn], *, texts: bool
+) -> list[dict[str, Any]]:
+    entries = [{**_entry(check), **_turn(turns[check.turn - 1], check, texts=texts)} for check in checks]
     for event in refusals:
         about = {key: value for key, value in event.items() if key != "timestamp"}
         entries.append({"kind": "rate_limit", "time": event["timestamp"], **about})
@@ -147,6 +168,20 @@ def _entry(check: KeptCheck) -> dict[str, Any]:
         "redacted": check.that("redacted"),
         "stance": check.stance.get("mode") if check.stance else None,
         **({} if check.call_id is None else {"tool": check.tool, "call_id": check.call_id}),
+    }
+
+
+def _turn(turn: Turn, check: KeptCheck, *, texts: bool) -> dict[str, Any]:
+    return {
+        "turn_number": turn.number,
+        "timestamp": _text(turn.timestamp),
+        "speaker": turn.speaker,
+        "listener": turn.listener,
+        "speaker_type": str(turn.speaker_type),
+        "listener_type": str(turn.listener_type),
+        "prompt": turn.prompt if texts else None,
+        "response": turn.response if texts else None,
+        "pipeline_type": check.side,
     }
 
 

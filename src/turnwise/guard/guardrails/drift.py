@@ -159,6 +159,7 @@ class Drift(Guardrail):
     default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
     reads: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_timeout: ClassVar[float | None] = None
+    files: ClassVar[Mapping[str, tuple[str, ...]]] = {"patterns": (), "detector": (".yaml", ".yml")}
 
     observer: str = DEFAULT_OBSERVER
     context: str = "history"
@@ -214,6 +215,22 @@ class Drift(Guardrail):
     def waits(self) -> bool:
         """Whether the observer asks a language model."""
         return self._built.scorer.waits
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it is asked once about each text: always, since every text joins the trajectory."""
+        return True
+
+    def take_over(self, before: Guardrail) -> None:
+        """Go on with the sessions of another one, and where nothing else is set with its conversations as well."""
+        if not isinstance(before, Drift) or before._built.sessions is None or self._built.sessions is None:
+            return
+        # A file may say something else than it did then.
+        if before == self and self.patterns is None and not self.detector.endswith((".yaml", ".yml")):
+            object.__setattr__(self, "_built", before._built)
+        else:
+            sessions = before._built.sessions.ruled_by(SessionMemory(preset(self.session or "default")))
+            object.__setattr__(self, "_built", replace(self._built, sessions=sessions))
 
     def forget_session(self, session_id: str) -> bool:
         """Forget a session, a terminated one as well, so that it may begin anew; return whether it was known.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -15,6 +15,9 @@ from turnwise.paths import to_path
 
 _FOUND = 1_000
 """Occurrences that are cut out one by one; where there are more, the rest of the text goes whole."""
+
+BESIDE = 8
+"""Letters and digits beside a keyword that are looked at."""
 
 _NAMED = 5
 """Keywords that a reason names at most."""
@@ -52,6 +55,7 @@ class Keywords(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    files: ClassVar[Mapping[str, tuple[str, ...]]] = {"file": ()}
     default_timeout: ClassVar[float | None] = None
 
     keywords: tuple[str, ...] = ()
@@ -77,6 +81,11 @@ class Keywords(Guardrail):
             words, whole_words=self.whole_words, ignore_case=self.ignore_case, accents=self.accents
         )
         object.__setattr__(self, "_phrases", phrases)
+
+    @property
+    def reach(self) -> int:
+        """As far as the longest keyword."""
+        return max(map(len, self._words)) + BESIDE
 
     def check(self, check: Check) -> Finding:
         """Return the keywords of a text, with a redaction for each."""

@@ -66,21 +66,28 @@ class Length(Guardrail):
                 f"min_characters is {self.min_characters}, above max_characters, which is {self.max_characters}"
             )
 
+    @property
+    def reach(self) -> int:
+        """Nothing beside a text decides how long it is."""
+        return 0
+
     def check(self, check: Check) -> Finding:
         """Return whether a text is too long or too short."""
         text = check.text
+        characters = check.before + len(text)
         reasons = []
-        if self.max_characters is not None and len(text) > self.max_characters:
-            reasons.append(f"{len(text):,} characters, at most {self.max_characters:,} are allowed")
+        if self.max_characters is not None and characters > self.max_characters:
+            reasons.append(f"{characters:,} characters, at most {self.max_characters:,} are allowed")
         if self.max_tokens is not None:
-            tokens = estimated_tokens(text)
+            # Of what came before a stretch the characters alone are known, each of a byte at least.
+            tokens = estimated_tokens(text) + check.before // BYTES_PER_TOKEN
             if tokens > self.max_tokens:
                 reasons.append(f"about {tokens:,} tokens, at most {self.max_tokens:,} are allowed")
-        if self.min_characters is not None and not self._long_enough(text):
+        if self.min_characters is not None and not check.more and not self._long_enough(text):
             reasons.append(f"fewer than {self.min_characters:,} characters")
         if not reasons:
             return CLEAN
-        return Finding(found=True, reason="; ".join(reasons), confidence=1.0, data={"characters": len(text)})
+        return Finding(found=True, reason="; ".join(reasons), confidence=1.0, data={"characters": characters})
 
     def _long_enough(self, text: str) -> bool:
         least = self.min_characters or 0

@@ -122,6 +122,11 @@ class Pii(Guardrail):
         if "phone" in self.types:
             object.__setattr__(self, "_phones", Phones(self.regions))
 
+    @property
+    def reach(self) -> int:
+        """As far as a number goes that is pulled apart, and the words behind it that name it."""
+        return 200
+
     def check(self, check: Check) -> Finding:
         """Return the personal data of a text, by kind and count, with a redaction for each."""
         values = values_in(check, LOWER, self._read, self._allowed)

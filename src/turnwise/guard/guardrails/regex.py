@@ -11,6 +11,9 @@ from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, Red
 from turnwise.guard.recognisers.settings import alternatives, compile_pattern
 from turnwise.guard.recognisers.spans import Span, apart, counted
 
+REACH = 200
+"""Letters and digits of a match up to which none of it is shown before it is found, where a response streams."""
+
 _MATCHES = 1_000
 """Matches of a pattern that are cut out one by one; where there are more, the rest of the text goes whole."""
 
@@ -58,6 +61,11 @@ class Regex(Guardrail):
         object.__setattr__(self, "_compiled", compiled)
         together = alternatives(self.patterns.values(), "patterns together", ignore_case=self.ignore_case)
         object.__setattr__(self, "_any", together)
+
+    @property
+    def reach(self) -> int:
+        """What a stream holds back for the patterns: a longer match is found at the end of the text."""
+        return REACH
 
     def check(self, check: Check) -> Finding:
         """Return which patterns match and how often, with a redaction for each match."""

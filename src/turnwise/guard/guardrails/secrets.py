@@ -64,6 +64,11 @@ class Secrets(Guardrail):
         object.__setattr__(self, "_allowed", Allowed(self.allow))
         object.__setattr__(self, "_shapes", RegexSet({kind: HINTS[kind] for kind in self.types}, ignore_case=True))
 
+    @property
+    def reach(self) -> int:
+        """As far as a key goes that is pulled apart; one that is written as it is has no white space."""
+        return 200
+
     def check(self, check: Check) -> Finding:
         """Return the secrets of a text, by kind and count, with a redaction for each."""
         values = values_in(check, PLAIN, self._find, self._allowed)

@@ -60,6 +60,11 @@ class Toxicity(Guardrail):
         object.__setattr__(self, "_own", own)
         object.__setattr__(self, "_words", shipped_words() if own is None else shipped_words() | own.words)
 
+    @property
+    def reach(self) -> int:
+        """As far as a sentence with its quotation."""
+        return 200
+
     def check(self, check: Check) -> Finding:
         """Return what the phrases in the text say together."""
         found = self._weights(plain_texts(check, self._words))

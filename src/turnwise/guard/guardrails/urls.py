@@ -94,6 +94,11 @@ class Urls(Guardrail):
             trusted = [entry.removeprefix("*.") for entry in sorted(allowed) if not entry[-1].isdigit()]
             object.__setattr__(self, "_lookalikes", Lookalikes(trusted, links.registrable))
 
+    @property
+    def reach(self) -> int:
+        """As far as what stands around a link; one has no white space."""
+        return 100
+
     def check(self, check: Check) -> Finding:
         """Return the links of a text that lead where they should not, with a redaction for each."""
         verdicts: dict[Host | None, tuple[str, float] | None] = {}
