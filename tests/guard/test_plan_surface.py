@@ -270,7 +270,7 @@ def test_blocks_and_failures_are_logged_without_any_text(
         pipeline.check_input("Hello", chat)
         pipeline.check_input("About project x", chat)
     (line,) = caplog.records
-    told = f"blocked: conversation={pseudonym('talk of ann')} turn=2 side=input guardrail=keywords action=block"
+    told = f"blocked: conversation={pseudonym('talk of ann')} turn=2 kind=input guardrail=keywords action=block"
     assert (line.name, line.levelname, line.message) == ("turnwise.guard", "INFO", told)
 
 

@@ -28,7 +28,7 @@ def log_check(conversation_id: str, turn: int | None, kind: TextKind, said: Iter
         if failed or detail.blocked:
             LOG.log(
                 logging.WARNING if failed else logging.INFO,
-                "%s: conversation=%s turn=%s text=%s guardrail=%s action=%s",
+                "%s: conversation=%s turn=%s kind=%s guardrail=%s action=%s",
                 "failed" if failed else "blocked",
                 pseudonym(conversation_id),
                 "none" if turn is None else turn,
