@@ -148,6 +148,7 @@ from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.sessions import (
     DEFAULT_PRESET,
+    SESSION,
     BoundarySettings,
     BreakerCounts,
     BreakerSettings,
@@ -346,12 +347,12 @@ def sessions(turn: TurnScores) -> Stance:
     )
 
     def evicted(session: Evicted) -> None:
-        assert session.remembered
+        assert session.remembered and session.key
 
     store: StateStore = MemoryStateStore(limit=10, on_evict=evicted)
     live = Sessions(store, lambda: datetime.now(UTC), SessionMemory(mine))
     stance: Stance = live.take("user-1", turn, response="No.", conversation_id="chat-1")
-    state: SessionState | None = store.get("user-1")
+    state: SessionState | None = store.get(SESSION, "user-1")
     assert state is not None and infos
     breakers: BreakerCounts = state.breakers
     exchanges: ExchangeCounts = state.exchanges
