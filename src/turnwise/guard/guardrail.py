@@ -8,12 +8,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
 from turnwise.plugins import Registry, is_factory, parameters_of
 from turnwise.sessions import Stance
+
+if TYPE_CHECKING:
+    from turnwise.guard.state.work import Work
 
 Value = TypeVar("Value")
 
@@ -141,6 +145,7 @@ class Check:
         session_id: the session that the turn belongs to.
         shared: results that several guardrails of this check may use; see `once`.
         stance: the stance towards the session, as the last guardrail that knows it said.
+        state: what sessions are kept in until the check has ended, where the pipeline has a state store.
     """
 
     text: str
@@ -150,6 +155,7 @@ class Check:
     session_id: str
     shared: dict[object, Any] = field(default_factory=dict)
     stance: Stance | None = None
+    state: Work | None = None
 
     def once(self, key: object, compute: Callable[[], Value]) -> Value:
         """Return what was computed under a key during this check, and compute it the first time.
@@ -197,6 +203,30 @@ class Guardrail(ABC):
     @abstractmethod
     def check(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+
+    def placed(self, name: str, clock: Clock) -> Guardrail:
+        """Return the guardrail as it stands in a pipeline; most don't care.
+
+        Args:
+            name: how the pipeline calls it.
+            clock: gives the pipeline's time, aware.
+        """
+        return self
+
+    def park(self, conversation: Conversation) -> bytes | None:
+        """Return what it remembers of a conversation, for `resume` in another process; None for nothing."""
+        return None
+
+    def resume(self, conversation: Conversation, parked: bytes) -> None:
+        """Go on with a conversation where `park` was called, maybe by another process or an earlier version.
+
+        Args:
+            conversation: the conversation, with all turns that there were.
+            parked: what `park` gave.
+
+        Raises:
+            TurnwiseError: it can't be read; it is never taken for nothing.
+        """
 
 
 GuardrailFactory = Callable[..., Guardrail]

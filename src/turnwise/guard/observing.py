@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from turnwise.conversation import Side, Turn
+from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.guard.guardrail import Finding
 from turnwise.guard.request import encodable
@@ -79,11 +79,14 @@ class SideScores:
 
 @dataclass(slots=True)
 class _Taken:
-    """A turn, with the session before it, and its prompt and reply as they were taken."""
+    """A turn, with the session before it, and its prompt and reply as they were taken.
+
+    A prompt that is None was taken elsewhere, and is read again.
+    """
 
     turn: Turn
     before: ObserverSession
-    prompt: str
+    prompt: str | None
     response: str | None
 
 
@@ -223,6 +226,57 @@ class Scorer:
                 taken.prompt, taken.response = prompt, response
             if session is not None:
                 state.session = session
+
+    def park(self, state: ScorerState, taken: int) -> tuple[int, bytes | None]:
+        """Return where a conversation stands before the turns that may still change, for `resume`.
+
+        Args:
+            state: what `start` gave.
+            taken: turns that it has.
+
+        Returns:
+            The first turn that has to be read again, and the observer's state before it; None where all turns have
+            to be, as that state can't become bytes.
+        """
+        if self._forgets:
+            return taken + 1, b""
+        with state.lock:
+            first = taken + 1
+            while first - 1 in state.recent:
+                first -= 1
+            session = state.recent[first].before if first <= taken else state.session
+            return first, session.park()
+
+    def resume(
+        self, conversation: Conversation, taken: int, first: int, parked: bytes | None
+    ) -> ScorerState:
+        """Return the state of a conversation that was followed elsewhere. Nothing is scored.
+
+        Args:
+            conversation: the conversation, with at least the turns that were taken in.
+            taken: turns that were taken in.
+            first: what `park` gave.
+            parked: what `park` gave.
+
+        Raises:
+            ObserverError: the bytes are no state of this observer.
+        """
+        name = conversation.conversation_id
+        if self._forgets:
+            return self.start(name)
+        if parked is None:
+            session = ObserverSession(self._observer, self._context, name, goes_on=True)
+            for number in range(1, first):
+                turn = conversation.turn(number)
+                spoken = turn.response is None or not turn.withheld(Side.RESPONSE)
+                session.observe(_readable(turn if spoken else Turn(number, turn.prompt)))
+        else:
+            session = ObserverSession.resumed(self._observer, self._context, name, parked, goes_on=True)
+        state = ScorerState(session)
+        for number in range(first, taken + 1):
+            state.recent[number] = _Taken(conversation.turn(number), session, None, None)
+        self.follow(state)
+        return state
 
     def score_after(
         self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = ""

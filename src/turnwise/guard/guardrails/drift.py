@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
 import threading
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import ClassVar, Literal
 from weakref import WeakKeyDictionary
 
-from turnwise.clock import utc_now
+from turnwise.bounded import read_json
+from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal, State
-from turnwise.errors import GuardError, TurnwiseError
+from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail
 from turnwise.guard.metadata import GuardMetadataError, kept_scores
 from turnwise.guard.observing import Scorer, ScorerState
 from turnwise.guard.records import DriftData
-from turnwise.guard.request import short_id
+from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.state.work import Named, Work
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
-from turnwise.sessions import EngagementMode, MemoryStateStore, SessionMemory, Sessions, Stance, preset
+from turnwise.sessions import (
+    EngagementMode,
+    MemoryStateStore,
+    SessionMemory,
+    Sessions,
+    Stance,
+    StateStore,
+    preset,
+)
 
 _CATCH_UP, _SCORED = 200, 10
 """Earlier turns that are read when a conversation is seen for the first time, and the latest that are scored then;
@@ -33,6 +45,9 @@ they bound the time that takes."""
 
 _LONGEST_REFUSED = 4_000
 """Characters of a prompt that another guardrail blocked up to which it is scored before the next one."""
+
+_PARKED = 1
+"""Version of what `Drift.park` writes."""
 
 _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
@@ -72,6 +87,8 @@ class _Built:
         sessions: the session memory.
         by_mode: what becomes of a turn by engagement mode, where anything does.
         progress: where each conversation stands; one that nobody holds any more is forgotten.
+        name: how the pipeline calls the guardrail.
+        fingerprint: tells parked states of this observer and detector from those of others.
     """
 
     scorer: Scorer
@@ -83,6 +100,8 @@ class _Built:
     by_mode: Mapping[EngagementMode, Action]
     progress: WeakKeyDictionary[Conversation, _Progress] = field(default_factory=WeakKeyDictionary)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    name: str = "drift"
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +182,7 @@ class Drift(Guardrail):
             point=point if point is not None and 0.0 < point < 1.0 else None,
             sessions=sessions,
             by_mode=_by_mode(self.block_stance, self.warn_stance),
+            fingerprint=_fingerprint(scorer, format_spec(named.plain)),
         )
         object.__setattr__(self, "_built", built)
 
@@ -174,6 +194,63 @@ class Drift(Guardrail):
     def forget_session(self, session_id: str) -> bool:
         """Forget a session, a terminated one as well, so that it may begin anew; return whether it was known."""
         return self._built.sessions is not None and self._built.sessions.forget(short_id(session_id))
+
+    def placed(self, name: str, clock: Clock) -> Drift:
+        """Return the guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""
+        built = self._built
+        if name == built.name and clock is utc_now:
+            return self
+        sessions = None if built.sessions is None else built.sessions.over(clock=clock)
+        other = copy.copy(self)
+        object.__setattr__(other, "_built", replace(built, name=name, sessions=sessions))
+        return other
+
+    def sessions(self, store: StateStore | None = None) -> Sessions | None:
+        """Return the session memory, as it stands in a state store where one is given; None without a memory.
+
+        In a state store a session has the digest of its name (`digest_of`) for an id.
+        """
+        sessions = self._built.sessions
+        if store is None or sessions is None:
+            return sessions
+        return sessions.over(Named(store, self._built.name), store=store)
+
+    def park(self, conversation: Conversation) -> bytes | None:
+        """Return where a conversation stands; None for one that is not known. At most 2 kB with ``any_turn``."""
+        built = self._built
+        progress = built.progress.get(conversation)
+        if progress is None:
+            return None
+        with progress.lock:
+            first, observer = built.scorer.park(progress.scores, progress.turns)
+            head = [_PARKED, built.fingerprint, progress.turns, first, observer is not None, progress.detected]
+        return json.dumps(head, separators=(",", ":")).encode("ascii") + b"\n" + (observer or b"")
+
+    def resume(self, conversation: Conversation, parked: bytes) -> None:
+        """Go on with a conversation where `park` was called.
+
+        Where observer or detector are others by now, it is read again as one that began elsewhere.
+
+        Raises:
+            StateError: it can't be read.
+        """
+        built = self._built
+        line, _, observer = parked.partition(b"\n")
+        try:
+            version, fingerprint, turns, first, has_observer, detected = read_json(line)
+            if version != _PARKED or not 0 < first <= turns + 1 <= conversation.get_turn_count() + 1:
+                raise ValueError(f"version {version}, {turns} turns, the first of them {first}")
+            if fingerprint != built.fingerprint:
+                built.progress.pop(conversation, None)
+                return
+            if not isinstance(detected, dict):
+                raise ValueError(f"the detector's state is {type(detected).__name__}")
+            scores = built.scorer.resume(conversation, turns, first, observer if has_observer else None)
+        except (ValueError, TypeError, ObserverError) as error:
+            raise StateError(f"the state of guardrail {built.name} can't be read: {error}") from error
+        name = short_id(conversation.conversation_id)
+        with built.lock:
+            built.progress[conversation] = _Progress(name, scores, detected, turns)
 
     def check(self, check: Check) -> Finding:
         """Take a prompt into the conversation's trajectory and judge it, or a response into the session.
@@ -190,7 +267,7 @@ class Drift(Guardrail):
             if progress.turns < check.turn.number - 1:
                 self._catch_up(progress, check)
             if check.turn.number > progress.turns:
-                return self._take(progress, check.turn, check.text, check.session_id)
+                return self._take(progress, check.turn, check.text, check)
             finding = progress.ahead.pop(check.turn.number, None)
         if finding is None:
             raise GuardError(
@@ -211,10 +288,12 @@ class Drift(Guardrail):
     def _catch_up(self, progress: _Progress, check: Check) -> None:
         """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
         number, conversation = check.turn.number, check.conversation
-        sessions = self._built.sessions
+        sessions, session_id = self._built.sessions, check.session_id
+        if check.state is not None:
+            sessions, session_id = self._stored(check.state, session_id)
         # The session knows the turns of a conversation that was followed elsewhere; of one that is followed here,
         # those that drift was skipped at are still to be told.
-        take = sessions is not None and (progress.turns > 0 or sessions.stance(check.session_id) is None)
+        take = sessions is not None and (progress.turns > 0 or sessions.stance(session_id) is None)
         if not progress.turns and number - 1 > _CATCH_UP:
             progress.turns = number - 1 - _CATCH_UP
         for before in range(progress.turns + 1, number):
@@ -229,7 +308,7 @@ class Drift(Guardrail):
 
     def _tried(self, progress: _Progress, turn: Turn, check: Check) -> Finding | Exception:
         try:
-            return self._take(progress, turn, turn.prompt, check.session_id)
+            return self._take(progress, turn, turn.prompt, check)
         except TurnwiseError as error:
             return error
 
@@ -256,9 +335,9 @@ class Drift(Guardrail):
         if signal.active:
             progress.detected = built.detector.start()
         if take:
-            self._session(progress, check.session_id, told, turn)
+            self._session(progress, check, told, turn)
 
-    def _take(self, progress: _Progress, turn: Turn, text: str, session_id: str) -> Finding:
+    def _take(self, progress: _Progress, turn: Turn, text: str, check: Check) -> Finding:
         built = self._built
         try:  # noqa: SIM105 - this runs at every check, and `suppress` takes three calls
             # The observer reads the latest turns as they stand: replies have come, later guardrails redacted.
@@ -274,7 +353,7 @@ class Drift(Guardrail):
         signal = built.detector.update(progress.detected, told)
         if signal.active:
             progress.detected = built.detector.start()
-        finding = self._finding(told, signal, self._session(progress, session_id, told, turn))
+        finding = self._finding(told, signal, self._session(progress, check, told, turn))
         return given.settle(finding) if given.failures else finding
 
     def _finding(self, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
@@ -305,14 +384,22 @@ class Drift(Guardrail):
             reason, action = f"{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
-    def _session(self, progress: _Progress, session_id: str, told: TurnScores, turn: Turn) -> Stance | None:
+    def _stored(self, work: Work, session_id: str) -> tuple[Sessions | None, str]:
+        """Return the session memory as the check keeps it until it has ended, and the id of the session there."""
+        sessions = self._built.sessions
+        return None if sessions is None else sessions.over(Named(work, self._built.name)), digest_of(session_id)
+
+    def _session(self, progress: _Progress, check: Check, told: TurnScores, turn: Turn) -> Stance | None:
         """Take a turn into its session, and return the stance after it; None without a session memory."""
-        built = self._built
-        if built.sessions is None:
+        built, session_id = self._built, check.session_id
+        sessions = built.sessions
+        if sessions is not None and check.state is not None:
+            sessions, session_id = self._stored(check.state, session_id)
+        if sessions is None:
             return None
         if built.point is not None:
             told = TurnScores(told.turn, scaled_scores(told.scores, built.point), told.length)
-        return built.sessions.take(session_id, told, conversation_id=progress.conversation_id, now=turn.timestamp)
+        return sessions.take(session_id, told, conversation_id=progress.conversation_id, now=turn.timestamp)
 
     def _of_stance(self, stance: Stance) -> tuple[str, Action | None]:
         """Return what the stance towards the session asks for, and why."""
@@ -322,10 +409,12 @@ class Drift(Guardrail):
         return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
 
     def _answered(self, check: Check) -> Finding:
-        sessions = self._built.sessions
-        if sessions is None or sessions.stance(check.session_id) is None:
+        sessions, session_id = self._built.sessions, check.session_id
+        if check.state is not None:
+            sessions, session_id = self._stored(check.state, session_id)
+        if sessions is None or sessions.stance(session_id) is None:
             return Finding(found=False)
-        return Finding(found=False, stance=sessions.answered(check.session_id, check.text))
+        return Finding(found=False, stance=sessions.answered(session_id, check.text))
 
 
 def _by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:
@@ -364,6 +453,12 @@ def _kept(turn: Turn) -> dict[str, Score] | None:
         return kept_scores(turn)
     except GuardMetadataError:
         return None
+
+
+def _fingerprint(scorer: Scorer, detector: str) -> str:
+    """Return what tells parked states of an observer and a detector from those of others."""
+    named = (scorer.spec, scorer.info.version, scorer.context, scorer.principles, detector)
+    return digest_of(repr(named))[:8]
 
 
 @cache
