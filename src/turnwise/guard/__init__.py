@@ -18,7 +18,10 @@ from turnwise.guard.guardrail import (
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.records import Detail, PipelineResult, Status
+from turnwise.guard.session import Forgotten, GuardSession
+from turnwise.guard.state import SqliteStateStore, check_state_store
 from turnwise.guard.step import Step
+from turnwise.sessions import MemoryStateStore, StateStore
 
 __all__ = [
     "CLEAN",
@@ -27,16 +30,22 @@ __all__ = [
     "Cost",
     "Detail",
     "Finding",
+    "Forgotten",
+    "GuardSession",
     "Guardrail",
     "GuardrailInfo",
     "GuardrailPipeline",
+    "MemoryStateStore",
     "On",
     "OnError",
     "PipelineResult",
     "Redaction",
+    "SqliteStateStore",
+    "StateStore",
     "Status",
     "Step",
     "check_guardrail",
+    "check_state_store",
     "describe_guardrails",
     "finding_of",
     "guardrail",

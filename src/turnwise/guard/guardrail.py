@@ -14,7 +14,7 @@ from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
 from turnwise.plugins import Registry, is_factory, parameters_of
-from turnwise.sessions import Stance
+from turnwise.sessions import Sessions, Stance, StateStore
 
 if TYPE_CHECKING:
     from turnwise.guard.state.work import Work
@@ -213,6 +213,10 @@ class Guardrail(ABC):
         """
         return self
 
+    def sessions(self, store: StateStore | None = None) -> Sessions | None:
+        """Return its session memory, as it stands in a state store where one is given; None for one without."""
+        return None
+
     def park(self, conversation: Conversation) -> bytes | None:
         """Return what it remembers of a conversation, for `resume` in another process; None for nothing."""
         return None
@@ -227,6 +231,7 @@ class Guardrail(ABC):
         Raises:
             TurnwiseError: it can't be read; it is never taken for nothing.
         """
+        raise NotImplementedError(f"{type(self).__name__} has a park, so it needs a resume")
 
 
 GuardrailFactory = Callable[..., Guardrail]

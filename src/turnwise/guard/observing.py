@@ -247,9 +247,7 @@ class Scorer:
             session = state.recent[first].before if first <= taken else state.session
             return first, session.park()
 
-    def resume(
-        self, conversation: Conversation, taken: int, first: int, parked: bytes | None
-    ) -> ScorerState:
+    def resume(self, conversation: Conversation, taken: int, first: int, parked: bytes | None) -> ScorerState:
         """Return the state of a conversation that was followed elsewhere. Nothing is scored.
 
         Args:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Ordered
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from os import PathLike
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
@@ -18,22 +19,38 @@ from turnwise.errors import GuardError
 from turnwise.guard.audit.record import AuditEvent, AuditSink
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
-from turnwise.guard.guardrail import Action, Check
+from turnwise.guard.guardrail import Action, Check, Guardrail
 from turnwise.guard.limits import CONVERSATION, KeyLimits, Refusal, note_refusal
 from turnwise.guard.metadata import GuardMetadataError, read_turn
 from turnwise.guard.records import Detail, Pipeline, PipelineResult, SideRecord, Status, TurnRecord
-from turnwise.guard.request import answered_turn, checkable, last_message, short_id, turn_metadata
-from turnwise.guard.step import TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
-from turnwise.sessions import Stance
+from turnwise.guard.request import (
+    answered_turn,
+    checkable,
+    digest_of,
+    last_message,
+    short_id,
+    turn_metadata,
+)
+from turnwise.guard.session import Forgotten, GuardSession, Memory
+from turnwise.guard.state.conversations import STORED
+from turnwise.guard.state.keeper import Begin, Begun, Keeper
+from turnwise.guard.state.settings import StateSettings
+from turnwise.guard.state.work import Work, key_of
+from turnwise.guard.step import STATE, TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
+from turnwise.sessions import SESSION, Stance, StateStore
 from turnwise.sessions.state import ID_BYTES
 
 RATE_LIMIT = "rate_limit"
 """Name under which results tell of a rate limit."""
 
+_UNNAMED = ("", UNKNOWN_NAME)
+"""Names of an initiator that name nobody."""
+
 _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
 NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
+NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
 
 
 class GuardrailPipeline:
@@ -44,8 +61,11 @@ class GuardrailPipeline:
 
     Args:
         config: a configuration as a mapping, the path of a YAML file with one, or a `Config`.
-        clock: gives the present time, aware; for rate limits over keys and for the times of checks.
+        clock: gives the present time, aware; for rate limits, sessions, audit, and the time stamps of checks and
+            of conversations that go by no clock of their own.
         audit: is told of every check; by default what the configuration says.
+        state_store: keeps sessions, conversations and counts, so that they survive this process and other workers
+            know them; by default what the configuration says. The caller closes what it passes.
 
     Raises:
         GuardError: a configuration that can't be read or does not fit, or a guardrail that can't be built; it
@@ -67,11 +87,15 @@ class GuardrailPipeline:
         *,
         clock: Clock = utc_now,
         audit: AuditSink | None = None,
+        state_store: StateStore | None = None,
     ) -> None:
         self.config = Config.read(config)
         self._clock = clock
+        self._own_clock = clock is not utc_now
         self._limits = KeyLimits(self.config.rate_limits, clock)
-        steps = self.config.build()
+        steps = tuple(
+            replace(step, guardrail=step.guardrail.placed(step.name, clock)) for step in self.config.build()
+        )
         # Cheap ones first: the sort keeps the order of the file among those that cost alike.
         self._steps = tuple(sorted(steps, key=lambda step: step.cost))
         self._by_side = {
@@ -80,21 +104,32 @@ class GuardrailPipeline:
         }
         self._by_person = self.config.session_by == "initiator"
         self._names = {side: tuple(step.name for step in steps) for side, steps in self._by_side.items()}
+        self._own_store = self.config.open_state(clock) if state_store is None else None
+        store = self._own_store if state_store is None else state_store
+        self._keeper = None if store is None else self._keeper_of(store)
         self._audit = self.config.open_audit(clock) if audit is None else audit
 
     @classmethod
-    def from_preset(cls, name: str, *, clock: Clock = utc_now, audit: AuditSink | None = None) -> Self:
+    def from_preset(
+        cls,
+        name: str,
+        *,
+        clock: Clock = utc_now,
+        audit: AuditSink | None = None,
+        state_store: StateStore | None = None,
+    ) -> Self:
         """Return the pipeline of a preset.
 
         Args:
             name: such as ``"customer_service"``; see `available_presets`.
             clock: as for the constructor.
             audit: as for the constructor.
+            state_store: as for the constructor.
 
         Raises:
             UnknownNameError: no preset has that name.
         """
-        return cls(Config.preset(name), clock=clock, audit=audit)
+        return cls(Config.preset(name), clock=clock, audit=audit, state_store=state_store)
 
     @staticmethod
     def available_presets() -> tuple[str, ...]:
@@ -115,16 +150,82 @@ class GuardrailPipeline:
         """How the audit fares: what is written, waits, was dropped or failed. None without one that tells."""
         return getattr(self._audit, "status", None)
 
+    @property
+    def state_store(self) -> StateStore | None:
+        """Where sessions, conversations and counts are kept; None for this process alone."""
+        return None if self._keeper is None else self._keeper.store
+
     def close(self) -> None:
-        """Write what the audit still holds, and close it; checks after that are not audited."""
+        """Write what the audit still holds, and close it; checks after that are not audited.
+
+        A state store that the configuration names is closed as well; one that was passed is not.
+        """
         if self._audit is not None:
             self._audit.close()
+        if self._own_store is not None:
+            self._own_store.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    # What lasts
+
+    def load_conversation(self, conversation_id: str) -> Conversation | None:
+        """Return a conversation from the state store, in constant time; None for one that is not known.
+
+        Any worker goes on with it where the last one stopped: nothing is scored again. Early turns are read when
+        somebody asks for them, such as `Conversation.to_messages`.
+
+        Args:
+            conversation_id: its name.
+
+        Raises:
+            GuardError: there is no state store.
+            StateError: the store can't be read, or what it has of the conversation is broken.
+        """
+        if self._keeper is None:
+            raise GuardError("there is no state store to load from; pass state_store, or set state in the file")
+        return self._keeper.conversations.load(conversation_id)
+
+    def session(self, session_id: str) -> GuardSession:
+        """Return a session: its stance, trust and circuit breaker, and how to reset or release it.
+
+        Args:
+            session_id: as checks name it: the one that was passed, else by ``session_by`` the initiator's name or
+                the conversation_id.
+        """
+        store, name = self.state_store, _checked_session(session_id)
+        digest = digest_of(name)
+        memories: dict[str, Memory] = {}
+        for step in self._steps:
+            sessions = step.guardrail.sessions(store)
+            if sessions is not None:
+                given = short_id(name) if store is None else digest
+                memories[step.name] = Memory(sessions, given, None if store is None else key_of(step.name, digest))
+        return GuardSession(session_id, memories, store)
+
+    def forget(self, session_id: str) -> Forgotten:
+        """Forget all that is known of a session: its memory, its conversations, and prompts counted in its name.
+
+        What callers hold themselves, such as a `Conversation`, stays with them; so does the audit.
+
+        Args:
+            session_id: as for `session`; rate limits are forgotten of the key of the same name.
+
+        Raises:
+            StateError: the state store can't be written.
+        """
+        limits = self._limits.forget(session_id)
+        if self._keeper is None:
+            return Forgotten(int(self.session(session_id).reset()), 0, limits)
+        store, digest = self._keeper.store, digest_of(_checked_session(session_id))
+        counts = [
+            sum(store.remove(kind, key) for key in store.keys(kind, owner=digest)) for kind in (SESSION, STORED)
+        ]
+        return Forgotten(*counts, limits=self._keeper.limits.forget(session_id) or limits)
 
     # Checks
 
@@ -246,8 +347,8 @@ class GuardrailPipeline:
     def _last(self, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]) -> CheckRun | PipelineResult:
         last = last_message(messages)
         if last.side is Side.PROMPT:
-            return self._input(last.text, last.before, unread=last.unread, **kwargs)
-        return self._output(last.text, last.before, unread=last.unread, **kwargs)
+            return self._input(last.text, last.before, unread=last.unread, kept=False, **kwargs)
+        return self._output(last.text, last.before, unread=last.unread, kept=False, **kwargs)
 
     def _input(
         self,
@@ -260,13 +361,22 @@ class GuardrailPipeline:
         unread: str = "",
         *,
         here: bool = True,
+        kept: bool = True,
     ) -> CheckRun | PipelineResult:
         start = perf_counter()
         if not (isinstance(content, str) and content.isascii()):
             content = checkable(content)
         chat = Conversation() if conversation is None else conversation
+        if self._own_clock:
+            chat.use_clock(self._clock)
         session = self._session(session_id, chat)
         extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
+        if self._keeper is not None:
+            begin = partial(self._begin_input, content, chat, session, extra, unread, start, here)
+            counted = (key, role) if self._limits.active else None
+            return self._kept(
+                begin, chat, session, content, counted, here=here, kept=kept and chat is conversation
+            )
         refusal = self._limits.refuse(key, role, self._clock()) if self._limits.active else None
         turn = None if refusal else chat.try_add_prompt(content, extra)
         if turn is None:
@@ -284,16 +394,102 @@ class GuardrailPipeline:
         unread: str = "",
         *,
         here: bool = True,
+        kept: bool = True,
     ) -> CheckRun:
         start = perf_counter()
         content = checkable(content)
         chat = Conversation() if conversation is None else conversation
+        if self._own_clock:
+            chat.use_clock(self._clock)
         session = self._session(session_id, chat)
         extra = turn_metadata(metadata, Side.RESPONSE)
+        if self._keeper is not None:
+            answers = (turn_number, turn)
+            begin = partial(self._begin_output, content, chat, session, extra, answers, unread, start, here)
+            return self._kept(begin, chat, session, content, None, here=here, kept=kept and chat is conversation)
         answered = chat.answer(content, extra, turn_number=answered_turn(turn_number, turn, chat))
         return self._run(Check(content, Side.RESPONSE, answered, chat, session), unread, start, here=here)
 
-    def _run(self, check: Check, unread: str, start: float, *, here: bool) -> CheckRun:
+    def _kept(
+        self,
+        begin: Begin,
+        chat: Conversation,
+        session: str,
+        content: str,
+        counted: tuple[str | None, str | None] | None,
+        *,
+        here: bool,
+        kept: bool,
+    ) -> CheckRun:
+        """Check a text with a state store: what comes of it is written in one step before the result is told."""
+        keeper, start, trouble = cast(Keeper, self._keeper), perf_counter(), None
+        if counted is not None:
+            refusal, trouble = yield from keeper.refuse(*counted, here=here)
+            if refusal is not None:
+                return self._refused(content, chat, refusal, session, perf_counter() - start)
+        result, checked = yield from keeper.run(
+            begin, self._amended, chat, digest_of(session), kept=kept, here=here, trouble=trouble
+        )
+        if checked and self._audit is not None:
+            self._tell(self._audit, result, session, chat)
+        return result
+
+    def _begin_input(
+        self,
+        content: str,
+        chat: Conversation,
+        session: str,
+        extra: Mapping[str, Any],
+        unread: str,
+        start: float,
+        here: bool,
+        work: Work,
+        trouble: Detail | None,
+    ) -> Begun | PipelineResult:
+        turn = chat.try_add_prompt(content, extra)
+        if turn is None:
+            return self._refused(content, chat, None, session, perf_counter() - start)
+        check = Check(content, Side.PROMPT, turn, chat, session, state=work)
+        return Begun(check, self._run(check, unread, start, here=here, trouble=trouble))
+
+    def _begin_output(
+        self,
+        content: str,
+        chat: Conversation,
+        session: str,
+        extra: Mapping[str, Any],
+        answers: tuple[int | None, Turn | None],
+        unread: str,
+        start: float,
+        here: bool,
+        work: Work,
+        trouble: Detail | None,
+    ) -> Begun:
+        answered = chat.answer(content, extra, turn_number=answered_turn(*answers, chat))
+        check = Check(content, Side.RESPONSE, answered, chat, session, state=work)
+        return Begun(check, self._run(check, unread, start, here=here, trouble=trouble))
+
+    def _amended(self, result: PipelineResult, check: Check, trouble: Detail) -> PipelineResult:
+        """Return a result, and keep it with its turn, after its state could not be kept."""
+        details = {**result.details, STATE: trouble}
+        record = SideRecord(
+            pipeline_type=result.pipeline_type,
+            timestamp=self._clock(),
+            blocked=result.blocked or trouble.blocked,
+            names=tuple(details),
+            verdicts=tuple(details.values()),
+            stance=result.stance,
+        )
+        number = check.turn.number
+        if record.blocked and check.side is Side.PROMPT:
+            check.conversation.withdraw(number)
+        check.conversation.annotate(number, GUARD_KEY, partial(_with_check, number, record))
+        told = {"warnings": record.told("warned"), "reasons": record.told("blocked")}
+        return replace(result, blocked=record.blocked, details=details, **told)
+
+    def _run(
+        self, check: Check, unread: str, start: float, *, here: bool, trouble: Detail | None = None
+    ) -> CheckRun:
         """Run the guardrails of one side in order, here or where the steps go that are yielded."""
         content, steps, most = check.text, self._by_side[check.side], self.config.max_characters
         details: list[Detail] = []
@@ -301,14 +497,18 @@ class GuardrailPipeline:
         if len(content) > most:
             extra[TOO_LONG] = _refused_length(len(content), most)
             check.text = content[:most]
+        held = NOT_READ if TOO_LONG in extra else None
+        if trouble is not None:
+            extra[STATE] = trouble
+            held = NOT_KEPT if trouble.blocked else held
         blocker: Step | None = None
         acted = False
         try:
             for step in steps:
                 if not step.enabled:
                     detail = NOT_ENABLED
-                elif TOO_LONG in extra:
-                    detail = NOT_READ
+                elif held is not None:
+                    detail = held
                 elif blocker is not None and self._spares(step, blocker):
                     detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
                 else:
@@ -340,7 +540,7 @@ class GuardrailPipeline:
             text=check.text,
             seconds=perf_counter() - start,
         )
-        if self._audit is not None:
+        if self._audit is not None and check.state is None:
             self._tell(self._audit, result, check.session_id, check.conversation)
         return result
 
@@ -410,14 +610,31 @@ class GuardrailPipeline:
     def _session(self, session_id: str | None, conversation: Conversation) -> str:
         if session_id is None:
             # People without a name are not one person.
-            by_person = self._by_person and conversation.initiator != UNKNOWN_NAME
+            by_person = self._by_person and conversation.initiator.strip().lower() not in _UNNAMED
             session_id = conversation.initiator if by_person else conversation.conversation_id
         if not isinstance(session_id, str) or not session_id:
-            raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
+            session_id = _checked_session(session_id)
         return session_id if session_id.isascii() and len(session_id) <= ID_BYTES else short_id(session_id)
+
+    def _keeper_of(self, store: StateStore) -> Keeper:
+        rails = {step.name: step.guardrail for step in self._steps}
+        parking = {name: rail for name, rail in rails.items() if type(rail).park is not Guardrail.park}
+        settings = self.config.state or StateSettings()
+        return Keeper(store, settings, parking, self.config.rate_limits, self._clock)
 
     def _tell(self, audit: AuditSink, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
         audit.write(AuditEvent.of(result, session_id, conversation, self.config.name, self._clock()))
+
+
+def _checked_session(session_id: object) -> str:
+    """Return the name of a session, as the session memory takes it.
+
+    Raises:
+        GuardError: it is no text, or empty.
+    """
+    if not isinstance(session_id, str) or not session_id:
+        raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
+    return short_id(session_id)
 
 
 def _refused_length(length: int, most: int) -> Detail:

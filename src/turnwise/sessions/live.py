@@ -106,17 +106,15 @@ class Sessions:
 
         return self._store.change(SESSION, session_id, change)
 
-    def over(
-        self, states: ChangesStates | None = None, *, clock: Clock | None = None, store: StateStore | None = None
-    ) -> Sessions:
-        """Return the same sessions by the same rules, kept or timed by something else.
+    def over(self, states: ChangesStates | None = None, *, clock: Clock | None = None) -> Sessions:
+        """Return sessions by the same rules that are changed or timed by something else.
 
         Args:
-            states: what reads and changes states, such as what holds changes back until a check has ended.
+            states: what reads and changes states, such as what holds changes back until a check has ended; what
+                is to be forgotten is forgotten where it was before.
             clock: gives the present time, aware.
-            store: where states are kept.
         """
-        other = Sessions(store or self._keeper, clock or self._clock, self._memory)
+        other = Sessions(self._keeper, clock or self._clock, self._memory)
         other._store = states or other._store
         return other
 

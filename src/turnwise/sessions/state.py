@@ -303,7 +303,5 @@ _WORDS: Final = (
 )
 """What payloads of version 1 have in common. It never changes: they can't be read without it."""
 
-SESSION: Final = StateKind(
-    "session", 1, _dump, _load, used_at=_last_at, remnant=_end, owner=_owner, words=_WORDS
-)
+SESSION: Final = StateKind("session", 1, _dump, _load, used_at=_last_at, remnant=_end, owner=_owner, words=_WORDS)
 """Session states in a state store."""

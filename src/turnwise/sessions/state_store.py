@@ -1,6 +1,6 @@
 """State stores: what keeps the states of sessions, conversations and limits, in this process or for many.
 
-`StateStore` is the one protocol. States are immutable objects; a `StateKind` says how those of a kind become bytes.
+`StateStore` is the one protocol. States are immutable; a `StateKind` says how those of a kind become bytes.
 A store in memory never asks for bytes.
 """
 
@@ -88,16 +88,26 @@ class StateKind(Generic[State]):
         """
         head, newline, body = bytes(payload).partition(b"\n")
         name, _, version = head.decode("ascii", "replace").partition("/")
-        if not newline or name != self.name or not (version.isascii() and version.isdecimal() and len(version) < 5):
-            raise StateError(f"state {self.name} {shown(key)} can't be read: it is no payload of that kind; "
-                             "forget it, or name the right store")
+        if (
+            not newline
+            or name != self.name
+            or not (version.isascii() and version.isdecimal() and len(version) < 5)
+        ):
+            raise StateError(
+                f"state {self.name} {shown(key)} can't be read: it is no payload of that kind; "
+                "forget it, or name the right store"
+            )
         if not 1 <= int(version) <= self.version:
-            raise StateError(f"state {self.name} {shown(key)} was written in version {int(version)}, "
-                             f"known are 1 to {self.version}; use the turnwise that wrote it, or a later one")
+            raise StateError(
+                f"state {self.name} {shown(key)} was written in version {int(version)}, "
+                f"known are 1 to {self.version}; use the turnwise that wrote it, or a later one"
+            )
         try:
             return self.load(unfolded(body, self.words), key, int(version))
         except (ValueError, TypeError, KeyError, LookupError, OverflowError, zlib.error, TurnwiseError) as error:
-            raise StateError(f"state {self.name} {shown(key)} is broken ({error}); forget it to begin anew") from error
+            raise StateError(
+                f"state {self.name} {shown(key)} is broken ({error}); forget it to begin anew"
+            ) from error
 
 
 def folded(data: bytes, words: bytes = b"") -> bytes:
@@ -154,12 +164,12 @@ class ChangesStates(Protocol):
 class StateStore(ChangesStates, Protocol):
     """Keeps immutable states by kind and key. Safe to use from several threads.
 
-    A store that several processes share makes `change` and `change_all` atomic among all of them: by a transaction,
-    or by comparing and setting again until nobody was faster. `turnwise.guard.check_state_store` checks one.
+    A store that several processes share makes `change` and `change_all` atomic among them: by a transaction, or
+    by comparing and setting again until nobody was faster. `turnwise.guard.check_state_store` checks one.
     """
 
     def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
-        """Apply several changes in one step, all or none, each to its state as it is then; return their results."""
+        """Apply several changes in one step, all or none, each to its state as it is; return their results."""
 
     def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
         """Return parts of a state by name, all of them where `names` is None; what is not there is left out."""
@@ -383,7 +393,7 @@ class MemoryStateStore:
         return let_go
 
     def _release(self, place: _Key) -> list[Evicted]:
-        """Let go of a live state; of a terminated session the end is remembered, which may cost another its end."""
+        """Let go of a live state; of a terminated session the end stays, which may cost another its end."""
         kind, state, used = self._live[place]
         remnant = kind.remnant(state)
         if remnant is None:

@@ -213,7 +213,7 @@ class Drift(Guardrail):
         sessions = self._built.sessions
         if store is None or sessions is None:
             return sessions
-        return sessions.over(Named(store, self._built.name), store=store)
+        return sessions.over(Named(store, self._built.name))
 
     def park(self, conversation: Conversation) -> bytes | None:
         """Return where a conversation stands; None for one that is not known. At most 2 kB with ``any_turn``."""

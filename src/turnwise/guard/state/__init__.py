@@ -1,4 +1,4 @@
-"""State that survives: what a pipeline keeps of sessions, conversations and limits, for one process or for many."""
+"""State that survives: what a pipeline keeps of sessions, conversations and limits."""
 
 from turnwise.guard.state.conformance import check_state_store
 from turnwise.guard.state.sqlite import SqliteStateStore

@@ -62,6 +62,7 @@ class Moving:
         self.now = datetime(2025, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
+        """Return the time that the hand set."""
         return self.now
 
 

@@ -356,7 +356,7 @@ class SqliteStateStore:
             if fresh:
                 self._make(connection)
             if not self._memory and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                # Another process that opens the file at this moment may keep it from being changed: one of them does.
+                # Another process that opens the file now may keep it from being changed; one of them does.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
