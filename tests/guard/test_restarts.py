@@ -19,7 +19,7 @@ from turnwise.guard import SqliteStateStore
 WORKER = Path(__file__).parents[1] / "support" / "state_worker.py"
 SCRIPTED = {
     "session_by": "initiator",
-    "guardrails": ["halts", "pii", {"drift": {"observer": "scripted:0.1,0.2,0.9,0.1,0.9,0.9,0.9,0.1,0.1"}}],
+    "guardrails": ["halts", {"drift": {"observer": "scripted:0.1,0.2,0.9,0.1,0.9,0.9,0.9,0.1,0.1"}}],
 }
 READING = {"guardrails": [{"drift": {"observer": "local-small", "detector": "cusum:drift=0.2"}}]}
 SAID = (
@@ -106,7 +106,10 @@ def test_a_conversation_may_change_the_process_at_every_turn(
 ) -> None:
     workers, alone = [start(config), start(config)], start(config, "")
     for place, (prompt, response) in enumerate(SAID):
-        for worker, order in ((workers[place % 2], {"prompt": prompt}), (workers[1 - place % 2], {"response": response})):
+        for worker, order in (
+            (workers[place % 2], {"prompt": prompt}),
+            (workers[1 - place % 2], {"response": response}),
+        ):
             alone.send(**order)
             same(worker.check(**order), alone.answer())
 
@@ -121,9 +124,9 @@ def test_a_terminated_initiator_stays_terminated_after_a_restart_and_for_every_w
     elsewhere = start().check(prompt="Hello", conversation="another one")
     assert elsewhere["blocked"]
     assert elsewhere["reasons"][0].startswith("drift: session terminated")
-    stranger = start().check(prompt="Hello", conversation="a third one", initiator="ben")
-    assert not stranger["blocked"]
     pipeline = guard(tmp_path)
+    stranger = Conversation.human_ai("ben", "model")
+    assert not pipeline.check_input("Hello", conversation=stranger).blocked
     assert pipeline.session("ann").terminated
     assert not pipeline.session("ben").terminated
 
@@ -139,9 +142,9 @@ def test_a_check_that_is_killed_has_left_nothing(start: Callable[..., Worker], t
     assert chat is not None
     assert [(turn.prompt, turn.response) for turn in chat] == [("one", "fine")]
     assert pipeline.session("ann").stance.interactions == 1
-    answer = start().check(prompt="two again")
-    assert (answer["turn"], answer["stance"]["interactions"]) == (2, 2)
     reply = start()
+    answer = reply.check(prompt="two again")
+    assert (answer["turn"], answer["stance"]["interactions"]) == (2, 2)
     assert reply.check(response="a reply with halt in it") == {"halted": 2}
     reply.kill()
     assert pipeline.load_conversation("c1").turn(2).response is None
@@ -151,8 +154,7 @@ def test_wherever_a_worker_is_killed_a_turn_is_there_with_its_verdict_or_not_at_
     start: Callable[..., Worker], tmp_path: Path
 ) -> None:
     said = 0
-    for moment in range(6):
-        worker = start()
+    for moment, worker in enumerate([start() for _ in range(3)]):
         for number in range(20):
             worker.send(prompt=f"{moment} {number}", conversation="busy")
         for _ in range(1 + moment):
@@ -183,7 +185,9 @@ def test_workers_that_speak_at_once_lose_and_double_nothing(start: Callable[...,
     pipeline = guard(tmp_path)
     chat = pipeline.load_conversation("c1")
     assert chat is not None
-    assert sorted(turn.prompt for turn in chat) == sorted(f"{number} {step}" for number in range(3) for step in range(8))
+    assert sorted(turn.prompt for turn in chat) == sorted(
+        f"{number} {step}" for number in range(3) for step in range(8)
+    )
     assert pipeline.session("ann").stance.interactions == 24
 
 

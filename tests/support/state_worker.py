@@ -31,7 +31,8 @@ class Halts(Guardrail):
 
 def answer(values: dict[str, Any]) -> None:
     """Answer the parent."""
-    print(json.dumps(values), flush=True)
+    sys.stdout.write(json.dumps(values) + "\n")
+    sys.stdout.flush()
 
 
 def told(result: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from turnwise.guard.state.keeper import Begin, Begun, Keeper
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.state.work import Work, key_of
 from turnwise.guard.step import STATE, TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
-from turnwise.sessions import SESSION, Stance, StateStore
+from turnwise.sessions import SESSION, Stance, StateKind, StateStore
 from turnwise.sessions.state import ID_BYTES
 
 RATE_LIMIT = "rate_limit"
@@ -222,10 +222,12 @@ class GuardrailPipeline:
         if self._keeper is None:
             return Forgotten(int(self.session(session_id).reset()), 0, limits)
         store, digest = self._keeper.store, digest_of(_checked_session(session_id))
-        counts = [
-            sum(store.remove(kind, key) for key in store.keys(kind, owner=digest)) for kind in (SESSION, STORED)
-        ]
-        return Forgotten(*counts, limits=self._keeper.limits.forget(session_id) or limits)
+
+        def removed(kind: StateKind[Any]) -> int:
+            return sum(store.remove(kind, key) for key in store.keys(kind, owner=digest))
+
+        limits = self._keeper.limits.forget(session_id) or limits
+        return Forgotten(removed(SESSION), removed(STORED), limits)
 
     # Checks
 
@@ -427,8 +429,9 @@ class GuardrailPipeline:
             refusal, trouble = yield from keeper.refuse(*counted, here=here)
             if refusal is not None:
                 return self._refused(content, chat, refusal, session, perf_counter() - start)
+        owner = digest_of(session) if kept or session != chat.conversation_id else ""
         result, checked = yield from keeper.run(
-            begin, self._amended, chat, digest_of(session), kept=kept, here=here, trouble=trouble
+            begin, self._amended, chat, owner, kept=kept, here=here, trouble=trouble
         )
         if checked and self._audit is not None:
             self._tell(self._audit, result, session, chat)
@@ -484,8 +487,13 @@ class GuardrailPipeline:
         if record.blocked and check.side is Side.PROMPT:
             check.conversation.withdraw(number)
         check.conversation.annotate(number, GUARD_KEY, partial(_with_check, number, record))
-        told = {"warnings": record.told("warned"), "reasons": record.told("blocked")}
-        return replace(result, blocked=record.blocked, details=details, **told)
+        return replace(
+            result,
+            blocked=record.blocked,
+            details=details,
+            warnings=record.told("warned"),
+            reasons=record.told("blocked"),
+        )
 
     def _run(
         self, check: Check, unread: str, start: float, *, here: bool, trouble: Detail | None = None

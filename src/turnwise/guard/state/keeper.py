@@ -116,7 +116,7 @@ class Keeper:
             begin: begins it.
             amend: adds to its result that the state could not be kept.
             conversation: the conversation.
-            owner: digest of the session.
+            owner: digest of the session; empty for one that nobody can name again, which is not kept.
             kept: whether the conversation is kept; else only what sessions make of it is.
             here: whether it runs in this thread; else what waits is yielded.
             trouble: what went wrong with the store before.
@@ -203,7 +203,7 @@ class Keeper:
     ) -> Generator[Any, Any, bool]:
         """Write what a check changed; False where its turn was taken back, since another worker was faster."""
         if bound is None:
-            if work.changes:
+            if work.changes and owner:
                 yield from _done(lambda: self.store.change_all(work.changes), here=here)
             return True
         for _ in range(_TRIES):

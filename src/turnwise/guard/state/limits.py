@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -42,8 +42,16 @@ LIMIT: Final = StateKind("limit", 1, _dump, _load)
 
 
 class _RefusedError(Exception):
-    def __init__(self, refusal: Refusal) -> None:
+    """A limit refuses a prompt.
+
+    Args:
+        refusal: which.
+        ahead: whether arrivals are ahead of the clock.
+    """
+
+    def __init__(self, refusal: Refusal, *, ahead: bool) -> None:
         self.refusal = refusal
+        self.ahead = ahead
 
 
 class SharedLimits:
@@ -93,6 +101,9 @@ class SharedLimits:
         try:
             self._store.change_all(changes)
         except _RefusedError as refused:
+            if refused.ahead:
+                # They count from now on, not for as long as the other clock is ahead.
+                self._store.change_all([Change(LIMIT, one.key, _clamping(at)) for one in changes])
             return refused.refusal
         return None
 
@@ -112,9 +123,13 @@ def _counting(key: str, scope: str, limits: Limits, kept: Mapping[str, int], at:
         arrivals = [min(arrival, at) for arrival in before or ()]
         for window, most in limits.items():
             if len(arrivals) >= most and at - arrivals[-most] < _LENGTHS[window]:
-                raise _RefusedError(Refusal(scope, limits))
+                raise _RefusedError(Refusal(scope, limits), ahead=bool(before) and before[-1] > at)
         longest = max(_LENGTHS[window] for window in kept)
         recent = [arrival for arrival in arrivals if at - arrival < longest]
         return (*recent, at)[-max(kept.values()) :], None
 
     return Change(LIMIT, key, apply)
+
+
+def _clamping(at: int) -> Callable[[Arrivals | None], tuple[Arrivals, None]]:
+    return lambda before: (tuple(min(arrival, at) for arrival in before or ()), None)

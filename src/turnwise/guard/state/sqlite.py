@@ -345,6 +345,8 @@ class SqliteStateStore:
         connection = sqlite3.connect(
             target, timeout=self._wait, isolation_level=None, check_same_thread=False, cached_statements=32
         )
+        # What somebody wrote there as text must not end up in an error.
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
         try:
             application = connection.execute("PRAGMA application_id").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]
