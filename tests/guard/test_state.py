@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -153,6 +154,18 @@ def test_a_terminated_session_outlives_room_and_time(tmp_path: Path) -> None:
     assert len(store) <= 4
     assert pipeline.session("person 5").stance is None
     assert talk(pipeline, 1, "new").turn(1).metadata["guardrail_results"]["blocked"]
+
+
+def test_threads_that_come_and_go_leave_no_connection_open(tmp_path: Path) -> None:
+    store = SqliteStateStore(tmp_path / "guard.db")
+    for _ in range(30):
+        thread = Thread(target=store.get, args=(SESSION, "a"))
+        thread.start()
+        thread.join()
+    assert len(store._idle) == 1
+    store.close()
+    with pytest.raises(StateError, match="is closed"):
+        store.get(SESSION, "a")
 
 
 # Conversations

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -35,6 +35,9 @@ _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS counts (lasting INTEGER PRIMARY KEY, states INTEGER NOT NULL)",
     "INSERT OR IGNORE INTO counts VALUES (0, 0), (1, 0)",
 )
+
+_IDLE: Final = 8
+"""Connections that wait for use, at most."""
 
 _OLD_AT_ONCE = 20
 """States that are past their time and are deleted when another one is added, at most."""
@@ -90,13 +93,14 @@ class SqliteStateStore:
         self._ttls = (ttl, ended_ttl)
         self._wait = wait_seconds
         self._clock = clock
-        self._local = threading.local()
-        self._open: dict[sqlite3.Connection, int] = {}
-        self._opening = threading.RLock()
-        self._shared: sqlite3.Connection | None = None
+        self._idle: list[sqlite3.Connection] = []
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._of_parent: list[sqlite3.Connection] = []
+        self._alone: AbstractContextManager[object] = threading.RLock() if self._memory else nullcontext()
         self._closed = False
         with self._failures("it can't be opened"):
-            self._connection()
+            self._give_back(self._taken())
 
     def __repr__(self) -> str:
         return f"SqliteStateStore({self.path!r})"
@@ -212,15 +216,11 @@ class SqliteStateStore:
 
     def close(self) -> None:
         """Close the file; closing twice is harmless, and a later call is an error."""
-        with self._opening:
+        with self._lock:
             self._closed = True
-            for connection, process in self._open.items():
-                # One that came with a fork belongs to the parent process.
-                if process == os.getpid():
-                    with suppress(sqlite3.Error):
-                        connection.close()
-            self._open.clear()
-            self._shared = None
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            self._drop(connection)
 
     # What is in the file
 
@@ -299,11 +299,13 @@ class SqliteStateStore:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        if not self._memory:
-            yield self._connection()
-            return
-        with self._opening:
-            yield self._connection()
+        # A file in memory is there in one connection alone.
+        with self._alone:
+            connection = self._taken()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -317,23 +319,28 @@ class SqliteStateStore:
                     connection.execute("ROLLBACK")
                 raise
 
-    def _connection(self) -> sqlite3.Connection:
-        """Return the connection of this thread; that of a parent process is not used after a fork."""
-        if self._closed:
-            raise StateError(f"state store {self.path} is closed")
-        if self._shared is not None:
-            return self._shared
-        known = getattr(self._local, "connection", None)
-        if known is not None and self._local.process == os.getpid():
-            found: sqlite3.Connection = known
-            return found
-        with self._opening:
-            connection = self._connect()
-            self._open[connection] = os.getpid()
-            if self._memory:
-                self._shared = connection
-        self._local.connection, self._local.process = connection, os.getpid()
-        return connection
+    def _taken(self) -> sqlite3.Connection:
+        """Return a connection that nobody else uses; after a fork none of the parent process."""
+        with self._lock:
+            if self._closed:
+                raise StateError(f"state store {self.path} is closed")
+            if self._process != os.getpid():
+                # Closing them would let go of the locks of the parent: they are kept, and never used.
+                self._of_parent, self._idle, self._process = self._idle, [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and (len(self._idle) < _IDLE or self._memory):
+                self._idle.append(connection)
+                return
+        self._drop(connection)
+
+    def _drop(self, connection: sqlite3.Connection) -> None:
+        with suppress(sqlite3.Error):
+            connection.close()
 
     def _connect(self) -> sqlite3.Connection:
         target = self.path
