@@ -123,7 +123,7 @@ def _counting(key: str, scope: str, limits: Limits, kept: Mapping[str, int], at:
         arrivals = [min(arrival, at) for arrival in before or ()]
         for window, most in limits.items():
             if len(arrivals) >= most and at - arrivals[-most] < _LENGTHS[window]:
-                raise _RefusedError(Refusal(scope, limits), ahead=bool(before) and before[-1] > at)
+                raise _RefusedError(Refusal(scope, limits), ahead=before is not None and before[-1:] > (at,))
         longest = max(_LENGTHS[window] for window in kept)
         recent = [arrival for arrival in arrivals if at - arrival < longest]
         return (*recent, at)[-max(kept.values()) :], None
