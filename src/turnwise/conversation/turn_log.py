@@ -81,7 +81,7 @@ class StoredTurns(list[Turn]):
 
     def __init__(self, count: int, known: Mapping[int, Turn], load: Callable[[range], Iterable[Turn]]) -> None:
         super().__init__(map(known.get, range(1, count + 1)))  # type: ignore[arg-type]  # None: not read yet
-        self.missing = sum(number not in known for number in range(1, count + 1)) if len(known) < count else 0
+        self.missing = count - sum(1 <= number <= count for number in known)
         self._load = load
 
     @overload
