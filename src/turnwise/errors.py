@@ -16,6 +16,7 @@
     ├── PluginError               an installed plug-in that can't be loaded
     ├── ChartError                a chart that can't be drawn
     ├── SessionError              settings, a state or records of session memory that can't be
+    │   └── StateError            a state store that can't be reached, or a state in it that can't be read
     └── StoreError                the record can't be opened, read or written
         ├── StoreLockedError      another process holds it
         ├── StoreCorruptError     the file is damaged, or no store at all
@@ -154,6 +155,10 @@ class ChartError(TurnwiseError):
 
 class SessionError(TurnwiseError, ValueError):
     """Settings, a state or records of session memory that can't be."""
+
+
+class StateError(SessionError):
+    """A state store that can't be reached, or a state in it that can't be read; never taken for an empty state."""
 
 
 class StoreError(TurnwiseError):
