@@ -10,10 +10,10 @@ characters, each the best of several repeats, in one thread. With ``--presets`` 
 text with whole presets (all of them, or those that are named), observers replaced by fixed scores. It prints the
 worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
 
-With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, apart for
-those that the guardrails were tuned on and the blind ones; ``--show`` prints each wrong answer. With ``--ordinary`` it
-checks 2,000 prompts and 2,000 replies of ordinary chats with the text guardrails of the presets basic and
-customer_service, and prints each text that is blocked; ``--show`` prints all in which something is found.
+With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, those that
+were tuned on and the blind ones apart; ``--show`` prints each wrong answer. With ``--ordinary`` it checks 2,000
+prompts and 2,000 replies of ordinary chats with the text guardrails of the presets basic and customer_service, and
+prints each text that is blocked; ``--show`` prints all in which something is found.
 
 The exit code is 1 where a limit is missed.
 """
@@ -190,6 +190,16 @@ STARTS = {
     "passport number": ("passport", " number", ""),
     "licence": ("", "dl ", "a12"),
     "account": ("", "account number ", ""),
+    "mrn": ("", "MRN 00482913 ", ""),
+    "account numbers": ("", "account number is 12345678, ", ""),
+    "account gaps": ("", "account number for a is 1", ""),
+    "names before": ("", "12345678 is my account number ", ""),
+    "policy": ("", "policy a1 ", ""),
+    "plates": ("", "plate ab 1", ""),
+    "patients": ("", "patient a b 1/1/", ""),
+    "born": ("", "born on 1 ", ""),
+    "birth": ("", "dob of a is 01/02/1990 ", ""),
+    "mistyped": ("", "card 4111 1111 1111 1112 ", ""),
     "iban": ("", "de12 ", ""),
     "iban groups": ("", "gb82 west 1234 ", ""),
     "ip": ("", "1.2.3.", ""),

@@ -8,7 +8,15 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
-from turnwise.guard.recognisers import emails, identity_numbers, ips, payment_numbers, phones
+from turnwise.guard.recognisers import (
+    birth_dates,
+    emails,
+    ips,
+    named_numbers,
+    payment_numbers,
+    phones,
+    social_security,
+)
 from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.phones import Phones
 from turnwise.guard.recognisers.readings import TextReading, Value, values_found, values_in
@@ -16,7 +24,25 @@ from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import RegexSet
 
-PiiType = Literal["ssn", "card", "iban", "phone", "email", "ip", "passport", "driving_licence", "bank_account"]
+PiiType = Literal[
+    "ssn",
+    "card",
+    "iban",
+    "phone",
+    "email",
+    "ip",
+    "passport",
+    "driving_licence",
+    "bank_account",
+    "medical_record",
+    "insurance",
+    "employee",
+    "student",
+    "tax_id",
+    "national_id",
+    "vehicle",
+    "birth_date",
+]
 """What the guardrail knows."""
 
 _NAMES = {
@@ -28,33 +54,40 @@ _NAMES = {
     "ip": ("IP address", "IP addresses"),
     "passport": ("passport number", "passport numbers"),
     "driving_licence": ("driving licence number", "driving licence numbers"),
-    "bank_account": ("bank account number", "bank account numbers"),
+    "bank_account": ("account number", "account numbers"),
+    "medical_record": ("medical record number", "medical record numbers"),
+    "insurance": ("insurance number", "insurance numbers"),
+    "employee": ("employee number", "employee numbers"),
+    "student": ("student number", "student numbers"),
+    "tax_id": ("tax number", "tax numbers"),
+    "national_id": ("national identity number", "national identity numbers"),
+    "vehicle": ("vehicle number", "vehicle numbers"),
+    "birth_date": ("date of birth", "dates of birth"),
 }
 _SHAPES: Mapping[str, tuple[str, ...]] = {
-    **identity_numbers.SSN_SHAPES,
+    **social_security.SHAPES,
     **payment_numbers.CARD_SHAPES,
     **payment_numbers.IBAN_SHAPES,
     **phones.SHAPES,
     **emails.SHAPES,
     **ips.SHAPES,
-    **identity_numbers.NAMED_SHAPES,
+    **named_numbers.SHAPES,
+    **birth_dates.SHAPES,
 }
 """What a text has, at least, in which there may be any; names begin with the type."""
 
-_TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "passport", "driving_licence", "bank_account"})
+_TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "birth_date", *named_numbers.SHAPES})
 """RegexSet that are looked for apart from those of digits: one automaton of both has many times the states."""
 
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
 """Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it."""
 
 _FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
-    "ssn": identity_numbers.find_ssns,
+    "ssn": social_security.find_ssns,
     "card": payment_numbers.find_cards,
     "iban": payment_numbers.find_ibans,
     "email": emails.find_emails,
-    "passport": identity_numbers.find_passports,
-    "driving_licence": identity_numbers.find_driving_licences,
-    "bank_account": identity_numbers.find_bank_accounts,
+    "birth_date": birth_dates.find_birth_dates,
 }
 
 
@@ -142,8 +175,10 @@ class Pii(Guardrail):
                 yield from self._phones.find(lower, shapes)
             elif kind == "ip":
                 yield from ips.find_ips(lower, shapes, self.private_addresses)
-            else:
+            elif kind in _FINDERS:
                 yield from _FINDERS[kind](lower, shapes)
+            else:
+                yield from named_numbers.find_named(lower, shapes, kind)
 
     def _placeholders(self, values: Iterable[Value]) -> Iterator[str]:
         numbers: dict[tuple[str, str], int] = {}
