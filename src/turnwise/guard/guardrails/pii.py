@@ -82,6 +82,11 @@ _TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "birth_date",
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
 """Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it."""
 
+_FEWEST_DIGITS = 4
+"""Digits of a value, at least, whose separators may be words."""
+
+_SPOKEN = ("dash", "hyphen", "minus", "dot", "space")
+
 _FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
     "ssn": social_security.find_ssns,
     "card": payment_numbers.find_cards,
@@ -145,7 +150,6 @@ class Pii(Guardrail):
             raise GuardError(f"min_confidence is in [0, 1], not {self.min_confidence!r}")
         if self.placeholders not in ("typed", "numbered"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "numbered"))
-        object.__setattr__(self, "_allowed", Allowed(self.allow))
         shapes = {name: shape for name, shape in _SHAPES.items() if name.partition(" ")[0] in self.types}
         groups = [
             {name: shapes[name] for name in shapes if (name in _TOLD_BY_WORDS) is told} for told in (True, False)
@@ -153,6 +157,7 @@ class Pii(Guardrail):
         object.__setattr__(self, "_shapes", tuple(RegexSet(group) for group in groups if group))
         if "phone" in self.types:
             object.__setattr__(self, "_phones", Phones(self.regions))
+        object.__setattr__(self, "_allowed", Allowed(self.allow, self._writings))
 
     def check(self, check: Check) -> Finding:
         """Return the personal data of a text, by kind and count, with a redaction for each."""
@@ -179,6 +184,17 @@ class Pii(Guardrail):
                 yield from _FINDERS[kind](lower, shapes)
             else:
                 yield from named_numbers.find_named(lower, shapes, kind)
+
+    def _writings(self, value: str) -> Iterator[str]:
+        """Yield what a value that is allowed has in common with other writings of it."""
+        if "@" in value or " at " in value or "at)" in value or "at]" in value:
+            yield emails.written_out(value)
+        elif sum(map(str.isdigit, value)) >= _FEWEST_DIGITS:
+            for spoken in _SPOKEN:
+                value = value.lower().replace(spoken, "")
+            yield "".join(filter(str.isalnum, value))
+            if self._phones is not None and not any(map(str.isalpha, value)):
+                yield from self._phones.written(value)
 
     def _placeholders(self, values: Iterable[Value]) -> Iterator[str]:
         numbers: dict[tuple[str, str], int] = {}
