@@ -8,8 +8,9 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail
+from turnwise.guard.recognisers.assigned_secrets import find_assigned
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_assigned, find_keys
+from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
 from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span

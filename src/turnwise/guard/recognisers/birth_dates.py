@@ -41,6 +41,17 @@ _LABEL = LinearRegex(
     r"nacid[oa]|nat[oa]|nascid[oa])|(出生日期|出生年月日|生年月日|생년월일)"
 )
 _BORN = ("born", "geboren", "geb.", "né", "née", "nac.", "nacido", "nacida", "nato", "nata", "nascido", "nascida")
+_ON_FORMS = (
+    "date of birth",
+    "dob",
+    "d.o.b.",
+    "d.o.b",
+    "birth date",
+    "birthdate",
+    "geburtsdatum",
+    "fecha de nacimiento",
+)
+_MONTH = LinearRegex(r"[a-z]{3}")
 _LINK = (
     r"(?:[^\pL\pN]{1,3}|(?:is|was|on|the|my|our|your|his|her|their|of|am|ist|es|est|le|el|il|em|и|для|as|date|"
     r"patient|"
@@ -57,7 +68,7 @@ _SOMEBODY = LinearRegex(
     r"brother|"
     r"sister|partner|baby|client|patient|customer|employee)|patient|client|customer|applicant|employee|insured|"
     r"tenant|resident|member|claimant|defendant|mr|mrs|ms|miss|he|she|they|ich|je|suis|yo|nací|"
-    r"sono)\b[^.?!;\n]{0,40}|[(,] ?)$"
+    r"sono)\b[^.?!;\n]{0,40})$"
 )
 """Words before "born" with which it tells of somebody in person: a life told in prose is common knowledge."""
 
@@ -102,11 +113,12 @@ def find_birth_dates(lower: str, shapes: Set[str]) -> Iterator[Span]:
         if count > JUDGED:
             break
         label = lower[start:end]
-        if label in _BORN and not _tells_of_somebody(lower, start):
-            continue
+        somebody = label not in _BORN or _tells_of_somebody(lower, start)
         text = lower[end : end + _AHEAD]
-        date = _date(_BEHIND, text) or (_date(_OF_NAME, text) if label not in _BORN else None)
-        if date is not None:
+        date = _date(_BEHIND, text) or (_date(_OF_NAME, text) if label in _ON_FORMS else None)
+        if date is not None and (
+            somebody or (_in_brackets(lower, start) and not _MONTH.search(text[slice(*date)]))
+        ):
             behind = end + date[1]
             yield Span(end + date[0], behind, "birth_date", 0.8)
     yield from _beside_names(lower)
@@ -116,6 +128,11 @@ def _date(pattern: LinearRegex, text: str) -> tuple[int, int] | None:
     """Return where the date stands in a text that begins as a pattern says."""
     first = next(iter(pattern.spans(text)), None)
     return first[1] if first is not None and first[0][0] == 0 else None
+
+
+def _in_brackets(lower: str, start: int) -> bool:
+    """Tell whether a label stands right behind a bracket or comma, as behind a name on a form."""
+    return lower[max(0, start - 2) : start].rstrip(" ").endswith(("(", ","))
 
 
 def _tells_of_somebody(lower: str, start: int) -> bool:

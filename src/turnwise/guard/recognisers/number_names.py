@@ -67,7 +67,7 @@ _PLATE = NumberValue(
 
 NAMES: Mapping[str, NamedKind] = {
     "passport": NamedKind(
-        (r"passp|reisepass|pasaporte|passaporto|护照|パスポート",),
+        (r"passp|passep|reisepass|pasaporte|passaporto|护照|パスポート",),
         (
             NumberName(
                 _PASSPORT,

@@ -47,10 +47,14 @@ _WORDS = NearWords(
     "card|cards|visa|mastercard|master card|amex|american express|discover|diners|jcb|maestro|unionpay|credit|"
     "debit|cc|pan|cvv|cvc|exp|expires|expiry|charge|pay|karte|kreditkarte|tarjeta|carte"
 )
+_OTHER_CARD = LinearRegex(
+    r"\b(?:gift|library|loyalty|sim|membership|member|student|phone|calling|club|rewards?|discount|metro|bus|oyster|"
+    r"health|insurance|graphics|video) card\b[^0-9]{0,40}$"
+)
+"""Cards that pay nothing."""
+
 _NO_CARD = LinearRegex(
-    r"\b(?:gift|library|loyalty|sim|id|identity|report|business|graphics|video|score|green|membership|member|student|"
-    r"phone|calling|sd|memory|club|reward|rewards|points|bonus|discount|travel|metro|bus|oyster|health|insurance|"
-    r"example|sample|dummy|placeholder|fake|such|e\.g|like|format|instance)\b[^0-9]{0,40}$"
+    r"\b(?:id|identity|report|business|score|green|sd|memory|points|bonus|travel|example|sample|dummy|placeholder|fake|such|e\.g|like|format|instance)\b[^0-9]{0,40}$"
 )
 """Words before a number with which "card" speaks of no payment, or of no card in particular."""
 
@@ -199,6 +203,8 @@ def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> S
     if not is_card(digits):
         return Span(start, end, "card", 0.7) if near and _is_mistyped(lower, start, end, digits) else None
     words = _WORDS.judge(lower, start, end) if near else True
+    if words and near and _OTHER_CARD.search(lower[max(0, start - BEFORE) : start]):
+        return None
     grouped = len(digits) != end - start
     if words is False or (words is None and not grouped and len(digits) not in _USUAL):
         return None
@@ -214,7 +220,7 @@ def _is_mistyped(lower: str, start: int, end: int, digits: str) -> bool:
     if not usual or len(set(digits)) == 1 or digits[0] == "0":
         return False
     before = lower[max(0, start - BEFORE) : start]
-    if _NO_CARD.search(before):
+    if _NO_CARD.search(before) or _OTHER_CARD.search(before):
         return False
     named = _CALLED_CARD.search(before) or _CARD_BEHIND.match(lower[end : end + AFTER])
     return named is not None and _WORDS.judge(lower, start, end) is not False

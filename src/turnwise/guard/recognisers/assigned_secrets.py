@@ -1,0 +1,141 @@
+"""Keys and passwords that only their name gives away."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections import Counter
+from collections.abc import Iterator
+
+from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex
+
+_KEY = (
+    r"api[ _-]?key|api[ _-]?token|api[ _-]?secret|access[ _-]?key|access[ _-]?token|auth[ _-]?token|auth[ _-]?key|"
+    r"client[ _-]?secret|secret[ _-]?key|private[ _-]?key|encryption[ _-]?key|signing[ _-]?key|refresh[ _-]?token|"
+    r"app[ _-]?secret|secret|token"
+)
+_PASSWORD = (
+    r"recovery[ -]?code|backup[ -]?code|passwort|password|passwd|passphrase|passcode|pwd|pass|pswd|pw|kennwort|"
+    r"contrase\xf1a|contrasena|mot de passe|mdp|"
+    r"senha|wachtwoord|parola d'ordine|\x{43f}\x{430}\x{440}\x{43e}\x{43b}\x{44c}|\x{5bc6}\x{7801}|"
+    r"\x{30d1}\x{30b9}\x{30ef}\x{30fc}\x{30c9}"
+)
+_PREFIX = r"(?:[a-z0-9_-]{0,30}?[_-]|pg|mysql|db|redis|wifi|root|admin)?"
+_BEHIND = r"[a-z0-9_]{0,20}[\"'\])]{0,2}"
+_LINK = (
+    r":=|=>|==?|:|\bis now\b:?|\bis set to\b|\bis still\b|\bis\b:?|\bwas\b|\bto\b|\bist\b|\blautet\b|\bes\b|"
+    r"\best\b|\xe9|"
+    r"\x{662f}|\x{ff1a}"
+)
+
+SHAPES = (
+    rf"(?:{_KEY})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",
+    rf"(?:{_PASSWORD})[^\n]{{0,64}}[^\s]{{6}}",
+    r"\bpin(?: number)? ?(?:is|was|:|=) ?[0-9]{4}",
+)
+"""What a text has, at least, in which there may be one; RE2, ignoring case."""
+
+_VALUE = r"\"([^\"\n]{6,100})\"|'([^'\n]{6,100})'|`([^`\n]{6,100})`|[\"'`]?([^\s\"'`,;<>(){}\[\]]{6,300})"
+_NAMED_KEY = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-]){_PREFIX}({_KEY}){_BEHIND} ?({_LINK}) ?(?:{_VALUE})")
+_NAMED_PASSWORD = LinearRegex(
+    rf"(?i)(?:^|[^a-z0-9_-]|[_-]){_PREFIX}({_PASSWORD}){_BEHIND}(?: (?:for|of|to|on) [^\n\"'=:.?!;,]{{1,40}}?)? ?"
+    rf"({_LINK}) ?(?:{_VALUE})"
+)
+_LOGIN = LinearRegex(
+    rf"(?i)(?:[/,&|+]|\band\b|\bwith\b|\buser(?:name)?\b[^\n]{{1,40}}?) ?(?:the )?({_PASSWORD}) "
+    r"([^\s\"'`,;<>(){}\[\]]{6,100})"
+)
+"""A password right behind its name, which stands behind a user's."""
+
+_PIN = LinearRegex(
+    r"(?i)\b(?:my|your|his|her|our|card|atm|phone|door|alarm|sim|bank) (?:[a-z]+ )?pin(?: number)?"
+    r" ?(?:is|was|:|=) ?([0-9]{4,8})\b"
+)
+
+_NO_SECRET = LinearRegex(
+    r"(?i)example|sample|dummy|placeholder|changeme|your|xxxx|\*\*\*|\.\.\.|todo|redacted|<|\$\{|%\(|\bnull\b|"
+    r"none|true|"
+    r"false|undefined|process\.env|os\.environ|getenv|required|https?:"
+)
+_LETTERS = frozenset(string.ascii_letters)
+_DIGITS = frozenset(string.digits)
+_SIGNS = frozenset("!#$%^&*~+?")
+"""Signs inside a word that no word has."""
+
+_KEY_LENGTH = 16
+_PASSWORD_LENGTH = 8
+_FEWEST_DIGITS = 6
+_SENTENCE_END = ".!?:"
+_ARTICLES = ("the ", " a ", "this ", "that ", "another ", "no ", "mountain ", "bus ")
+_CALL = LinearRegex(r"[a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z_][a-zA-Z0-9_]*)*$")
+_MAIL = LinearRegex(r"[^@\s]+@[^@\s]+\.[a-z]{2,}$")
+
+
+def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
+    """Find values that are given to a name such as ``api_key`` or ``password`` and look like no word.
+
+    A key has at least 16 characters and the asked entropy; a password has letters and digits or signs.
+
+    Args:
+        plain: the text in plain form, case kept.
+        least_bits: least entropy of a key, in bits a character.
+    """
+    for _, _, _, *values in _NAMED_KEY.spans(plain):
+        start, value = _value(plain, values)
+        if _is_mixed(value) and len(value) >= _KEY_LENGTH and bits_per_character(value) >= least_bits:
+            yield Span(start, start + len(value), "generic", 0.8)
+    for _, name, link, *values in _NAMED_PASSWORD.spans(plain):
+        start, value = _value(plain, values)
+        if plain[slice(*name)].lower() == "pass" and plain[max(0, name[0] - 9) : name[0]].lower().endswith(
+            _ARTICLES
+        ):
+            continue
+        assigned = plain[slice(*link)] in ("=", ":")
+        quoted = max(values)[0] > 0 and plain[max(values)[0] - 1] in "\"'`"
+        if not _is_password(value, spaces=quoted):
+            continue
+        yield Span(
+            start, start + len(value), "generic", 0.75 if len(value) >= _PASSWORD_LENGTH or assigned else 0.6
+        )
+    for _, (start, end) in _PIN.spans(plain):
+        yield Span(start, end, "generic", 0.6)
+    for _, _, *values in _LOGIN.spans(plain):
+        start, value = _value(plain, values)
+        if len(value) >= _PASSWORD_LENGTH and _is_mixed(value) and (value.lower() != value or not value.isalnum()):
+            yield Span(start, start + len(value), "generic", 0.6)
+
+
+def _value(plain: str, groups: list[tuple[int, int]]) -> tuple[int, str]:
+    start, end = max(groups)
+    return start, plain[start:end].rstrip(_SENTENCE_END)
+
+
+def _is_mixed(value: str) -> bool:
+    """Tell whether a value has letters and digits, and stands for nothing else."""
+    return not (_DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value)) and _NO_SECRET.search(value) is None
+
+
+def _is_password(value: str, *, spaces: bool) -> bool:
+    """Tell whether a value is one that people choose, rather than a word, a call or an address."""
+    if " " in value and not spaces:
+        return False
+    if _is_mixed(value):
+        return _MAIL.match(value) is None and (" " not in value or "-" in value or value.count(" ") > 1)
+    if value.isdigit():
+        return len(value) >= _FEWEST_DIGITS and len(set(value)) > 1
+    if _LETTERS.isdisjoint(value) or not value[:1].isalpha() or _NO_SECRET.search(value):
+        return False
+    return not _SIGNS.isdisjoint(value[:-1]) and "=" not in value and _CALL.match(value) is None
+
+
+def bits_per_character(text: str) -> float:
+    """Return the Shannon entropy of the characters of a text, in bits a character; 0 for an empty one.
+
+    Source: C. E. Shannon, A Mathematical Theory of Communication (1948), section 6.
+
+    >>> bits_per_character("aaaa"), bits_per_character("abcd")
+    (0.0, 2.0)
+    """
+    counts = Counter(text).values()
+    return sum(-count / len(text) * math.log2(count / len(text)) for count in counts) if len(counts) > 1 else 0.0
