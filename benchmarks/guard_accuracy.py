@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
 from turnwise.guard.config import Config, build_guardrail
-from turnwise.guard.guardrail import GUARDRAILS
+from turnwise.guard.guardrail import GUARDRAILS, Finding, Guardrail
 from turnwise.guard.kit import finding_of
 from turnwise.rates import wilson
 
@@ -116,28 +116,29 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
     return missed
 
 
-def _measure(group: str, name: str, category: Category, cases: Sequence[Case], show: bool) -> int:
-    guardrails: dict[str, Any] = {}
-    right = wrong = 0
-    misses: list[tuple[str, Case]] = []
+def answers(category: Category, cases: Iterable[Case]) -> Iterator[tuple[Case, Finding, bool]]:
+    """Yield each case, what is found in it, and whether that counts as found."""
+    guardrails: dict[str, Guardrail] = {}
     for case in cases:
         key = json.dumps(case.settings, sort_keys=True)
         if key not in guardrails:
             kind, settings = category.guardrail, {**category.settings, **case.settings}
             guardrails[key] = build_guardrail(GUARDRAILS.get(kind), kind, settings)
         finding = finding_of(guardrails[key], case.text, case.side)
-        found = finding.in_full if category.in_full else finding.found
-        right += found and case.found
-        wrong += found and not case.found
-        if found != case.found:
-            misses.append((f"found {finding.reason}" if found else "missed", case))
-    wanted = sum(case.found for case in cases)
-    rates = [(right, right + wrong), (right, wanted)]
+        yield case, finding, finding.in_full if category.in_full else finding.found
+
+
+def _measure(group: str, name: str, category: Category, cases: Sequence[Case], show: bool) -> int:
+    given = [*answers(category, cases)]
+    right = sum(found and case.found for case, _, found in given)
+    rates = [(right, sum(found for _, _, found in given)), (right, sum(case.found for case in cases))]
     bad = sum(of > 0 and count / of < least for (count, of), least in zip(rates, (PRECISION, RECALL), strict=True))
     mark = f"  {bad} MISSED" if bad else ""
     print(f"{group:8} {name:17} {_rate(*rates[0]):>28} {_rate(*rates[1]):>28}{mark}", flush=True)
-    for said, case in misses if show else ():
-        print(f"    {said} [{case.side}; {case.note}]: {case.text!a}")
+    for case, finding, found in given:
+        if show and found != case.found:
+            said = f"found {finding.reason}" if found else "missed"
+            print(f"    {said} [{case.side}; {case.note}]: {case.text!a}")
     return bad
 
 

@@ -24,7 +24,7 @@ _MONTHS = (
     r"déc|ene|"
     r"abr|ago|dic|gen|mag|giu|lug|set|ott|out)[a-zäéûç]{0,8}\.?"
 )
-_YEAR = r"(?:1[89][0-9]{2}|20[0-4][0-9])"
+_YEAR = r"(?:19[0-9]{2}|20[0-4][0-9])"
 _DAY, _SIGN = "[0-3]?[0-9]", " ?[./-] ?"
 _NUMERIC = rf"(?:{_DAY}{_SIGN}{_DAY}{_SIGN}(?:{_YEAR}|[0-9]{{2}})|{_YEAR}{_SIGN}{_DAY}{_SIGN}{_DAY})"
 _IN_WORDS = (

@@ -122,7 +122,7 @@ def _places(lower: str, name: NumberName) -> Iterator[_Place]:
 @cache
 def _compiled(strong: str, weak: str, joined: str) -> LinearRegex:
     nothing = r"\pN\pL\pN\pM\pZ\pC"  # such as for a kind without weak names
-    return LinearRegex(rf"(?:^|[^\pL\pN])(?:({strong})|({weak or nothing}))|({joined or nothing})")
+    return LinearRegex(rf"(?:^|[^\pL\pN])(?:({strong or nothing})|({weak or nothing}))|({joined or nothing})")
 
 
 def _word_before(lower: str, start: int) -> str:
@@ -159,6 +159,6 @@ def _behind(lower: str, place: _Place, name: NumberName, least: int) -> tuple[in
             break
         start += len(word) + 1
     value = lower[start : first + found.start + len(found[1])]
-    if _word_before(lower, start) in _NO_NAME or name.value.read(value) != len(value):
+    if _word_before(lower, start) in _NO_NAME or not value or name.value.read(value) != len(value):
         return None
     return start, start + len(value), 0.6

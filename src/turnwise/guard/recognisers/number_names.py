@@ -108,9 +108,13 @@ NAMES: Mapping[str, NamedKind] = {
                 rf"conta|conto)"
                 r"(?: (?:bancaire|bancaria|bancária|bancario|corrente|corriente))?|rekeningnummer|rekening|"
                 r"cuenta bancaria|compte bancaire|conta bancária|conto corrente|clabe",
-                r"accounts?|acct\.?|acc\.?|a/c|konto|cuenta|compte|conta",
-                r"(?:银行)?[账帐](?:号|户)(?:号码)?|口座番号",
+                joined=r"(?:银行)?[账帐](?:号|户)(?:号码)?|口座番号",
                 glued=("#", "acct"),
+            ),
+            NumberName(
+                NumberValue(6, digits_only=True),
+                strong="",
+                weak=r"accounts?|acct\.?|acc\.?|a/c|konto|cuenta|compte|conta",
             ),
             NumberName(
                 NumberValue(0, forms=(r"[0-9]{2}[ -]?[0-9]{2}[ -]?[0-9]{2}",)),

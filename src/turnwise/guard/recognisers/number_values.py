@@ -64,6 +64,7 @@ class NumberValue(NamedTuple):
         shortest: letters and digits, at least.
         longest: letters and digits, at most.
         forms: RE2 expressions for whole numbers that are taken whatever the rest says.
+        digits_only: whether it has no letters.
         checked: whether it needs the right check digit of a United States routing number.
 
     >>> [NumberValue(6).read(text) for text in ("0048 2913 88, thanks", "12/03/2024", "123456 km")]
@@ -74,6 +75,7 @@ class NumberValue(NamedTuple):
     shortest: int = 0
     longest: int = 20
     forms: tuple[str, ...] = ()
+    digits_only: bool = False
     checked: bool = False
 
     def read(self, text: str) -> int:
@@ -98,6 +100,8 @@ class NumberValue(NamedTuple):
         signs = sum(map(str.isalnum, text))
         digits = digits_of(text)
         if len(digits) < self.fewest or not self.shortest <= signs <= self.longest:
+            return False
+        if self.digits_only and len(digits) < signs:
             return False
         if self.checked and not is_routing_number(digits):
             return False

@@ -25,7 +25,7 @@ SHAPES = {
 _LENGTHS = (3, 2, 4)
 _DIGITS = sum(_LENGTHS)
 _ROW = LinearRegex(rf"[0-9](?:[-. ]?[0-9]){{{_DIGITS - 1},}}")
-_WORDS = NearWords("ssn|ssns|social|social security|socials|soc sec|itin|taxpayer|tax payer|tax id|tin")
+_WORDS = NearWords("ssn|ssns|social|social security|socials|soc sec|itin|taxpayer|tax payer")
 
 
 def is_ssn(digits: str) -> bool:
