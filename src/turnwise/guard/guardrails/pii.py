@@ -98,25 +98,28 @@ _FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
 
 @dataclass(frozen=True)
 class Pii(Guardrail):
-    """Personal data: social security, card, bank, phone and identity numbers, e-mail and IP addresses.
+    """Personal data: card, bank, phone, record and identity numbers, dates of birth, e-mail and IP addresses.
 
     Every form of digit, dash and space counts, characters that show nothing are ignored, and separators may be
     spelled ("dash", "dot", "(at)"). Card numbers need a known issuer, its length and a right check digit, IBANs
-    their country's length and check digits, social security numbers an area that is assigned; passports, driving
-    licences and accounts need words beside them that name them. A number that the nearest word before it calls an
-    order, invoice, part, version and the like is none.
+    their country's length and check digits, social security numbers an area that is assigned; a card or social
+    security number that words name counts mistyped as well. Accounts, medical records, policies, passports,
+    licences, plates and the numbers of employees, students and taxpayers need words beside them that name them, in
+    English and some other languages, and dates of birth their label or a person's name. A number that the nearest
+    word before it calls an order, invoice, part, version and the like is none.
 
-    It does not find names, postal addresses, dates of birth, digits spelled as words, identity numbers of other
-    countries, and numbers spread over several messages.
+    It does not find names, postal addresses, digits spelled as words, identity numbers that no word names, and
+    numbers spread over several messages.
 
     Args:
         types: what to look for, any of ``ssn``, ``card``, ``iban``, ``phone``, ``email``, ``ip``, ``passport``,
-            ``driving_licence``, ``bank_account``; all by default.
+            ``driving_licence``, ``bank_account``, ``medical_record`` (and patients), ``insurance``, ``employee``,
+            ``student``, ``tax_id``, ``national_id``, ``vehicle``, ``birth_date``; all by default.
         regions: ISO 3166 codes of regions whose national phone numbers are known; numbers with ``+`` are found
             for every region.
         private_addresses: whether IP addresses of private networks count.
-        allow: what is never a finding: exact values, whatever their case and separators, or regular expressions
-            (RE2) between slashes, which the whole value must match.
+        allow: what is never a finding, such as the numbers of a help desk: values, in any writing, or regular
+            expressions (RE2) between slashes, which the whole value must match.
         min_confidence: findings below this confidence, in [0, 1], are left out.
         placeholders: what redaction puts in place: ``typed``, such as [EMAIL], or ``numbered``, such as [EMAIL_1],
             with the same number for the same value in a text.

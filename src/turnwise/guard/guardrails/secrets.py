@@ -25,7 +25,7 @@ class Secrets(Guardrail):
     ``api_key`` or ``password`` and look like no word.
 
     What is encoded or disguised is read. It does not find keys without a form of their own where nothing names
-    them, keys other than those of AWS cut in pieces, and passwords without a digit.
+    them, keys other than those of AWS cut in pieces, and passwords of letters alone.
 
     Args:
         types: what to look for; all by default. The names are providers (``aws``, ``github``, ``stripe`` ...),
