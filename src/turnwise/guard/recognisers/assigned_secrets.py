@@ -16,23 +16,28 @@ _KEY = (
     r"app[ _-]?secret|secret|token"
 )
 _PASSWORD = (
-    r"recovery[ -]?code|backup[ -]?code|passwort|password|passwd|passphrase|passcode|pwd|pass|pswd|pw|kennwort|"
-    r"contrase\xf1a|contrasena|mot de passe|mdp|"
-    r"senha|wachtwoord|parola d'ordine|\x{43f}\x{430}\x{440}\x{43e}\x{43b}\x{44c}|\x{5bc6}\x{7801}|"
+    r"recovery[ -]?codes?|backup[ -]?codes?|passwort|password|passwd|passphrase|passcode|pwd|pass|pswd|pw|"
+    r"kennwort|"
+    r"contrase\xf1a|contrasena|mot de passe|mdp|senha|wachtwoord|parola d'ordine|"
+    r"\x{43f}\x{430}\x{440}\x{43e}\x{43b}\x{44c}|\x{5bc6}\x{7801}|"
     r"\x{30d1}\x{30b9}\x{30ef}\x{30fc}\x{30c9}"
 )
 _PREFIX = r"(?:[a-z0-9_-]{0,30}?[_-]|pg|mysql|db|redis|wifi|root|admin)?"
 _BEHIND = r"[a-z0-9_]{0,20}[\"'\])]{0,2}"
 _LINK = (
-    r":=|=>|==?|:|\bis now\b:?|\bis set to\b|\bis still\b|\bis\b:?|\bwas\b|\bto\b|\bist\b|\blautet\b|\bes\b|"
-    r"\best\b|\xe9|"
-    r"\x{662f}|\x{ff1a}"
+    r":=|=>|==?|:|\bis now\b:?|\bis set to\b|\bis still\b|\bis\b:?|'s\b|\bwas\b|\bto\b|\bchanged to\b|"
+    r"\breset to\b|\bist\b|\blautet\b|\bes\b|"
+    r"\best\b|\xe9|\x{662f}|\x{ff1a}"
 )
 
 SHAPES = (
     rf"(?:{_KEY})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",
     rf"(?:{_PASSWORD})[^\n]{{0,64}}[^\s]{{6}}",
-    r"\bpin(?: number)? ?(?:is|was|:|=) ?[0-9]{4}",
+    r"\b(?:pin|code|combination)(?: number)? ?(?:is|was|:|=) ?[0-9]{4}",
+    r"(?:\bcred|\blog ?in|\bsign ?in|\broot|\badmin|administrator)[^\n]{0,70}[/:] ?[^\s]{6}",
+    r"\bmysql\b[^\n]* -p",
+    rf"(?:{_KEY}) [a-z0-9_+/=-]{{20}}",
+    r"(?:session|sessionid|sid)=[a-z0-9._%+/=-]{20}",
 )
 """What a text has, at least, in which there may be one; RE2, ignoring case."""
 
@@ -48,15 +53,23 @@ _LOGIN = LinearRegex(
 )
 """A password right behind its name, which stands behind a user's."""
 
+_PAIR = LinearRegex(
+    r"(?i)(?:\b(?:creds?|credentials|log ?ins?|sign ?in)\b[^\n0-9]{0,24}?\b[\w.@-]{2,40}"
+    r"|\b(?:root|admin|administrator)) ?[/:] ?([^\s\"'`,;<>(){}\[\]/]{6,100})"
+    r"|\bmysql\b[^\n]{0,100} -p([^\s]{6,100})"
+)
+"""A user's name and password with a slash or colon between, or those of a command."""
+
+_KEY_BEHIND = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-])(?:{_KEY}) ([A-Za-z0-9_+/=-]{{20,300}})(?:$|[^\w-])")
+_SESSION = LinearRegex(r"(?i)\b(?:session|sessionid|sid|phpsessid|jsessionid)=([A-Za-z0-9._%+/=-]{20,400})")
 _PIN = LinearRegex(
-    r"(?i)\b(?:my|your|his|her|our|card|atm|phone|door|alarm|sim|bank) (?:[a-z]+ )?pin(?: number)?"
-    r" ?(?:is|was|:|=) ?([0-9]{4,8})\b"
+    r"(?i)\b(?:(?:my|your|his|her|our|card|atm|phone|door|alarm|sim|bank) (?:[a-z]+ )?pin(?: number)?"
+    r"|(?:door|gate|alarm|safe|locker|entry) (?:code|combination)) ?(?:is|was|:|=) ?([0-9]{4,8})\b"
 )
 
 _NO_SECRET = LinearRegex(
     r"(?i)example|sample|dummy|placeholder|changeme|your|xxxx|\*\*\*|\.\.\.|todo|redacted|<|\$\{|%\(|\bnull\b|"
-    r"none|true|"
-    r"false|undefined|process\.env|os\.environ|getenv|required|https?:"
+    r"none|true|false|undefined|process\.env|os\.environ|getenv|required|https?:"
 )
 _LETTERS = frozenset(string.ascii_letters)
 _DIGITS = frozenset(string.digits)
@@ -69,6 +82,11 @@ _FEWEST_DIGITS = 6
 _SENTENCE_END = ".!?:"
 _ARTICLES = ("the ", " a ", "this ", "that ", "another ", "no ", "mountain ", "bus ")
 _CALL = LinearRegex(r"[a-zA-Z_][a-zA-Z0-9_]*(?:\.[a-zA-Z_][a-zA-Z0-9_]*)*$")
+_NO_PAIR = LinearRegex(
+    r"^(?:v?[0-9]+[.:]|[0-9]+(?:st|nd|rd|th|am|pm|h|d|k|x|gb|mb|%|\))|q[1-4])|\.[a-z]{2,4}(?:$|[/:?])|-[0-9]+$"
+)
+"""Times, amounts, versions and hosts."""
+
 _MAIL = LinearRegex(r"[^@\s]+@[^@\s]+\.[a-z]{2,}$")
 
 
@@ -98,11 +116,25 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
         yield Span(
             start, start + len(value), "generic", 0.75 if len(value) >= _PASSWORD_LENGTH or assigned else 0.6
         )
+    yield from _without_link(plain, least_bits)
     for _, (start, end) in _PIN.spans(plain):
         yield Span(start, end, "generic", 0.6)
     for _, _, *values in _LOGIN.spans(plain):
         start, value = _value(plain, values)
         if len(value) >= _PASSWORD_LENGTH and _is_mixed(value) and (value.lower() != value or not value.isalnum()):
+            yield Span(start, start + len(value), "generic", 0.6)
+
+
+def _without_link(plain: str, least_bits: float) -> Iterator[Span]:
+    """Find keys right behind their name, values of sessions, and passwords behind a user's name."""
+    for pattern in (_KEY_BEHIND, _SESSION):
+        for _, *values in pattern.spans(plain):
+            start, value = _value(plain, values)
+            if _is_mixed(value) and bits_per_character(value) >= least_bits:
+                yield Span(start, start + len(value), "generic", 0.7)
+    for _, *values in _PAIR.spans(plain):
+        start, value = _value(plain, values)
+        if _is_mixed(value) and _MAIL.match(value) is None and not _NO_PAIR.search(value):
             yield Span(start, start + len(value), "generic", 0.6)
 
 

@@ -83,6 +83,7 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"jq)\b[^\n]*",
             r"^[ \t]*(?:tar|kill|pkill|grep|sed|awk|ls|cp|mv|mkdir|ssh|scp|rsync|dd|du|ps|head|tail|wget|curl|"
             r"nc|nmap|ping|docker|git) +--?[a-z][^\n]*",
+            r"^[ \t]*echo +[\"'][^\n]{1,200}[\"'] *>>? *[\w./~][^\n]*",
             r"^FROM +[\w./-]+:[\w.-]+[^\n]*",
             r"^(?:RUN +(?:pip|apt|apt-get|npm|yum|apk|curl)\b|(?:CMD|ENTRYPOINT) +\[)[^\n]*",
             r"^[ \t]*export +[A-Z][A-Z0-9_]*=[^\n]*",
@@ -121,6 +122,7 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"(?i:['\"]\s*or\s+(?:'[^'\n]{0,20}'\s*=\s*'|[0-9]{1,5}\s*=\s*[0-9])[^\n]*)",
             r"\b(?:CREATE|DROP|ALTER) +(?:OR +REPLACE +)?(?:UNIQUE +)?(?:INDEX|VIEW|FUNCTION|PROCEDURE|TRIGGER|"
             r"USER|DATABASE|SCHEMA) +[\w.]+[^\n]*",
+            r"(?i:\bselect\s+[\w.]+\s+from\s+[\w.]+\s+where\s+[\w.]+\s*(?:=|<|>|like\b|in\b)[^\n]*)",
             r"\bGRANT +[A-Z, ]{3,80} +ON +[\w.*]+ +TO +\w+[^\n]*",
         ),
     ),
@@ -141,6 +143,9 @@ _SIGNS: Mapping[CodeType, Signs] = {
             "__import__",
             r"(?:^|\n)[ \t]*(?:for|while|if|with|try|elif|else|except)\b[^\n]*:",
             r"\blambda\b",
+            r"\bself\.\w",
+            r"(?:^|\n)[ \t]*@\w",
+            r"\bfor \w+[^\n]{0,80}:",
             r" for \w+(?:, *\w+)* in ",
             r"traceback \(most",
             r"\.\w+\([^()\n]*\)(?:\.\w+\(|\[)",
@@ -165,6 +170,11 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"^[ \t>]*Traceback \(most recent call last\):[^\n]*",
             r"^[ \t>]*File \"[^\"\n]{1,200}\", line [0-9]+[^\n]*",
             r"[=(,] *lambda\b[^:\n]{0,60}: *[^\n]*",
+            r"\bfor +\w+(?:, *\w+)* +in +[\w.]+(?:\([^()\n]{0,60}\))?: *(?:[\w.]+\(|[\w.]+ *[+-]?=)[^\n]*",
+            r"^[ \t]*(?:el)?if +[\w.]+ *(?:[<>]=?|[=!]=) *[\w.\"']+:[ \t]*$",
+            r"\bself\.\w+(?:\.\w+){0,5}(?:\(| *=)[^\n]*",
+            r"\blambda +\w+(?:, *\w+)*: *[\w(][^\n]*",
+            r"^[ \t]*@\w+(?:\.\w+)*\([^\n]*\)[ \t]*$",
             r"^[ \t]*except(?: +[A-Z][\w.]*(?: +as +\w+)?)?:[ \t]*$",
             r"\b\w+\.\w+\([^()\n]{0,80}\)(?:\.\w+\(|\[[\"\'])[^\n]*",
             r"^[ \t]*\w+ *= *\w+\.\w+\([^\n]*\)[ \t]*$",
@@ -213,6 +223,7 @@ _SIGNS: Mapping[CodeType, Signs] = {
     "c": Signs(
         (
             "#include",
+            "cout *<<",
             "#define",
             "int main",
             "printf",

@@ -18,7 +18,7 @@ SHAPES: Mapping[str, tuple[str, ...]] = {kind: name.hints for kind, name in NAME
 _LINKS = (
     "no|nr|num|nos|number|numbers|is|are|was|be|id|the|my|our|your|his|her|their|its|it|s|of|code|card|us|uk|eu|"
     "for|"
-    "on|file|record|with|at|you|we|i|have|has|here|which|that|this|reads|says|as|follows|follow|should|now|just|"
+    "on|file|record|with|at|you|we|i|have|here|which|that|this|reads|says|as|follows|follow|should|now|just|"
     "sorry|"
     "still|and|current|new|old|correct|full|registered|issued|printed|shown|listed|patient|ist|lautet|nummer|"
     "die|der|"
@@ -115,7 +115,7 @@ def _find(lower: str, digits: list[Group], kind: str, name: NumberName) -> Itera
 
 def _places(lower: str, name: NumberName) -> Iterator[_Place]:
     for (_, end), *groups in _compiled(name.strong, name.weak, name.joined).spans(lower):
-        if groups[2][0] >= 0 or not lower[end : end + 1].isalpha():
+        if groups[2][0] >= 0 or not (lower[end - 1].isalpha() and lower[end : end + 1].isalpha()):
             yield _Place(max(groups)[0], end, strong=groups[1][0] < 0)
 
 

@@ -58,7 +58,7 @@ _PASSPORT = NumberValue(5, 6, 9, forms=(r"[cfghjk][cfghjklmnprtvwxyz0-9]{8}",))
 _PLATE = NumberValue(
     0,
     forms=(
-        r"[a-z]{1,3}[ -]?[a-z]{0,2}[ -]?[0-9]{2,4}[ -]?[a-z]{0,3}",
+        r"[a-z]{1,3}(?:[ -][a-z]{1,2})?[ -]?[0-9]{2,4}[ -]?[a-z]{0,3}",
         r"[0-9]{1,4}[ -]?[a-z]{1,3}[ -]?[0-9]{1,4}",
         r"[0-9]{3,4}[ -]?[a-z]{3}",
         r"[a-z][0-9]{1,3}[ -]?[a-z]{3}",
@@ -95,14 +95,16 @@ NAMES: Mapping[str, NamedKind] = {
     ),
     "bank_account": NamedKind(
         (
-            r"acc(?:oun)?t|\bacc\b|a/c|konto|cuenta|compte|\bcuenta|\bconta\b|\bconto\b|rekening|routing|\baba\b|"
+            r"acc(?:oun)?t|acount|accout|\bacc\b|a/c|konto|cuenta|compte|\bcuenta|\bconta\b|\bconto\b|rekening|"
+            r"routing|\baba\b|"
             r"\brtn\b|sort ?code|\bbsb\b|\bclabe\b|账号|帐号|账户|口座",
         ),
         (
             NumberName(
                 NumberValue(6),
                 r"(?:bank |checking |chequing |savings |current |deposit |brokerage |salary |giro |joint )?"
-                rf"(?:account|acct\.?|acc\.?|a/c){_NUMBER}|(?:bank|checking|chequing|savings|current|deposit|"
+                rf"(?:account|acount|accout|acct\.?|acc\.?|a/c){_NUMBER}|(?:bank|checking|chequing|savings|"
+                rf"current|deposit|"
                 rf"brokerage|"
                 rf"salary|joint) (?:account|acct)|kontonummer|konto-?nr\.?|bankkonto|{_OF}(?:compte|cuenta|"
                 rf"conta|conto)"
@@ -126,21 +128,23 @@ NAMES: Mapping[str, NamedKind] = {
     ),
     "medical_record": NamedKind(
         (
-            r"\bmrn|medical rec|health rec|health card|hospital|patient|\bchart\b|\bnhs\b|paciente|paziente|"
+            r"\bmrn|medical rec|\bmed\.? rec|\bpt\.? (?:id|no|#)|health rec|health card|hospital|patient|"
+            r"\bchart\b|\bnhs\b|paciente|paziente|"
             r"histor|"
             r"dossier m|cartella|fallnummer|\bnhc\b|prontu|病历|診察券|case file",
         ),
         (
             NumberName(
                 NumberValue(4, 5, 16),
-                rf"mrns?(?:{_DESIGNATOR})?|(?:medical|health|hospital|patient|clinical)(?:'?s)? ?(?:record|"
+                rf"mrns?(?:{_DESIGNATOR})?|(?:medical|med\.?|health|hospital|patient|clinical)(?:'?s)? ?(?:record|"
                 rf"rec\b\.?|chart|"
-                rf"card|file)(?:{_DESIGNATOR})?|(?:patients?|chart|hospital|nhs|inpatient|outpatient){_NUMBER}|"
+                rf"card|file)(?:{_DESIGNATOR})?|(?:patients?|pt\.?|chart|hospital|nhs|inpatient|"
+                rf"outpatient){_NUMBER}|"
                 r"nhs (?:no\.?|number)|patienten-?(?:nummer|nr\.?|id)|fall-?(?:nummer|nr\.?)|"
                 rf"{_OF}(?:patient|paciente|paziente|historia clínica|historia clinica|historia|dossier médical|"
                 r"dossier patient|prontuário)|historia clínica|historia clinica|dossier médical|cartella clinica|"
                 r"prontuário|nhc",
-                r"patient|nhs|chart",
+                r"patient|nhs",
                 r"病历号|診察券番号",
                 glued=("#", "mrn"),
             ),
@@ -149,7 +153,7 @@ NAMES: Mapping[str, NamedKind] = {
     "insurance": NamedKind(
         (
             r"insur|polic|póliza|poliza|apólice|member|subscriber|group (?:no|num|id|#)|medicare|medicaid|assuran|"
-            r"assuré|versicher|police d|beneficiary|\bmbi\b|mutuelle|polizza|seguro|保険",
+            r"assuré|versicher|police d|beneficiary|\bmbi\b|mutuelle|mitglied|polizza|seguro|保険",
         ),
         (
             NumberName(
@@ -161,7 +165,8 @@ NAMES: Mapping[str, NamedKind] = {
                 rf"(?: card)?{_DESIGNATOR}|insurance (?:policy|member|plan|card)|"
                 rf"(?:policy ?holder|member(?:ship)?|subscriber|beneficiary|medicare|medicaid|group|insured)"
                 rf"(?:'?s)?{_NUMBER}|(?:medicare|medicaid)(?: card)?|mbi|"
-                r"(?:kranken)?versicherten-?(?:nummer|nr\.?)|versicherungs-?(?:schein-?)?(?:nummer|nr\.?)|"
+                r"mitglieds-?(?:nummer|nr\.?)|(?:kranken)?versicherten-?(?:nummer|nr\.?)|"
+                r"versicherungs-?(?:schein-?)?(?:nummer|nr\.?)|"
                 rf"{_OF}(?:police|póliza|poliza|polizza|assuré|assurance|seguro|apólice|sécu(?:rité)?|mutuelle|"
                 rf"afiliado)"
                 r"(?: d'assurance| de seguro| di assicurazione)?|póliza de seguros?|police d'assurance|polizza",
@@ -233,7 +238,7 @@ NAMES: Mapping[str, NamedKind] = {
             r"aadh?aar|\bdni\b|\bnie\b|\bcurp\b|cédula|cedula|\bid (?:card|no|num|#)|identity|identification|"
             r"ausweis|"
             r"carte d.identit|sécurité sociale|securite sociale|seguridad social|seguro social|\bbsn\b|pesel|"
-            r"personnummer|carta d.identit|身份证|マイナンバー|주민|sozialversicherung|government id",
+            r"personnummer|carta d.identit|身份证|マイナンバー|주민|sozialversicherung|government id|emirates id",
         ),
         (
             NumberName(
@@ -244,7 +249,7 @@ NAMES: Mapping[str, NamedKind] = {
                 rf"(?:dni|nie|curp|bsn|pesel)(?:{_DESIGNATOR})?|cédula(?: de (?:identidad|ciudadanía))?|"
                 rf"cedula(?: de (?:identidad|ciudadania))?|(?:id|identity) card{_DESIGNATOR}|"
                 rf"identity{_DESIGNATOR}|"
-                r"(?:government|personal|citizen|resident) id(?:entity)? ?(?:number|no\.?|card)?|"
+                r"(?:government|personal|citizen|resident|emirates) id(?:entity)? ?(?:number|no\.?|card)?|"
                 r"(?:personal)?ausweis-?(?:nummer|nr\.?)|personalausweis|sozialversicherungs-?(?:nummer|nr\.?)|"
                 rf"{_OF}(?:sécurité sociale|securite sociale|sécu|seguridad social|seguro social|dni|identidad|"
                 rf"carte "
@@ -278,7 +283,7 @@ NAMES: Mapping[str, NamedKind] = {
                 _PLATE,
                 rf"(?:licen[cs]e|number|car|registration|vehicle|reg|tag) ?plates?(?:{_DESIGNATOR})?|"
                 rf"plate{_DESIGNATOR}|"
-                rf"(?:vehicle |car )?(?:registration|reg){_DESIGNATOR}|vehicle (?:registration|reg)|car reg|vrm|"
+                rf"(?:vehicle |car )?(?:registration|reg){_DESIGNATOR}|(?:vehicle|car) (?:registration|reg)|vrm|"
                 rf"(?:licen[cs]e )?tag{_DESIGNATOR}|(?:auto)?kennzeichen|immatriculation|"
                 rf"plaque d'immatriculation|matrícula|"
                 r"numero di targa|targa|placas?",

@@ -10,7 +10,7 @@ from turnwise.guard.recognisers.numbers import digits_of
 from turnwise.linear_regex import LinearRegex
 
 _TOKEN = LinearRegex(r"[a-z0-9]+(?:[-./_][a-z0-9]+){0,8}")
-_NEXT = LinearRegex(r" ([a-z0-9]+(?:[-./][a-z0-9]+){0,3})")
+_NEXT = LinearRegex(r" ((?:[a-z] )?[a-z0-9]+(?:[-./][a-z0-9]+){0,3})")
 _GROUPS = 20
 """Groups of a number that spaces part, at most."""
 
@@ -43,7 +43,7 @@ _WORDS = frozenset(
 
 _NO_NUMBER = LinearRegex(
     r"(?:[a-z]+ )?(?:(?:[0-2]?[0-9]|3[01])[./-](?:[0-2]?[0-9]|3[01])[./-](?:19|20)?[0-9]{2}"
-    r"|(?:19|20)[0-9]{2}[./-][0-9]{1,2}[./-][0-9]{1,2}|[0-9]+\.[0-9]{1,2}|(?:19|20)[0-9]{2})$"
+    r"|(?:19|20)[0-9]{2}[./-][0-9]{1,2}[./-][0-9]{1,2}|[0-9]+\.[0-9]{1,2}|(?:19|20)[0-9]{2}/[0-9]+(?:/[a-z]+)?|(?:19|20)[0-9]{2})$"
 )
 """Dates, years and prices."""
 

@@ -303,7 +303,7 @@ def is_iban(text: str) -> bool:
 
 
 def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
-    """Find IBANs, with or without spaces.
+    """Find IBANs, with or without spaces; those with wrong check digits only where they are named so.
 
     Args:
         lower: the text in plain form and lower case.
@@ -323,6 +323,9 @@ def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
         checked += 1
         if checked > _CHECKED or is_iban(lower[start:end].translate(_SEPARATORS)):
             yield Span(start, end, "iban", 0.99 if checked <= _CHECKED else 0.5)
+            covered = end
+        elif "iban" in lower[max(0, start - AFTER) : start]:
+            yield Span(start, end, "iban", 0.7)
             covered = end
 
 
