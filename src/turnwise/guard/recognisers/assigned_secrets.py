@@ -41,12 +41,15 @@ SHAPES = (
 )
 """What a text has, at least, in which there may be one; RE2, ignoring case."""
 
-_VALUE = r"\"([^\"\n]{6,100})\"|'([^'\n]{6,100})'|`([^`\n]{6,100})`|[\"'`]?([^\s\"'`,;<>(){}\[\]]{6,300})"
-_NAMED_KEY = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-]){_PREFIX}({_KEY}){_BEHIND} ?({_LINK}) ?(?:{_VALUE})")
+_NAMED_KEY = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-]){_PREFIX}({_KEY}){_BEHIND} ?({_LINK}) ?")
 _NAMED_PASSWORD = LinearRegex(
     rf"(?i)(?:^|[^a-z0-9_-]|[_-]){_PREFIX}({_PASSWORD}){_BEHIND}(?: (?:for|of|to|on) [^\n\"'=:.?!;,]{{1,40}}?)? ?"
-    rf"({_LINK}) ?(?:{_VALUE})"
+    rf"({_LINK}) ?"
 )
+_VALUE = LinearRegex(r"[\"'`]?([^\s\"'`,;<>(){}\[\]]+)")
+_SHORTEST, _LONGEST, _LONGEST_QUOTED = 6, 300, 100
+"""Characters of a value."""
+
 _LOGIN = LinearRegex(
     rf"(?i)(?:[/,&|+]|\band\b|\bwith\b|\buser(?:name)?\b[^\n]{{1,40}}?) ?(?:the )?({_PASSWORD}) "
     r"([^\s\"'`,;<>(){}\[\]]{6,100})"
@@ -99,18 +102,17 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
         plain: the text in plain form, case kept.
         least_bits: least entropy of a key, in bits a character.
     """
-    for _, _, _, *values in _NAMED_KEY.spans(plain):
-        start, value = _value(plain, values)
+    for (_, end), *_ in _NAMED_KEY.spans(plain):
+        start, value, _ = _given(plain, end)
         if _is_mixed(value) and len(value) >= _KEY_LENGTH and bits_per_character(value) >= least_bits:
             yield Span(start, start + len(value), "generic", 0.8)
-    for _, name, link, *values in _NAMED_PASSWORD.spans(plain):
-        start, value = _value(plain, values)
+    for (_, end), name, link in _NAMED_PASSWORD.spans(plain):
+        start, value, quoted = _given(plain, end)
         if plain[slice(*name)].lower() == "pass" and plain[max(0, name[0] - 9) : name[0]].lower().endswith(
             _ARTICLES
         ):
             continue
         assigned = plain[slice(*link)] in ("=", ":")
-        quoted = max(values)[0] > 0 and plain[max(values)[0] - 1] in "\"'`"
         if not _is_password(value, spaces=quoted):
             continue
         yield Span(
@@ -136,6 +138,20 @@ def _without_link(plain: str, least_bits: float) -> Iterator[Span]:
         start, value = _value(plain, values)
         if _is_mixed(value) and _MAIL.match(value) is None and not _NO_PAIR.search(value):
             yield Span(start, start + len(value), "generic", 0.6)
+
+
+def _given(plain: str, at: int) -> tuple[int, str, bool]:
+    """Return the value that stands at an offset, where it starts, and whether quotes are around it."""
+    quote = plain[at : at + 1]
+    if quote and quote in "\"'`":
+        line = plain[at + 1 : at + 1 + _LONGEST_QUOTED].partition("\n")[0]
+        end = line.find(quote)
+        if end >= _SHORTEST:
+            return at + 1, line[:end].rstrip(_SENTENCE_END), True
+    found = _VALUE.match(plain[at : at + _LONGEST])
+    if found is None or len(found[1]) < _SHORTEST:
+        return at, "", False
+    return at + found.end - len(found[1]), found[1].rstrip(_SENTENCE_END), False
 
 
 def _value(plain: str, groups: list[tuple[int, int]]) -> tuple[int, str]:
