@@ -1,12 +1,20 @@
-"""What each text guardrail costs: a short clean message, a finding, and long hostile texts.
+"""What each text guardrail costs, what it finds of cases with a known answer, and what it says of ordinary texts.
 
     python benchmarks/guard_text.py                                        # guardrail by guardrail
     python benchmarks/guard_text.py --presets all [--lengths 100000 1000000] [--match WORD]
+    python benchmarks/guard_text.py --cases [CATEGORY ...] [--show]
+    python benchmarks/guard_text.py --ordinary --data PATH [--show]
 
 Without options it prints microseconds for messages of some 40 tokens and milliseconds for texts of 100,000
 characters, each the best of several repeats, in one thread. With ``--presets`` it checks some 250 kinds of hostile
 text with whole presets (all of them, or those that are named), observers replaced by fixed scores. It prints the
 worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
+
+With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, those that
+were tuned on and the blind ones apart; ``--show`` prints each wrong answer. With ``--ordinary`` it checks 2,000
+prompts and 2,000 replies of ordinary chats with the text guardrails of the presets basic and customer_service, and
+prints each text that is blocked; ``--show`` prints all in which something is found.
+
 The exit code is 1 where a limit is missed.
 """
 
@@ -23,6 +31,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.cli_sweep import NoAnswer, within
+from benchmarks.guard_accuracy import measure_cases, measure_ordinary
 from benchmarks.hostile import MS_PER_KB, UNITS, preset_pipeline
 
 from turnwise import GuardrailPipeline
@@ -181,6 +190,16 @@ STARTS = {
     "passport number": ("passport", " number", ""),
     "licence": ("", "dl ", "a12"),
     "account": ("", "account number ", ""),
+    "mrn": ("", "MRN 00482913 ", ""),
+    "account numbers": ("", "account number is 12345678, ", ""),
+    "account gaps": ("", "account number for a is 1", ""),
+    "names before": ("", "12345678 is my account number ", ""),
+    "policy": ("", "policy a1 ", ""),
+    "plates": ("", "plate ab 1", ""),
+    "patients": ("", "patient a b 1/1/", ""),
+    "born": ("", "born on 1 ", ""),
+    "birth": ("", "dob of a is 01/02/1990 ", ""),
+    "mistyped": ("", "card 4111 1111 1111 1112 ", ""),
     "iban": ("", "de12 ", ""),
     "iban groups": ("", "gb82 west 1234 ", ""),
     "ip": ("", "1.2.3.", ""),
@@ -338,7 +357,18 @@ def main() -> None:
     parser.add_argument("--presets", nargs="+", metavar="PRESET", help="check these presets, or all")
     parser.add_argument("--lengths", nargs="+", type=int, default=[LENGTH, 10 * LENGTH], metavar="CHARACTERS")
     parser.add_argument("--match", default="", metavar="WORD", help="only kinds of text with this in their name")
+    parser.add_argument("--cases", nargs="*", metavar="CATEGORY", help="precision and recall, of all or of these")
+    parser.add_argument("--ordinary", action="store_true", help="what is blocked of ordinary prompts and replies")
+    parser.add_argument("--data", type=Path, metavar="PATH", help="with --ordinary: folder with dev")
+    parser.add_argument("--show", action="store_true", help="print the texts themselves")
     options = parser.parse_args()
+    if options.cases is not None:
+        raise SystemExit(bool(measure_cases(options.cases, show=options.show)))
+    if options.ordinary:
+        if options.data is None:
+            parser.error("--ordinary needs --data PATH")
+        presets = options.presets or ["basic", "customer_service"]
+        raise SystemExit(bool(measure_ordinary(options.data, presets, show=options.show)))
     if options.presets:
         every = GuardrailPipeline.available_presets()
         presets = every if options.presets == ["all"] else options.presets
