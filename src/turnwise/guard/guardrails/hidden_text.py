@@ -82,12 +82,9 @@ def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str])
             plain = normalise(piece, known).text
             if plain != piece:
                 texts[plain] = None
-    for text in [*texts]:
-        if HINT.present(text):
-            texts[unmasked(text, known)] = None
     spaced: dict[str, str] = {}
     for text in [*texts]:
-        texts[_spaced(text, known, spaced)] = None
+        texts[_spaced(unmasked(text, known) if HINT.present(text) else text, known, spaced)] = None
     return tuple(texts)
 
 

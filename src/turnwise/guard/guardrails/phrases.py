@@ -21,7 +21,7 @@ whatever the text.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -102,12 +102,17 @@ class Phrases:
                 once[phrase.name] = phrase
         return tuple(sorted(once.values(), key=lambda phrase: (-phrase.weight, phrase.name)))
 
-    def said(self, text: str) -> tuple[Phrase, ...]:
-        """Return the phrases that a text says itself: those that are in it and not only spoken of."""
+    def said(self, text: str, known: Container[str] = ()) -> tuple[Phrase, ...]:
+        """Return the phrases that a text says itself: those that are in it and not only spoken of.
+
+        Args:
+            text: the text.
+            known: names of phrases that need not be told.
+        """
         if text.isascii() and not self._match(text.encode()):
             return ()
         found = self.find(text)
-        if not found or self._mentions is None:
+        if self._mentions is None or all(phrase.name in known for phrase in found):
             return found
         bare = self._mentions.without(text)
         if bare == text:

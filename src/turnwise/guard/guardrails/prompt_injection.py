@@ -84,7 +84,7 @@ class PromptInjection(Guardrail):
             return CLEAN
         found: dict[str, Phrase] = {}
         for text in plain_texts(check, shipped_words()):
-            for phrase in self._phrases.said(text):
+            for phrase in self._phrases.said(text, found):
                 found[phrase.name] = phrase
         if not found:
             return CLEAN

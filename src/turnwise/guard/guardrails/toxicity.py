@@ -127,7 +127,7 @@ class Toxicity(Guardrail):
         found: dict[str, Phrase] = {}
         for text in texts:
             reading = text.replace("’", "'").replace("‘", "'")
-            found.update((phrase.name, phrase) for phrase in self._phrases.said(reading))
+            found.update((phrase.name, phrase) for phrase in self._phrases.said(reading, found))
             if self._own is not None:
                 found.update((phrase.name, phrase) for phrase in self._own.find(reading))
         return found
