@@ -22,11 +22,11 @@ _SURE = 3
 class Topics(Guardrail):
     """Topics by their words and phrases: those that are denied, or those that alone are allowed.
 
-    A topic is a name and its words and phrases. They count as whole words, whatever their case and accents, and in
-    their regular English forms (``vote``, ``votes``, ``voting``, ``voted``); a trailing ``*`` stands for any ending
-    (``diagnos*``). What hides words, such as ``p0ker``, is undone. A topic occurs where
-    at least `hits` different ones of its phrases do. With allowed topics, a text of at least `min_words` words in
-    which none of them occurs is off topic; shorter ones, such as "yes, please", are left alone.
+    A topic is a name and its words and phrases. They count as whole words, whatever their case and accents, and
+    in their regular English forms (``vote``, ``votes``, ``voting``, ``voted``); a trailing ``*`` stands for any
+    ending (``diagnos*``). What hides words, such as ``p0ker``, is undone. A topic occurs where at least `hits`
+    different ones of its phrases do. With allowed topics, a text of at least `min_words` words in which none of
+    them occurs is off topic; shorter ones, such as "yes, please", are left alone.
 
     It does not understand: a topic in other words is not found, a denied word in another sense is, and a text that
     names an allowed topic may go on about anything. Each text is judged by itself.
@@ -71,7 +71,7 @@ class Topics(Guardrail):
         if self.off_topic not in ("warn", "block"):
             raise UnknownNameError("action for off_topic", str(self.off_topic), ("warn", "block"))
         phrases: list[str] = []
-        topics: list[tuple[str, bool]] = []
+        topics: list[tuple[str, bool, str]] = []
         for denied, group in ((True, self.deny), (False, self.allow)):
             for topic, words in (group or {}).items():
                 if isinstance(words, str) or len(set(words)) < self.hits:

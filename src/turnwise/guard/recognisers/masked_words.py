@@ -8,7 +8,19 @@ from functools import lru_cache
 
 from turnwise.linear_regex import RegexSet
 
-_SIGNS = {"@": "a", "4": "a", "3": "e", "€": "e", "0": "o", "5": "s", "$": "s", "7": "t", "+": "t", "8": "b", "9": "g"}
+_SIGNS = {
+    "@": "a",
+    "4": "a",
+    "3": "e",
+    "€": "e",
+    "0": "o",
+    "5": "s",
+    "$": "s",
+    "7": "t",
+    "+": "t",
+    "8": "b",
+    "9": "g",
+}
 _STROKES = "1!|¡"
 """What stands for i or for l."""
 
