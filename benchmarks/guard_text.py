@@ -12,10 +12,11 @@ text with whole presets (all of them, or those that are named), observers replac
 worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
 
 With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, apart for
-those that the guardrails were tuned on and the blind ones; ``--show`` prints each wrong answer. With ``--ordinary``
-it checks 2,000 prompts and 2,000 replies of ordinary chats with the text guardrails of the presets basic and
-customer_service, and prints each text that is blocked; ``--show`` prints all in which something is found. With
-``--convabuse`` it measures ``toxicity`` on what people said to chatbots, with the lexicon alone and with local.
+those that the guardrails were tuned on and the blind ones; ``--show`` prints each wrong answer. With
+``--ordinary`` it checks 2,000 prompts and 2,000 replies of ordinary chats with the text guardrails of the presets
+basic and customer_service, and prints each text that is blocked; ``--show`` prints all in which something is
+found. With ``--convabuse`` it measures ``toxicity`` on what people said to chatbots, with the lexicon alone and with
+observer ``local``.
 
 The exit code is 1 where a limit is missed.
 """
@@ -411,7 +412,8 @@ def measure_guardrails() -> None:
 def measure_convabuse(data: Path) -> None:
     """Print precision and recall of ``toxicity`` on ConvAbuse, what people said to chatbots, rated by experts.
 
-    Source: Cercas Curry and others, ConvAbuse (EMNLP 2021). Texts on whose rating the experts' mean is neither abusive nor benign are left out. Each is read by itself.
+    Source: Cercas Curry and others, ConvAbuse (EMNLP 2021). Texts that are neither abusive nor benign by the mean
+    of the ratings are left out. Each is read by itself.
 
     Args:
         data: a folder with ``single/dev/convabuse.jsonl``.
