@@ -15,8 +15,8 @@ With ``--cases`` it prints precision and recall by category on the cases in ``be
 those that the guardrails were tuned on and the blind ones; ``--show`` prints each wrong answer. With
 ``--ordinary`` it checks 2,000 prompts and 2,000 replies of ordinary chats with the text guardrails of the presets
 basic and customer_service, and prints each text that is blocked; ``--show`` prints all in which something is
-found. With ``--convabuse`` it measures ``toxicity`` on what people said to chatbots, with the lexicon alone and with
-observer ``local``.
+found. With ``--convabuse`` it measures ``toxicity`` on what people said to chatbots, with the lexicon alone and
+with observer ``local``.
 
 The exit code is 1 where a limit is missed.
 """
