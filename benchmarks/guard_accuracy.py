@@ -47,6 +47,7 @@ CATEGORIES: Mapping[str, Category] = {
     ),
     "code": Category("code"),
     "toxicity": Category("toxicity"),
+    "threats": Category("toxicity", {"types": ["threats"]}),
     "prompt_injection": Category("prompt_injection", {"observer": None}),
     "topics": Category("topics", {"deny": {"gambling": ["casino", "sports bet*", "poker"]}}),
 }

@@ -4,16 +4,19 @@
     python benchmarks/guard_text.py --presets all [--lengths 100000 1000000] [--match WORD]
     python benchmarks/guard_text.py --cases [CATEGORY ...] [--show]
     python benchmarks/guard_text.py --ordinary --data PATH [--show]
+    python benchmarks/guard_text.py --convabuse --data PATH
 
 Without options it prints microseconds for messages of some 40 tokens and milliseconds for texts of 100,000
 characters, each the best of several repeats, in one thread. With ``--presets`` it checks some 250 kinds of hostile
 text with whole presets (all of them, or those that are named), observers replaced by fixed scores. It prints the
 worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
 
-With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, those that
-were tuned on and the blind ones apart; ``--show`` prints each wrong answer. With ``--ordinary`` it checks 2,000
-prompts and 2,000 replies of ordinary chats with the text guardrails of the presets basic and customer_service, and
-prints each text that is blocked; ``--show`` prints all in which something is found.
+With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, apart for
+those that the guardrails were tuned on and the blind ones; ``--show`` prints each wrong answer. With
+``--ordinary`` it checks 2,000 prompts and 2,000 replies of ordinary chats with the text guardrails of the presets
+basic and customer_service, and prints each text that is blocked; ``--show`` prints all in which something is
+found. With ``--convabuse`` it measures ``toxicity`` on what people said to chatbots, with the lexicon alone and
+with observer ``local``.
 
 The exit code is 1 where a limit is missed.
 """
@@ -21,6 +24,7 @@ The exit code is 1 where a limit is missed.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import string
 import sys
@@ -43,8 +47,10 @@ from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.regex import Regex
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.topics import Topics
+from turnwise.guard.guardrails.toxicity import Toxicity
 from turnwise.guard.guardrails.urls import Urls
-from turnwise.guard.kit import opening_check
+from turnwise.guard.kit import finding_of, opening_check
+from turnwise.rates import Rate
 
 CLEAN = (
     "I would like to know how long the delivery takes if I order the blue chairs today, and whether I could pick "
@@ -359,11 +365,17 @@ def main() -> None:
     parser.add_argument("--match", default="", metavar="WORD", help="only kinds of text with this in their name")
     parser.add_argument("--cases", nargs="*", metavar="CATEGORY", help="precision and recall, of all or of these")
     parser.add_argument("--ordinary", action="store_true", help="what is blocked of ordinary prompts and replies")
+    parser.add_argument("--convabuse", action="store_true", help="toxicity on what people said to chatbots")
     parser.add_argument("--data", type=Path, metavar="PATH", help="with --ordinary: folder with dev")
     parser.add_argument("--show", action="store_true", help="print the texts themselves")
     options = parser.parse_args()
     if options.cases is not None:
         raise SystemExit(bool(measure_cases(options.cases, show=options.show)))
+    if options.convabuse:
+        if options.data is None:
+            parser.error("--convabuse needs --data PATH")
+        measure_convabuse(options.data)
+        return
     if options.ordinary:
         if options.data is None:
             parser.error("--ordinary needs --data PATH")
@@ -405,6 +417,24 @@ def measure_guardrails() -> None:
         f"{ALL_LIMIT_MS:.0f} ms all; {missed} missed"
     )
     raise SystemExit(bool(missed))
+
+
+def measure_convabuse(data: Path) -> None:
+    """Print precision and recall of ``toxicity`` on ConvAbuse, what people said to chatbots, rated by experts.
+
+    Source: Cercas Curry and others, ConvAbuse (EMNLP 2021). Texts that are neither abusive nor benign by the mean
+    of the ratings are left out. Each is read by itself.
+
+    Args:
+        data: a folder with ``single/dev/convabuse.jsonl``.
+    """
+    with (data / "single/dev/convabuse.jsonl").open(encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if row["label"] in ("abusive", "benign")]
+    print(f"{'convabuse, dev':16} {'precision':>32} {'recall':>32}")
+    for name, guardrail in (("lexicon", Toxicity()), ("with local", Toxicity(observer="local"))):
+        found = [row["label"] == "abusive" for row in rows if finding_of(guardrail, row["text"]).found]
+        abusive = sum(row["label"] == "abusive" for row in rows)
+        print(f"{name:16} {Rate(sum(found), len(found))!s:>32} {Rate(sum(found), abusive)!s:>32}", flush=True)
 
 
 if __name__ == "__main__":
