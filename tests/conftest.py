@@ -11,7 +11,7 @@ import pytest
 import typer.main
 from hypothesis import settings
 
-settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("turnwise")
 
 
