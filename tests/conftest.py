@@ -42,6 +42,14 @@ def _no_file_of_certificates() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _output_is_as_wide_as_that_of_a_file() -> Iterator[None]:
+    """Forget how wide a terminal is said to be: the workers of pytest-xdist are told a width, a file has none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _commands_are_made_once() -> Iterator[None]:
     """Keep what typer makes of the command line: making it anew takes longer than most commands that tests run."""
     with pytest.MonkeyPatch.context() as patch:
