@@ -11,7 +11,7 @@ import pytest
 import typer.main
 from hypothesis import settings
 
-settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("turnwise")
 
 
@@ -38,6 +38,14 @@ def _no_file_of_certificates() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if "TURNWISE_LIVE_BASE_URL" not in os.environ:
             patch.delenv("SSL_CERT_FILE", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _output_is_as_wide_as_that_of_a_file() -> Iterator[None]:
+    """Forget how wide a terminal is said to be: the workers of pytest-xdist are told a width, a file has none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
         yield
 
 

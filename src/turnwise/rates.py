@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ def _check(count: int, of: int, confidence: float) -> None:
         raise UsageError(f"confidence must lie in (0, 1), not {confidence}")
 
 
+@functools.lru_cache(maxsize=4096)  # a report shows the same rates in many places
 def _beta_quantile(probability: float, a: int, b: int) -> float:
     """Return x with I_x(a, b) = probability, by bisection down to neighbouring floats."""
     low, high = 0.0, 1.0

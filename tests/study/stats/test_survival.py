@@ -14,7 +14,7 @@ from turnwise.study.stats.verdicts import Judged
 seen = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=2, max_size=50)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(rows=seen)
 def test_the_curve_is_that_of_statsmodels(rows):
     turns, flagged = [turn for turn, _ in rows], [hit for _, hit in rows]
@@ -31,7 +31,7 @@ def test_the_curve_is_that_of_statsmodels(rows):
     assert found.caught == sum(flagged)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(rows=seen)
 def test_the_curve_falls_and_lies_within_its_interval(rows):
     found = kaplan_meier([turn for turn, _ in rows], [hit for _, hit in rows])

@@ -5,7 +5,7 @@ import math
 import krippendorff
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.errors import UsageError
@@ -19,7 +19,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-@settings(max_examples=50)
 @given(
     rows=st.lists(
         st.lists(st.none() | st.integers(0, 8).map(lambda n: n / 8), min_size=3, max_size=3),

@@ -36,7 +36,7 @@ def brute_force(attack, benign):
     return [row.mean() for row in above], np.atleast_2d(covariance)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(attack=scores, benign=scores)
 def test_area_and_variance_are_those_of_all_pairs(attack, benign):
     values, covariance = auc_covariance([attack], [benign])
@@ -60,7 +60,7 @@ def test_covariances_are_those_of_all_pairs(rows):
     assert covariance == pytest.approx(by_pairs, abs=1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(attack=scores, benign=scores)
 def test_turning_the_scores_round_turns_the_area_round(attack, benign):
     there = auc_with_interval(attack, benign)

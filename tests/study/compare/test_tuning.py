@@ -110,7 +110,14 @@ def test_the_file_is_a_detector_that_says_where_it_comes_from(file, tuned, study
 
 def test_a_study_of_the_same_seed_trusts_it_and_another_warns(file, study_data):
     def warned(**settings: object) -> bool:
-        given = {"runs": ("h",), "detectors": (str(file),), "target_fpr": 0.05, "replicates": 10, "seed": SEED}
+        given = {
+            "runs": ("h",),
+            "detectors": (str(file),),
+            "target_fpr": 0.05,
+            "replicates": 10,
+            "splits": 2,
+            "seed": SEED,
+        }
         study = compare_data(study_data, Settings(**{**given, **settings}))
         assert study.arms[study.chosen].name == "cusum.yaml@h"
         return any("comes from a file" in warning for warning in study.warnings)
@@ -125,7 +132,9 @@ def test_a_study_of_the_same_seed_trusts_it_and_another_warns(file, study_data):
 
 def test_it_stands_on_the_run_that_it_was_tuned_on(file):
     both = make_material("t", "h")
-    settings = Settings(runs=("t", "h"), detectors=(str(file), "slope"), target_fpr=0.05, replicates=10, seed=SEED)
+    settings = Settings(
+        runs=("t", "h"), detectors=(str(file), "slope"), target_fpr=0.05, replicates=10, splits=2, seed=SEED
+    )
     names = [arm.name for arm in compare_data(both, settings).arms if not arm.baseline]
     assert names == ["cusum.yaml@h", "slope@t", "slope@h"]
     elsewhere = dataclasses.replace(settings, runs=("t",))

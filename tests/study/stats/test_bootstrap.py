@@ -58,7 +58,7 @@ def drawn_from(judged, seed=0, replicates=50):
     return resamples([one.group for one in judged], [one.attack for one in judged], rng, replicates)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(judged=conversations())
 def test_with_equal_weights_a_statistic_is_what_it_says(judged):
     counts = confusion(judged)
@@ -80,7 +80,7 @@ def test_with_equal_weights_a_statistic_is_what_it_says(judged):
     assert alarms_of(judged)(once(judged))[0] == pytest.approx(expected)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(judged=conversations(), horizon=st.integers(1, 9))
 def test_the_mean_delay_is_the_area_under_the_curve(judged, horizon):
     attacks = [one for one in judged if one.attack]
@@ -88,7 +88,6 @@ def test_the_mean_delay_is_the_area_under_the_curve(judged, horizon):
     assert delay_of(judged, horizon)(once(judged))[0] == pytest.approx(curve.mean_until(horizon), abs=1e-12)
 
 
-@settings(max_examples=30)
 @given(judged=conversations(least=20, most=40), rate=st.sampled_from([0.1, 0.2, 0.3, 0.5]))
 def test_recall_at_a_rate_uses_the_calibrated_threshold(judged, rate):
     limit = threshold_for([one.score for one in judged if not one.attack], rate)
@@ -97,7 +96,6 @@ def test_recall_at_a_rate_uses_the_calibrated_threshold(judged, rate):
     assert recall_at_of(judged, rate)(once(judged))[0] == pytest.approx(expected)
 
 
-@settings(max_examples=30)
 @given(judged=conversations(least=8))
 def test_weights_count_a_conversation_as_often_as_they_say(judged):
     drawn = drawn_from(judged, replicates=3)

@@ -1,33 +1,22 @@
+"""Differences of arms over many splits of the same conversations."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta
-from sklearn.metrics import roc_auc_score, roc_curve
+from tests.study.stats.conftest import conversations
 
 from turnwise.errors import UsageError
-from turnwise.rates import Rate
 from turnwise.study import threshold_for, threshold_with_confidence
 from turnwise.study.examples import Example, split_by_group
-from turnwise.study.stats import cautions
 from turnwise.study.stats.bootstrap import resamples
-from turnwise.study.stats.matched_rates import matched_rates, roc_heads
+from turnwise.study.stats.matched_rates import matched_rates
 from turnwise.study.stats.redraw import Difference, draw_parts, redraws
 from turnwise.study.stats.split_samples import CALIBRATE, TEST, weighted_limits
-from turnwise.study.stats.turn_truth import TurnVerdict, flagged_turns, summarise_turns
 
 RATE = 0.1
-
-
-def conversations(seed, arms=2, benign=120, attacks=60, decimals=1):
-    """Return scores with many ties, groups of up to four, and labels."""
-    rng = np.random.default_rng(seed)
-    groups = [f"b{n // 2}" for n in range(benign)] + [f"a{n // 4}" for n in range(attacks)]
-    attack = [False] * benign + [True] * attacks
-    scores = rng.standard_normal((arms, benign + attacks)) + 1.5 * np.array(attack)
-    return scores.round(decimals), groups, attack
 
 
 def study(seed=0, **options):
@@ -220,51 +209,6 @@ def test_what_does_not_fit_is_refused(change, says):
         redraws(groups=groups, attack=attack, replicates=5, **given_)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from([0.01, 0.03, 0.05, 0.3]), st.sampled_from([1, 6]))
-def test_partial_areas_agree_with_scikit_learn(seed, rate, decimals):
-    scores, _, attack = conversations(seed, arms=1, decimals=decimals)
-    areas, recalls = roc_heads(scores[0], attack, np.ones((180, 1)), [rate])
-    assert areas[0, 0] == pytest.approx(roc_auc_score(attack, scores[0], max_fpr=rate), abs=1e-12)
-    x, y, _ = roc_curve(attack, scores[0], drop_intermediate=False)
-    assert recalls[0, 0] == pytest.approx(np.interp(rate, x, y), abs=1e-12)
-
-
-def test_weights_stand_for_repeated_conversations():
-    scores, _, attack = conversations(8, arms=1)
-    weights = np.random.default_rng(0).integers(0, 4, 180)
-    found = roc_heads(scores[0], attack, weights[:, None].astype(float), [0.05])
-    repeated = roc_heads(
-        np.repeat(scores[0], weights), np.repeat(attack, weights), np.ones((weights.sum(), 1)), [0.05]
-    )
-    np.testing.assert_allclose(found, repeated, atol=1e-12)
-
-
-def test_a_better_arm_wins_at_matched_rates_and_the_carried_thresholds_are_labelled():
-    scores, groups, attack = conversations(0, decimals=6)
-    scores[1] += 2.0 * np.array(attack)
-    found = matched_rates(*scores, groups, attack, limits=(2.0, 1.0), replicates=200)
-    assert all(one.low > 0 and one.p < 0.05 for one in found.partial_auc.values())
-    assert not any(one.conditions_on_threshold for one in (*found.partial_auc.values(), *found.recall.values()))
-    assert found.carried_over.conditions_on_threshold
-    assert "for these thresholds alone" in str(found.carried_over)
-    assert found.realised[0].count < found.realised[1].count
-    assert str(found.realised[1]) in str(found)
-
-
-@pytest.mark.parametrize(
-    ("labels", "rates", "says"),
-    [
-        ([True] * 4, (0.1,), "attacks and benign"),
-        ([True, False] * 2, (1.5,), "rate must lie"),
-        ([True], (0.1,), "one score each"),
-    ],
-)
-def test_matched_rates_refuse_what_they_cannot_compare(labels, rates, says):
-    with pytest.raises(UsageError, match=says):
-        matched_rates([1.0] * 4, [2.0] * 4, list("abcd"), labels, rates=rates)
-
-
 def test_an_interval_says_whether_it_takes_the_threshold_as_given():
     told = [
         str(Difference("gain", 0.1, 0.0, 0.2, fixed, "percentile", 9, p=0.04, note="few"))
@@ -272,101 +216,3 @@ def test_an_interval_says_whether_it_takes_the_threshold_as_given():
     ]
     assert told[0].endswith("for these thresholds alone: how they were chosen is not in the interval (few)")
     assert told[1] == "gain: +0.100 [+0.000, +0.200], p = 0.04 (few)"
-
-
-def flags(count, of=1000):
-    return [n < count for n in range(of)]
-
-
-GROUPS = [str(n) for n in range(1000)]
-
-
-def test_different_false_positive_rates_are_told():
-    assert cautions.different_rates(flags(20), flags(20), GROUPS) == ()
-    assert cautions.different_rates(flags(20), flags(24), GROUPS) == ()
-    assert cautions.different_rates(flags(1), flags(2), GROUPS) == ()
-    [tested] = cautions.different_rates(flags(20), flags(34), GROUPS, ("any_turn", "ema"))
-    assert "any_turn and ema" in tested and "20/1000 = 2.0 % [1.2, 3.1]" in tested and "p = 0.0001" in tested
-    [ratio] = cautions.different_rates(flags(1), flags(3), GROUPS)
-    assert "more than 2 times as many" in ratio and "p =" not in ratio
-    assert cautions.different_rates(flags(20), flags(34), ["one group"] * 1000) == ()
-
-
-def test_a_threshold_on_few_benign_scores_is_told_with_the_rates_to_expect():
-    benign = [n / 587 for n in range(587)]
-    assert cautions.thin_threshold(benign, 577 / 587) == ()
-    [told] = cautions.thin_threshold(benign, threshold_for(benign, 0.01), "ema")
-    low, high = beta.ppf(0.025, 4, 587 + 1 - 4), beta.ppf(0.975, 5, 587 - 4)
-    assert "ema rests on 4 of 587" in told and f"between {100 * low:.2f} % and {100 * high:.2f} %" in told
-
-
-def test_principles_that_are_copies_or_worse_than_chance_are_told():
-    rng = np.random.default_rng(0)
-    one, other = rng.random(200), rng.random(200)
-    assert cautions.copied_principles({"a": one, "b": other, "flat": [0.0] * 200}) == ()
-    [told] = cautions.copied_principles({"a": one, "b": one**3, "c": other})
-    assert "principles a and b are copies" in told
-    labels = [n < 100 for n in range(200)]
-    good = one + np.array(labels)
-    [told] = cautions.principles_below_chance({"good": good, "bad": -good}, labels)
-    assert "principle bad is worse than chance: AUC 0.0" in told
-    with pytest.raises(UsageError, match="same turns"):
-        cautions.copied_principles({"a": [0.1], "b": [0.1, 0.2]})
-    with pytest.raises(UsageError, match="1 values for 2"):
-        cautions.principles_below_chance({"a": [0.1]}, [True, False])
-
-
-def test_disjoint_sources_and_strong_baselines_are_told():
-    assert cautions.disjoint_sources(["x", "x", "y"], [True, False, True]) == ()
-    assert cautions.disjoint_sources(["x", "y"], [True, True]) == ()
-    [told] = cautions.disjoint_sources(["x", "y"], [True, False])
-    assert "different sources (x; y)" in told
-    assert cautions.strong_baselines(Rate(40, 100), {"first_turn": Rate(19, 100), "none": Rate(0, 100)}) == ()
-    assert cautions.strong_baselines(Rate(0, 100), {"none": Rate(0, 100)}) == ()
-    [told] = cautions.strong_baselines(Rate(40, 100), {"first_turn": Rate(20, 100)})
-    assert told.startswith("first_turn sees no course of a conversation and still catches 20/100")
-
-
-@pytest.mark.parametrize(
-    ("reader", "fired", "outcome", "delay"),
-    [
-        ((3, 5), 3, "hit", 0),
-        ((3, 5), 8, "hit", 5),
-        ((5, 3), 1, "early", -2),
-        ((3,), None, "miss", None),
-        ((), 4, "false alarm", None),
-        ((), None, "clear", None),
-    ],
-)
-def test_a_detector_beside_a_reader(reader, fired, outcome, delay):
-    found = TurnVerdict("g", 9, reader, fired)
-    assert (found.outcome, found.delay) == (outcome, delay)
-
-
-def test_a_turn_that_the_conversation_does_not_have_is_refused():
-    for reader, fired in (((0,), None), ((), 10)):
-        with pytest.raises(UsageError, match="turns 1 to 9"):
-            TurnVerdict("g", 9, reader, fired)
-
-
-def test_a_summary_counts_every_outcome_once():
-    reader = flagged_turns([{"scarcity": 0.49}, {"scarcity": 0.1, "liking": 0.5}, {}])
-    assert reader == (2,)
-    verdicts = [TurnVerdict(f"g{n}", 10, reader, 2 + n) for n in range(5)]
-    verdicts += [TurnVerdict("e", 10, (8,), 4), TurnVerdict("m", 10, (1,), None)]
-    verdicts += [TurnVerdict("f", 50, (), 7), TurnVerdict("c", 50, (), None)]
-    found = summarise_turns(verdicts, replicates=200)
-    assert (found.hit, found.early, found.miss) == (Rate(5, 7), Rate(1, 7), Rate(1, 7))
-    assert found.false_alarm == Rate(1, 2)
-    assert found.alarms_per_thousand == (10.0, *(1000 * end for end in Rate(1, 100).interval))
-    assert [found.delay[share].value for share in (0.25, 0.5, 0.75)] == [1, 2, 3]
-    assert 0 <= found.delay[0.5].low < 2 < found.delay[0.5].high <= 4
-    assert found.lead[0.5].value == 4
-    assert "delay of the hits: median 2 turns" in str(found)
-    assert found == summarise_turns(verdicts[::-1], replicates=200)
-
-
-def test_a_summary_of_nothing_has_no_numbers():
-    found = summarise_turns([])
-    assert found.alarms_per_thousand is None and np.isnan(found.delay[0.5].value)
-    assert str(found).startswith("hit: 0/0")

@@ -70,7 +70,8 @@ def path(tmp_path_factory) -> Path:
     return path
 
 
-SETTINGS = Settings(("h",), ("cusum:drift=0.3",), target_fpr=0.1, replicates=50, truth="read", folds=2)
+FEW = {"target_fpr": 0.1, "replicates": 10, "splits": 2, "folds": 2}
+SETTINGS = Settings(("h",), ("cusum:drift=0.3",), truth="read", **{**FEW, "replicates": 50})
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def test_the_report_says_it_in_a_table_in_words_and_in_numbers(study, tmp_path):
 
 def test_without_a_reader_there_is_none_of_it(path):
     with Store(path) as store:
-        found = compare(store, Settings(("h",), target_fpr=0.1, replicates=10, folds=2))
+        found = compare(store, Settings(("h",), **FEW))
     assert found.truth is None
     assert record(found)["truth"] is None
     assert all_tables(found)[0].name == "detectors"
@@ -147,9 +148,7 @@ def test_without_a_reader_there_is_none_of_it(path):
 @pytest.mark.parametrize("folds", [0, 2])
 def test_every_verdict_is_exported(folds, path, tmp_path):
     with Store(path) as store:
-        study = compare(
-            store, Settings(("h",), ("learned",), target_fpr=0.1, replicates=10, truth="read", folds=folds)
-        )
+        study = compare(store, Settings(("h",), ("learned",), truth="read", **{**FEW, "folds": folds}))
     file = tmp_path / "verdicts.parquet"
     file.write_bytes(verdicts_as_parquet(study))
     rows = duckdb.sql(f"SELECT * FROM '{file}'").df().to_dict("records")

@@ -168,9 +168,10 @@ def test_arms_are_compared_at_the_rates_that_came_out_and_at_equal_ones(usual):
 
 def test_the_order_of_import_and_a_second_run_change_no_byte():
     def told(data: StudyData) -> str:
-        return json.dumps(record(study(data, "cusum:drift=0.3", "learned", splits=2)), allow_nan=False)
+        found = study(data, "cusum:drift=0.3", "learned", splits=2, runs=("h",), replicates=20)
+        return json.dumps(record(found), allow_nan=False)
 
-    data = conversations()
+    data = conversations(attacks=60, benign=100)
     order = list(range(len(data.known)))
     random.Random(9).shuffle(order)
     runs = (dataclasses.replace(run, examples=tuple(run.examples[n] for n in order)) for run in data.runs)
