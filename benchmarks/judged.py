@@ -65,6 +65,8 @@ LEAST_FLAGGED = 10
 """Turns that a reader flags, below which no area is given."""
 
 REPLICATES = 1000
+SEEDS = 6
+"""Draws anew whose intervals must all lie above 0 before a gain is said to be shown."""
 
 
 def main() -> None:
@@ -159,41 +161,55 @@ def question(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         if what == f"{RATES[0]:.0%}":
             parts.insert(1, headline({row[0]: row for row in rows}, what))
         if what != cuts[0][0]:
-            parts.append(
-                f"Threshold {what}: {redrawn(chats, both['**attacks, pooled**'], float(what[:-1]) / 100)}"
-            )
+            parts.append(redrawn(chats, both["**attacks, pooled**"], float(what[:-1]) / 100))
         head = [f"threshold {what}", "alone", "so far", "alone only : so far only", "p"]
         parts.append(table(head, [[*row, p_value(p)] for row, p in zip(rows, holm(tests), strict=True)]))
     return "\n\n".join(parts)
 
 
 def redrawn(chats: Sequence[Chat], attacks: Sequence[Chat], rate: float) -> str:
-    """Return the gain of the turns so far, with the chats that set the thresholds and the attacks drawn anew."""
+    """Say what the turns so far gain, with the chats that set the thresholds and the attacks drawn anew."""
     runs = list(READER.values())
     calibration = np.array([[c.peak(one) for one in runs] for c in calibration_chats(chats, runs)], dtype=float)
     groups = sorted({chat.group for chat in attacks})
     by_group = [
         np.array([[c.peak(one) for one in runs] for c in attacks if c.group == g], dtype=float) for g in groups
     ]
-    rng = np.random.default_rng(1)
+    draws = [one_redrawn(calibration, by_group, rate, np.random.default_rng(seed)) for seed in range(1, SEEDS + 1)]
+    cuts, gains = draws[0]
+    low, middle, high = np.percentile(gains, (2.5, 50, 97.5))
+    ends = np.percentile(cuts, (2.5, 97.5), axis=0)
+    shown = all(np.percentile(drawn, 2.5) > 0 for _, drawn in draws)
+    return (
+        f"Threshold {rate:.0%}: few of {len(calibration)} chats set it, and the table takes it for known. Drawn anew "
+        f"together with the attacks (whole groups, {REPLICATES:,} times) it ranges from {ends[0, 0]:.2f} to "
+        f"{ends[1, 0]:.2f} for single turns and from {ends[0, 1]:.2f} to {ends[1, 1]:.2f} for the turns so far, and "
+        f"the gain in recall is {middle:+.0f} points [{low:+.0f}, {high:+.0f}], above 0 in {np.mean(gains > 0):.0%} "
+        f"of the draws: {'a gain is shown' if shown else 'no gain is shown'} at thresholds that are uncertain "
+        f"({SEEDS} seeds). [study-results.md](study-results.md) has the answer of studies that are drawn anew."
+    )
+
+
+def one_redrawn(
+    calibration: NDArray[np.float64], attacks: Sequence[NDArray[np.float64]], rate: float, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return thresholds (a row each draw, a column each run) and gains in points, with all that sets them redrawn.
+
+    Args:
+        calibration: peaks of the chats that set the thresholds, a column each run.
+        attacks: peaks of the attacks, group by group.
+        rate: share of ordinary chats that may be flagged.
+        rng: draws.
+    """
     cuts, gains = [], []
     for _ in range(REPLICATES):
         drawn = calibration[rng.integers(0, len(calibration), len(calibration))]
-        cut = [threshold_for(drawn[:, n].tolist(), rate) for n in range(len(runs))]
-        peaks = np.concatenate([by_group[n] for n in rng.integers(0, len(groups), len(groups))])
+        cut = [threshold_for(drawn[:, n].tolist(), rate) for n in range(calibration.shape[1])]
+        peaks = np.concatenate([attacks[n] for n in rng.integers(0, len(attacks), len(attacks))])
         found = (peaks >= cut).mean(axis=0)
         cuts.append(cut)
         gains.append(100 * (found[1] - found[0]))
-    low, middle, high = np.percentile(gains, (2.5, 50, 97.5))
-    ends = np.percentile(cuts, (2.5, 97.5), axis=0)
-    return (
-        f"few of {len(calibration)} chats set it. Drawn anew together with the attacks (whole groups, "
-        f"{REPLICATES:,} times) the threshold for single turns ranges from {ends[0, 0]:.2f} to {ends[1, 0]:.2f}, "
-        f"for the turns so far from {ends[0, 1]:.2f} to {ends[1, 1]:.2f}, and the gain in recall is {middle:+.0f} "
-        f"points [{low:+.0f}, {high:+.0f}], above 0 in {np.mean(np.array(gains) > 0):.0%} of the draws. The table "
-        "takes the thresholds "
-        "for known."
-    )
+    return np.array(cuts), np.array(gains)
 
 
 def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
@@ -202,7 +218,8 @@ def headline(rows: Mapping[str, Sequence[str]], what: str) -> str:
     return (
         f"At thresholds that flag {what} of ordinary training chats a reader finds {attacks[2]} of the attacks "
         f"with the turns so far and {attacks[1]} with each turn alone (alone only : so far only = {attacks[3]}), "
-        f"and flags {ordinary[2]} and {ordinary[1]} of ordinary chats of other services."
+        f"and flags {ordinary[2]} and {ordinary[1]} of ordinary chats of other services. These thresholds rest on "
+        "few chats: what holds where they are uncertain stands above each table."
     )
 
 

@@ -9,14 +9,14 @@ Commands run as processes, as a user runs them: import, evaluate, tune, compare.
 - **labelled**: all conversations of the development sets, by the labels of their makers; the same observers.
 
 Detectors that have something to search are tuned inside the conversations that `compare` trains on. Each report is
-written twice and must have the same bytes. With --write, study-results.md and its figures are written to that
+written twice and must have the same bytes. Five further seeds draw other splits: a gain counts as shown where its
+interval stays above 0 with all six. With --write, study-results.md and its figures are written to that
 folder. --limit takes the first conversations of each file alone, at a looser rate, to try the script.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import resource
 import shutil
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ AS_THEY_ARE = ("boundary_testing", "cusum", "f_ema", "page_hinkley", "peak_accum
 FITTED = ("hmm", "learned", "shiryaev_roberts", "sprt")
 """Compared on every run, beside the five baselines, which are there anyway; these are fitted on the train part."""
 
-SPLITS = 50
+SPLITS, SEEDS = 50, 6
 RATES = {"judged": "0.05", "labelled": "0.01"}
 """False-positive rates: readers judged too few ordinary conversations to set a threshold for 1 %."""
 
@@ -62,14 +63,15 @@ LEAST_DETECTORS = 16
 STATELESS_BELOW, TEMPORAL_ABOVE = 0.3, 0.8
 """Recalls that the specification expects."""
 
-LEVEL = 0.05
 SHOWN = {"safemt_attack600": "Attack_600", "auto_mt_transcripts": "automated transcripts"}
 FIGURES = ("recall", "roc", "survival", "gain", "shuffle", "calibration")
 TABLES = {
-    "judged": ("reader", "detectors", "tests", "splits"),
+    "judged": ("over_splits", "followed", "matched", "reader", "detectors", "splits"),
     "labelled": (
+        "over_splits",
+        "followed",
+        "matched",
         "detectors",
-        "tests",
         "by_source",
         "by_length",
         "delay",
@@ -89,9 +91,9 @@ class Work:
         data: folder with dev/*.jsonl.
         folder: where stores and reports go.
         limit: conversations of each file; 0 for all.
-        jobs: workers of evaluate.
+        jobs: workers of evaluate, and comparisons that run at once.
         budget: trials of each search.
-        seconds: by step.
+        seconds: by step, of all its commands together; several run at once.
     """
 
     data: Path
@@ -128,31 +130,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with dev/*.jsonl")
     parser.add_argument("--limit", type=int, default=0, help="conversations of each file; 0 for all")
-    parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate")
+    parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate, and comparisons at once")
     parser.add_argument("--budget", type=int, default=50, help="trials of each search")
     parser.add_argument("--write", type=Path, help="folder for study-results.md and its figures")
     asked = parser.parse_args()
+    began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
         work = Work(asked.data, Path(name), asked.limit, asked.jobs, asked.budget)
         reports = {"judged": judged(work), "labelled": labelled(work)}
-        found = {
-            study: json.loads((report / "results.json").read_text(encoding="utf-8"))
-            for study, report in reports.items()
-        }
+        found = {study: results(report) for study, report in reports.items()}
+        gains = {study: list(gained(report)) for study, report in reports.items()}
         rows = [row for study in reports for row in requirements(study, found[study], reports[study])]
-        total = sum(work.seconds.values())
-        rows.append(("seconds in all", f"{total:.0f}", f"at most {MOST_SECONDS:.0f}", total <= MOST_SECONDS))
-        for what, measured, required, holds in rows:
+        total = time.perf_counter() - began
+        took = ("seconds in all", f"{total:.0f}", f"at most {MOST_SECONDS:.0f}", total <= MOST_SECONDS)
+        for what, measured, required, holds in (*rows, took):
             print(f"{what:26} {measured:>8}  {required:18} {'' if holds else 'MISSED'}")
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"{children.ru_utime + children.ru_stime:.0f} s of CPU")
         print("; ".join(f"{step} {seconds:.0f} s" for step, seconds in work.seconds.items()))
-        for line in (*beside_the_reader(found["judged"]), *headline(found["labelled"])):
+        told = {
+            "judged": [*gains["judged"], *beside_the_reader(found["judged"])],
+            "labelled": [*gains["labelled"], *expected(found["labelled"])],
+        }
+        for line in (*told["judged"], *told["labelled"]):
             print(line)
         if asked.write is not None:
-            write(asked.write, reports, found, rows)
+            write(asked.write, reports, found, rows, told)
             print(f"wrote {asked.write / 'study-results.md'}")
-    raise SystemExit(not all(holds for *_, holds in rows))
+    raise SystemExit(not all(holds for *_, holds in (*rows, took)))
 
 
 def judged(work: Work) -> Path:
@@ -191,19 +196,23 @@ def compared(work: Work, study: str, store: str, readers: tuple[str, ...], *furt
         detectors.append(str(out))
     named = [part for run in runs for part in ("--run", run)]
     named += [part for detector in detectors for part in ("--detector", detector)]
-    splits = ["--splits", str(SPLITS)] if takes_splits() else []
     report = work.folder / study
-    for step, folder in (("compare", report), ("compare again", report.with_name(f"{study}-again"))):
-        asked = ["--store", store, *named, "--target-fpr", work.rate(study), *splits, *further]
-        work.run(f"{study}: {step}", "compare", *asked, "--report", str(folder))
+    asked = ["--store", store, *named, "--target-fpr", work.rate(study), "--splits", str(SPLITS), *further]
+    further_seeds = [(report.with_name(f"{study}-seed-{seed}"), ["--seed", str(seed)]) for seed in range(1, SEEDS)]
+    with ThreadPoolExecutor(work.jobs) as workers:
+        done = [
+            workers.submit(work.run, f"{study}: compare", "compare", *asked, *seed, "--report", str(folder))
+            for folder, seed in ((report, []), (report.with_name(f"{study}-again"), []), *further_seeds)
+        ]
+        for one in done:
+            one.result()
     return report
 
 
-@functools.cache
-def takes_splits() -> bool:
-    """Return whether `turnwise compare` can be asked for several splits."""
-    done = subprocess.run([*TURNWISE, "compare", "--help"], capture_output=True, text=True, check=True)
-    return "--splits" in done.stdout
+def results(report: Path) -> dict[str, Any]:
+    """Return what a report says, as a machine reads it."""
+    found: dict[str, Any] = json.loads((report / "results.json").read_text(encoding="utf-8"))
+    return found
 
 
 def requirements(study: str, found: dict[str, Any], report: Path) -> Iterator[tuple[str, str, str, bool]]:
@@ -239,8 +248,39 @@ def beside_the_reader(found: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def headline(found: dict[str, Any]) -> Iterator[str]:
-    """Yield stateless against temporal on each set of attacks, with what the specification expects."""
+def gained(report: Path) -> Iterator[str]:
+    """Yield what following over time gains over single turns, in all and by source, with every seed."""
+    seeds = [results(report)["gain"]]
+    seeds += [results(report.with_name(f"{report.name}-seed-{seed}"))["gain"] for seed in range(1, SEEDS)]
+    yield gain_in_words("All attacks", [one["overall"] for one in seeds])
+    for source in seeds[0]["by_source"]:
+        if source in SHOWN and all(source in one["by_source"] for one in seeds):
+            yield gain_in_words(SHOWN[source], [one["by_source"][source] for one in seeds])
+
+
+def gain_in_words(what: str, by_seed: list[dict[str, Any]]) -> str:
+    """Say what was gained on some attacks, and whether it is shown whatever the seed."""
+    first, *others = (one["expected"] for one in by_seed)
+    ends = [one["expected"]["ci"] for one in by_seed]
+    if all(low > 0 for low, _ in ends):
+        verdict = "a gain is shown with every seed"
+    elif all(high < 0 for _, high in ends):
+        verdict = "a loss is shown with every seed"
+    else:
+        verdict = "neither a gain nor a loss is shown"
+    low, high = (100 * end for end in first["ci"])
+    least, most = (100 * pick(one["value"] for one in others) for pick in (min, max))
+    study = by_seed[0]["one_study"]
+    return (
+        f"**{what}.** Expected gain in recall of following over time: {100 * first['value']:+.1f} points "
+        f"[{low:+.1f}, {high:+.1f}], {SPLITS} splits with arms and thresholds set anew in each; with other seeds "
+        f"{least:+.1f} to {most:+.1f}: {verdict}. One study alone would find {100 * study['low']:+.0f} to "
+        f"{100 * study['high']:+.0f} points, and a gain in {study['helps']:.0%}."
+    )
+
+
+def expected(found: dict[str, Any]) -> Iterator[str]:
+    """Yield stateless and temporal recall on each set of attacks beside what the specification expects."""
     names = [row["name"] for row in found["detectors"]]
     for cell in found["cells"]:
         if cell["division"] != "source" or cell["value"] not in SHOWN or not cell["gain"]:
@@ -248,15 +288,10 @@ def headline(found: dict[str, Any]) -> Iterator[str]:
         stateless, temporal = (cell["recall"][names.index(found[which])] for which in ("reference", "chosen"))
         below = "met" if stateless["value"] < STATELESS_BELOW else "not met"
         above = "met" if temporal["value"] > TEMPORAL_ABOVE else "not met"
-        gain = cell["gain"]
-        more = "more" if gain["gain"] > 0 else "less"
-        shown = "A difference is not shown" if gain["p_holm"] >= LEVEL else f"Looking over time catches {more}"
         yield (
-            f"**{SHOWN[cell['value']]}.** Stateless ({found['reference']}): {percent(stateless)}; expected "
-            f"under {100 * STATELESS_BELOW:g} %, {below}. Temporal ({found['chosen']}): {percent(temporal)}; "
-            f"expected over {100 * TEMPORAL_ABOVE:g} %, {above}. {shown}: {gain['c_count']} attacks caught by "
-            f"the second alone, {gain['b_count']} by the first alone, of {gain['pairs']} in {gain['groups']} "
-            f"groups; exact p = {gain['p']:.2g}, after Holm's correction over the sources {gain['p_holm']:.2g}."
+            f"**{SHOWN[cell['value']]}, in the first split, its thresholds taken as given.** Stateless "
+            f"({found['reference']}): {percent(stateless)}; expected under {100 * STATELESS_BELOW:g} %, {below}. "
+            f"Temporal ({found['chosen']}): {percent(temporal)}; over {100 * TEMPORAL_ABOVE:g} %, {above}."
         )
 
 
@@ -270,7 +305,11 @@ def percent(rate: dict[str, Any]) -> str:
 
 
 def write(
-    target: Path, reports: dict[str, Path], found: dict[str, Any], rows: list[tuple[str, str, str, bool]]
+    target: Path,
+    reports: dict[str, Path],
+    found: dict[str, Any],
+    rows: list[tuple[str, str, str, bool]],
+    told: dict[str, list[str]],
 ) -> None:
     """Write study-results.md and the figures that it shows."""
     first = found["labelled"]
@@ -291,7 +330,6 @@ def write(
         "",
     ]
     titles = {"judged": "Beside the readers, turn by turn", "labelled": "By labels of whole conversations"}
-    told = {"judged": list(beside_the_reader(found["judged"])), "labelled": list(headline(first))}
     for study, report in reports.items():
         figures = target / "study-results"
         figures.mkdir(parents=True, exist_ok=True)
