@@ -174,24 +174,13 @@ def test_groups_are_what_the_metadata_say_sequences_share(store: Store, make_seq
     assert store.groups(ids=[]) == {}
 
 
-def test_groups_are_read_without_any_text(
-    store: Store, make_sequence: MakeSequence, raw: Callable[..., list[tuple[Any, ...]]]
-) -> None:
-    store.add_sequences([make_sequence("a", goal="open the lock")])
-    raw("UPDATE turns SET metadata = 'no JSON'")
-    raw("UPDATE sequences SET conversation = 'no JSON'")
-    with pytest.raises(StoreCorruptError, match=r"sequences\.conversation where sequence_id is 'a'"):
-        store.sequence("a")
-    assert store.groups() == {"a": "open the lock"}
-
-
-def test_more_sequences_than_a_page_holds(path: Path, make_sequence: MakeSequence) -> None:
+def test_more_sequences_than_a_page_holds(location: str, make_sequence: MakeSequence) -> None:
     names = [f"s{number:04}" for number in range(MANY)]
-    with Store(path, create=True) as store:
+    with Store(location, create=True) as store:
         given = [make_sequence(name, (name, None), label=Label.ATTACK) for name in names]
         given[700] = make_sequence(names[700], (names[700], None), ("two", None), label=Label.BENIGN)
         assert store.add_sequences(given) == [True] * MANY
-    with Store(path) as store:
+    with Store(location) as store:
         read = list(store.sequences())
         assert [sequence.sequence_id for sequence in read] == names
         assert [next(iter(sequence.conversation)).prompt for sequence in read] == names

@@ -88,7 +88,7 @@ class Sequences:
             )
             turns = {key: list(group) for key, group in itertools.groupby(rows, lambda row: row["sequence"])}
             for row in page:
-                with intact(self._db.path, f"sequence {row['sequence_id']!r}"):
+                with intact(self._db.where, f"sequence {row['sequence_id']!r}"):
                     mine = turns.get(row["id"], [])
                     check_turns(row["turns"], mine)
                     sequence = Sequence(
@@ -105,7 +105,7 @@ class Sequences:
         [key] = self.keys([sequence_id])
         table = schema.turns
         query = select(table).where(table.c.sequence == key, table.c.turn.between(turns.start, turns.stop - 1))
-        with intact(self._db.path, f"sequence {sequence_id!r}"):
+        with intact(self._db.where, f"sequence {sequence_id!r}"):
             return tuple(map(_read_turn, self._db.read(query.order_by(table.c.turn))))
 
     def heads(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
@@ -115,7 +115,7 @@ class Sequences:
 
     def made_head(self, row: RowMapping) -> SequenceHead:
         """Return the head of a sequence from its row."""
-        with intact(self._db.path, f"sequence {row['sequence_id']!r}"):
+        with intact(self._db.where, f"sequence {row['sequence_id']!r}"):
             return SequenceHead(row["sequence_id"], Label(row["label"]), row["source"], row["turns"])
 
     def head_rows(self, ids: Collection[str] | None, label: Label | None) -> Iterator[list[RowMapping]]:
