@@ -52,6 +52,6 @@ def _commands_are_made_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresqlServer]:
-    """Return a real PostgreSQL, shared by all tests that ask for a schema of one; where there is none, they fail."""
+    """Return a real PostgreSQL, shared by all tests that want one; where it is not installed, they fail."""
     with running(fsync="off", full_page_writes="off") as server:
         yield server

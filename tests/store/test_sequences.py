@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn, from_messages
-from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
+from turnwise.errors import UnknownNameError, UsageError
 from turnwise.store import SequenceHead, Store
 
 MakeSequence = Callable[..., Sequence]

@@ -32,7 +32,7 @@ from turnwise.conversation import Side
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Store
 
-path, sequence_id, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+location, sequence_id, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with Store(location) as store:
     print("ready", flush=True)
     sys.stdin.readline()

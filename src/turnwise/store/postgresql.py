@@ -1,8 +1,8 @@
 """A record in PostgreSQL: where it is, how it is connected to, and one writer at a time.
 
 Who writes holds an advisory lock until the transaction is committed. So rows get their numbers in the order in
-which they become visible, as in SQLite, and what was looked up is still true when it is written: nobody misses a row
-by a watermark, and nobody makes a row twice. Readers wait for nobody.
+which they become visible, as in SQLite, and what was looked up is still true when it is written: nobody misses a
+row by a watermark, and nobody makes a row twice. Readers wait for nobody.
 
 A schema of a database holds one record; the locks of two schemas have nothing to do with each other.
 """
