@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -98,6 +98,27 @@ class Patience:
         return True
 
 
+def shown_location(location: str) -> str:
+    """Return the location of a store as it may be printed: of a URL neither the password nor the settings.
+
+    >>> shown_location("postgresql://me:secret@server/work?sslpassword=secret"), shown_location("work.db")
+    ('postgresql://me@server/work', 'work.db')
+    """
+    if "://" not in location or location.startswith("sqlite:"):
+        return location
+    try:
+        return shown_url(make_url(location))
+    except (ArgumentError, ValueError):
+        return f"{location.partition('://')[0][:40]}://..."
+
+
+def shown_url(url: URL) -> str:
+    """Return a URL as it may be printed: without password, driver and settings, which may hold a password too."""
+    host = (url.host or "").rpartition("@")[2] or None
+    bare = URL.create(url.get_backend_name(), url.username, None, host, url.port, url.database)
+    return bare.render_as_string()
+
+
 def backend_of(location: str, busy_seconds: float) -> Backend:
     """Return the database that a location names: a file, ``sqlite:///file`` or ``postgresql://...``.
 
@@ -126,5 +147,5 @@ def backend_of(location: str, busy_seconds: float) -> Backend:
         return PostgresqlServer(url, busy_seconds)
     path = path_of_url(url)
     if path is None:
-        raise UsageError(f"{url.render_as_string(hide_password=True)!r} can't be opened as a store: {_FORMS}")
+        raise UsageError(f"{shown_url(url)!r} can't be opened as a store: {_FORMS}")
     return SqliteFile(path, busy_seconds)

@@ -36,6 +36,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from turnwise.errors import StoreError, UsageError
 from turnwise.store import schema
+from turnwise.store.backend import shown_url
 from turnwise.store.postgresql_errors import translated
 from turnwise.store.postgresql_run_locks import PostgresqlRunLocks
 
@@ -93,11 +94,12 @@ class PostgresqlServer:
             raise UsageError("a store's URL has an @ in its password or host: write it as %40")
         if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
             raise UsageError(f"{url.drivername}:// can't be opened as a store: write postgresql://")
-        self.where = _shown(url)
+        self.where = shown_url(url)
         self.busy_seconds = busy_seconds
         self._writer, self._batch = str(uuid4()), 0
         self._namespace = 0
-        given = {"connect_timeout": max(2, round(busy_seconds)), "application_name": "turnwise", **_KEEPALIVE}
+        given: dict[str, str | int] = {"application_name": "turnwise", "client_encoding": "utf8", **_KEEPALIVE}
+        given["connect_timeout"] = max(2, round(busy_seconds))
         try:
             self.engine: Engine = create_engine(
                 url.set(drivername="postgresql+psycopg"),
@@ -194,9 +196,3 @@ class PostgresqlServer:
             connection.exec_driver_sql(statement)
         elif options.get("snapshot"):
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-
-
-def _shown(url: URL) -> str:
-    """Return a URL without password, driver and settings, which may hold a password too."""
-    bare = URL.create("postgresql", url.username, None, url.host, url.port, url.database)
-    return bare.render_as_string()
