@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import psycopg
 from sqlalchemy import (
     URL,
     BigInteger,
@@ -39,6 +38,9 @@ from turnwise.store import schema
 from turnwise.store.backend import shown_url
 from turnwise.store.postgresql_errors import translated
 from turnwise.store.postgresql_run_locks import PostgresqlRunLocks
+
+if TYPE_CHECKING:
+    import psycopg
 
 _OLDEST = 130_000
 """The first version of the server that will do, as it counts them."""
@@ -193,6 +195,8 @@ class PostgresqlServer:
                     f"; INSERT INTO writers (writer, batch) VALUES ('{self._writer}', {self._batch}) "
                     "ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, written_at = now()"
                 )
+                if self._batch == 1:  # what is left of processes that were killed
+                    statement += "; DELETE FROM writers WHERE written_at < now() - interval '1 day'"
             connection.exec_driver_sql(statement)
         elif options.get("snapshot"):
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
@@ -19,6 +19,9 @@ from turnwise.errors import (
 )
 from turnwise.store import schema
 from turnwise.store.damage import first_line, no_unicode
+
+if TYPE_CHECKING:
+    import psycopg
 
 _LOST = ("08", "57P")
 """Beginnings of the codes for a connection that can't be had, or is no more: broken, shut down, starting."""
@@ -56,6 +59,8 @@ def translated(where: str) -> Iterator[None]:
         StoreError: what PostgreSQL says; see its kinds in `turnwise.errors`.
         UsageError: a text that can't be written as UTF-8, or a name that is too long for an index.
     """
+    import psycopg
+
     try:
         yield
     except (DBAPIError, psycopg.Error) as error:
@@ -76,6 +81,8 @@ def translated(where: str) -> Iterator[None]:
 
 def _told(where: str, error: psycopg.Error, *, lost: bool) -> TurnwiseError | None:
     """Return the error that says what PostgreSQL said; None for one that only turnwise can have made."""
+    import psycopg
+
     code, text = error.sqlstate or "", _said(error)
     if lost or code.startswith(_LOST) or (not code and isinstance(error, psycopg.OperationalError)):
         return _unreachable(where, text)
