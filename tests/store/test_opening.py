@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -91,6 +92,12 @@ def test_another_database_is_wrong_use_and_no_password_is_shown(location: str) -
     with pytest.raises(UsageError, match="can't be opened as a store: give a file") as caught:
         Store(location, create=True)
     assert "secret" not in str(caught.value)
+
+
+def test_a_store_in_postgresql_says_which_extra_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # as if it were not installed
+    with pytest.raises(UsageError, match=r"needs psycopg: python -m pip install 'turnwise\[postgresql\]'"):
+        Store("postgresql://me:secret@server/work")
 
 
 @pytest.mark.parametrize("location", ["://", "mysql://server:port/work"])
