@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cutting_proxy import proxy_to
 from postgresql_server import ADMIN, PostgresqlServer, ask_directly, held_up, running
 
 from turnwise.cli import main
@@ -304,6 +305,27 @@ def test_a_server_that_stays_away_is_an_error_after_the_time_that_was_given(mort
             assert PASSWORD not in str(raised.value)
         mortal.start()
         assert store.add_sequences([chat("a")]) == [True]
+
+
+@pytest.mark.parametrize("delivered", [True, False], ids=["answer lost", "commit lost"])
+def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
+    postgresql: PostgresqlServer, url: str, delivered: bool
+) -> None:
+    with proxy_to(postgresql.port) as proxy:
+        through = url.replace(f":{postgresql.port}", f":{proxy.port}")
+        with Store(through, create=True) as store:
+            store.start_run(run_of())
+            store.add_sequences([chat("a")])
+            store.append([scored("a", 1)])
+            for turn in (2, 3):
+                proxy.cut_once(b"COMMIT", delivered=delivered)
+                store.append([scored("a", turn)])
+            proxy.cut_once(b"COMMIT", delivered=delivered)
+            assert store.add_sequences([chat("b")]) == [True]
+            proxy.cut_once(b"SELECT", delivered=delivered)
+            assert store.counts()["sequences"] == 2
+            assert proxy.cuts == 4
+            assert store.trajectory("first", "a").evaluations == tuple(scored("a", turn) for turn in (1, 2, 3))
 
 
 # Refused -------------------------------------------------------------------------------------------------
