@@ -97,7 +97,8 @@ def test_other_content_under_a_taken_id_stores_nothing_of_the_call(
     store: Store, make_sequence: MakeSequence, change: dict[str, Any]
 ) -> None:
     store.add_sequences([make_sequence("a")])
-    other = make_sequence("a", *change.pop("turns", ()), **change)
+    rest = {name: value for name, value in change.items() if name != "turns"}
+    other = make_sequence("a", *change.get("turns", ()), **rest)
     with pytest.raises(UsageError, match="duplicate id 'a': the store holds a sequence of that id with other"):
         store.add_sequences([make_sequence("b"), other, make_sequence("c")])
     assert [head.sequence_id for head in store.heads()] == ["a"]
