@@ -26,7 +26,7 @@ from turnwise.errors import (
 )
 from turnwise.scoring import Evaluation
 from turnwise.store import Run, Store
-from turnwise.store.sqlite_errors import translated
+from turnwise.store.sqlite import translated
 
 MakeSequence = Callable[..., Sequence]
 Raw = Callable[..., list[tuple[Any, ...]]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,8 +59,9 @@ class Backend(Protocol):
     def engine(self) -> Engine:
         """The connections."""
 
-    def translated(self) -> AbstractContextManager[None]:
-        """Turn what the database raises inside the block into an error that says what to do."""
+    @property
+    def translated(self) -> Callable[[], AbstractContextManager[None]]:
+        """What turns what the database raises inside a block into an error that says what to do."""
 
     def check(self, create: bool) -> None:
         """Refuse what can hold no record, and one that is not there unless it may be made; StoreError where so."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, insert
@@ -58,7 +59,7 @@ class Database:
         self._writer = Writer(self._backend)
 
     def _open(self, create: bool) -> None:
-        patience = Patience(self._backend.busy_seconds)
+        patience = None
         while True:
             try:
                 with self.translated():
@@ -66,6 +67,7 @@ class Database:
                     self._migrate()
                 return
             except StoreUnreachableError as error:
+                patience = patience or Patience(self._backend.busy_seconds)
                 if not (error.soon and patience.wait()):
                     raise
 
@@ -83,7 +85,7 @@ class Database:
         Raises:
             StoreError: it is closed, or can't be read.
         """
-        return self._ask(self._reading, lambda connection: read_all(connection, query, self.where))
+        return self._ask(self._reading, partial(read_all, query=query, where=self.where))
 
     def ask(self, job: Callable[[Connection], Result]) -> Result:
         """Return what a job makes of one state of the record; where a server is lost, it runs again.
@@ -112,11 +114,12 @@ class Database:
 
     def until_reached(self, job: Callable[[], Result]) -> Result:
         """Return what a job gives; where a server was lost the job runs again, until it is back or time is up."""
-        patience = Patience(self._backend.busy_seconds)
+        patience = None
         while True:
             try:
                 return job()
             except StoreUnreachableError:
+                patience = patience or Patience(self._backend.busy_seconds)
                 if not patience.wait():
                     raise
 

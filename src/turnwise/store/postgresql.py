@@ -10,7 +10,8 @@ A schema of a database holds one record; the locks of two schemas have nothing t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -80,6 +81,7 @@ class PostgresqlServer:
 
     Attributes:
         where: the URL as messages name it, without password and settings.
+        translated: turns what PostgreSQL raises inside a block into an error that says what to do.
         engine: the connections.
         reading: execution options of a connection for one query.
         standalone: execution options of a connection on which every statement stands alone.
@@ -97,6 +99,7 @@ class PostgresqlServer:
         if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
             raise UsageError(f"{url.drivername}:// can't be opened as a store: write postgresql://")
         self.where = shown_url(url)
+        self.translated = partial(translated, self.where)
         self.busy_seconds = busy_seconds
         self._writer, self._batch = str(uuid4()), 0
         self._namespace = 0
@@ -112,10 +115,6 @@ class PostgresqlServer:
             raise UsageError(f"{self.where} can't be opened as a store: {error}") from None
         event.listen(self.engine, "connect", self._configure)
         event.listen(self.engine, "begin", self._begin)
-
-    def translated(self) -> AbstractContextManager[None]:
-        """Turn what PostgreSQL raises inside the block into an error that says what to do."""
-        return translated(self.where)
 
     def check(self, create: bool) -> None:
         """Refuse a server or a schema that can hold no record, and one without a record unless it may be made.

@@ -1,22 +1,23 @@
-"""A record in a SQLite file: where it is, how it is opened, and one writer at a time."""
+"""A record in a SQLite file: where it is, how it is opened, and what SQLite says of it."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DatabaseError, OperationalError
 
-from turnwise.errors import StoreError, UsageError
+from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, UsageError
 from turnwise.store import schema
-from turnwise.store.sqlite_errors import translated
+from turnwise.store.damage import MEND, NO_UTF8, first_line, no_unicode
 from turnwise.store.sqlite_run_locks import SqliteRunLocks
 
 _WAL_PAUSE = 0.005
@@ -108,6 +109,7 @@ class SqliteFile:
 
     Attributes:
         where: the file, as messages name it.
+        translated: turns what SQLite raises inside a block into an error that says what to do.
         reading: execution options of a connection for one query.
         standalone: execution options of a connection on which every statement stands alone.
     """
@@ -118,16 +120,13 @@ class SqliteFile:
     def __init__(self, path: Path, busy_seconds: float) -> None:
         self.path = path
         self.where = str(path)
+        self.translated = partial(translated, self.where)
         self.busy_seconds = busy_seconds
 
     @cached_property
     def engine(self) -> Engine:
         """The connections; made once `check` has seen that there may be some."""
         return connect(self.path, self.busy_seconds)
-
-    def translated(self) -> AbstractContextManager[None]:
-        """Turn what SQLite raises inside the block into an error that says what to do."""
-        return translated(self.where)
 
     def check(self, create: bool) -> None:
         """Refuse what is no file, and a file that is not there unless it may be made.
@@ -165,3 +164,40 @@ class SqliteFile:
         """Let go of the file."""
         if "engine" in vars(self):
             self.engine.dispose()
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn what SQLite raises inside the block into an error that says what to do.
+
+    Args:
+        path: the file of the store.
+
+    Raises:
+        StoreError: what SQLite says of the file.
+        UsageError: a text that can't be written as UTF-8.
+    """
+    try:
+        yield
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        cause = getattr(error, "orig", None) or error
+        text = str(cause)
+        if "locked" in text or "busy" in text:
+            raise StoreLockedError(
+                f"{path} is locked by another process; wait for it to finish, or use another store"
+            ) from error
+        if "readonly" in text:
+            raise StoreError(f"{path} can't be written: the file or its folder is read-only") from error
+        if "not a database" in text:
+            raise StoreCorruptError(f"{path} is not a turnwise store; name another file with --store") from error
+        if "malformed" in text or "disk image" in text or NO_UTF8 in text:
+            raise StoreCorruptError(f"{path} is damaged ({first_line(text)}); {MEND}") from error
+        if isinstance(error, OperationalError | sqlite3.OperationalError):
+            raise StoreError(f"{path}: {text}") from error
+        raise
+    except schema.UnreadableValueError as error:
+        raise StoreCorruptError(f"{path} is damaged ({error}); {MEND}") from error
+    except UnicodeDecodeError as error:  # a name in the file that even the message of SQLite can't hold
+        raise StoreCorruptError(f"{path} is damaged (a name in it is not UTF-8); {MEND}") from error
+    except UnicodeEncodeError as error:
+        raise no_unicode(error) from error

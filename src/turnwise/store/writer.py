@@ -97,7 +97,7 @@ class Writer:
 
     def _written(self, batch: list[_Job]) -> list[_Outcome]:
         """Write a batch, again where the server was lost, and return what became of each job."""
-        patience = Patience(self._backend.busy_seconds)
+        patience: Patience | None = None
         committing: list[_Outcome] | None = None
         while True:
             try:
@@ -116,6 +116,7 @@ class Writer:
             except (StoreUnreachableError, StoreLockedError) as error:
                 if committing is None and not isinstance(error, StoreUnreachableError):
                     raise
+                patience = patience or Patience(self._backend.busy_seconds)
                 if not patience.wait():
                     if committing is None:
                         raise
