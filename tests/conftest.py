@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 import pytest
 import typer.main
 from hypothesis import settings
+from postgresql_server import PostgresqlServer, running
 
 settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("turnwise")
@@ -55,3 +56,10 @@ def _commands_are_made_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """Return a real PostgreSQL, shared by all tests that want one; where it is not installed, they fail."""
+    with running(fsync="off", full_page_writes="off") as server:
+        yield server

@@ -438,6 +438,8 @@ def bench(folder: Path) -> None:
     check_loader(lambda: get_loader("turnwise"), folder / "chats.jsonl")
     principles: tuple[Principle, ...] = (*builtin_principles(), load_principle(str(folder / "mine")))
     with Store(folder / "work.db", create=True) as store:
+        where: str = store.location
+        assert where
         imported: Imported = import_sequences(
             store,
             open_dataset("chats.jsonl", columns={"id": "uid"}, label="benign", label_map={"rude": "attack"}),

@@ -1,4 +1,4 @@
-"""Locks on runs: shared by the stores that write a run, alone for who renames or deletes it."""
+"""Locks on runs in SQLite: shared by the stores that write a run, alone for who renames or deletes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATIENCE_S = 10.0
 """How long who is about to write waits for a run that is being renamed or deleted."""
 
 
-class RunLocks:
+class SqliteRunLocks:
     """The locks that one store has on its runs.
 
     A lock is SQLite's own, on an empty file beside the store that is there as long as it is needed. The operating
@@ -26,6 +26,10 @@ class RunLocks:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._shared: dict[int, sqlite3.Connection] = {}
+
+    def lost(self) -> bool:
+        """Return False: the system keeps the locks as long as the process lives."""
+        return False
 
     def share(self, run: int) -> None:
         """Keep others from having a run alone, until it is released.
