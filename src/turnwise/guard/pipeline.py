@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Ordered
-from functools import partial
 from os import PathLike, fspath
 from threading import Lock
-from time import perf_counter
 from typing import Any, Self
 
 from turnwise.clock import Clock, utc_now
-from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.participants import UNKNOWN_NAME
-from turnwise.conversation.turn import ATTEMPTS_KEY
+from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError
-from turnwise.guard.arguments import Arguments
 from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
-from turnwise.guard.checking import amended, broken_off, refused, run_check, tell, with_text_beside
 from turnwise.guard.config import Config, preset_names
-from turnwise.guard.guardrail import Check, TextKind, ToolText
 from turnwise.guard.guardrails.speakers import RESPONDER_MARK
-from turnwise.guard.records import Detail, PipelineResult, joined, with_attempt
+from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import (
-    LastText,
-    answered_turn,
-    checkable,
     digest_of,
-    encodable,
-    last_texts,
     short_id,
-    turn_metadata,
 )
 from turnwise.guard.session import Forgotten, GuardSession, Memory
 from turnwise.guard.setup import Given, Setup
 from turnwise.guard.state.conversations import STORED
-from turnwise.guard.state.keeper import Begun, Keeper
-from turnwise.guard.state.work import Work, key_of
-from turnwise.guard.step import CheckRun, Step, afinish, finish
-from turnwise.guard.stream import AsyncOutputStream, EndStream, OutputStream, StreamEnd
+from turnwise.guard.state.work import key_of
+from turnwise.guard.step import Step, afinish, finish
+from turnwise.guard.stream import AsyncOutputStream, OutputStream
+from turnwise.guard.texts import (
+    check_call,
+    check_last,
+    check_prompt,
+    check_response,
+    check_result,
+    checked_session,
+    open_stream,
+)
 from turnwise.sessions import SESSION, StateKind, StateStore
-from turnwise.sessions.state import ID_BYTES
-
-_UNNAMED = ("", UNKNOWN_NAME)
-"""Names of an initiator that name nobody."""
-
-_PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
 
 class GuardrailPipeline:
@@ -236,7 +225,7 @@ class GuardrailPipeline:
             session_id: as checks name it: the one that was passed, else by ``session_by`` the initiator's name or
                 the conversation_id.
         """
-        store, name = self.state_store, _checked_session(session_id)
+        store, name = self.state_store, checked_session(session_id)
         digest = digest_of(name)
         memories: dict[str, Memory] = {}
         for step in self._setup.steps:
@@ -262,7 +251,7 @@ class GuardrailPipeline:
         names = (session_id, f"{session_id}{RESPONDER_MARK}")
         if setup.keeper is None:
             return Forgotten(sum(self.session(name).reset() for name in names), 0, limits)
-        store, digests = setup.keeper.store, [digest_of(_checked_session(name)) for name in names]
+        store, digests = setup.keeper.store, [digest_of(checked_session(name)) for name in names]
 
         def removed(kind: StateKind[Any], digest: str) -> int:
             return sum(store.remove(kind, key) for key in store.keys(kind, owner=digest))
@@ -303,7 +292,7 @@ class GuardrailPipeline:
                 metadata with a key of the guard's own. No turn is made then, as after the next.
             ConversationError: metadata that JSON does not have.
         """
-        return finish(self._input(content, conversation, key, role, session_id, metadata))
+        return finish(check_prompt(self._setup, content, conversation, key, role, session_id, metadata))
 
     async def acheck_input(
         self,
@@ -316,7 +305,9 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
-        return await afinish(self._input(content, conversation, key, role, session_id, metadata, here=False))
+        return await afinish(
+            check_prompt(self._setup, content, conversation, key, role, session_id, metadata, here=False)
+        )
 
     def check_output(
         self,
@@ -347,7 +338,7 @@ class GuardrailPipeline:
             GuardError: as for `check_input`, or `turn` and `turn_number` that differ.
             ConversationError: as for `check_input`, or the turn does not exist, or has its response.
         """
-        return finish(self._output(content, conversation, turn_number, turn, session_id, metadata))
+        return finish(check_response(self._setup, content, conversation, turn_number, turn, session_id, metadata))
 
     async def acheck_output(
         self,
@@ -360,7 +351,9 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
-        run = self._output(content, conversation, turn_number, turn, session_id, metadata, here=False)
+        run = check_response(
+            self._setup, content, conversation, turn_number, turn, session_id, metadata, here=False
+        )
         return await afinish(run)
 
     def check_tool_call(
@@ -393,7 +386,7 @@ class GuardrailPipeline:
             GuardError: an empty session_id.
             ConversationError: a name or arguments that can't be, or there is no such turn.
         """
-        return finish(self._tool_call(name, arguments, conversation, call_id, turn_number, session_id))
+        return finish(check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id))
 
     async def acheck_tool_call(
         self,
@@ -406,7 +399,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a call as `check_tool_call` does, without blocking the event loop where a guardrail waits."""
-        run = self._tool_call(name, arguments, conversation, call_id, turn_number, session_id, here=False)
+        run = check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id, here=False)
         return await afinish(run)
 
     def check_tool_result(
@@ -438,7 +431,7 @@ class GuardrailPipeline:
             GuardError: content that is None or no text, or an empty session_id.
             ConversationError: there is no such turn.
         """
-        return finish(self._tool_result(content, conversation, call_id, name, turn_number, session_id))
+        return finish(check_result(self._setup, content, conversation, call_id, name, turn_number, session_id))
 
     async def acheck_tool_result(
         self,
@@ -451,7 +444,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a result as `check_tool_result` does, without blocking the event loop where a guardrail waits."""
-        run = self._tool_result(content, conversation, call_id, name, turn_number, session_id, here=False)
+        run = check_result(self._setup, content, conversation, call_id, name, turn_number, session_id, here=False)
         return await afinish(run)
 
     def stream_output(
@@ -483,7 +476,7 @@ class GuardrailPipeline:
         ...     "".join(stream.guard(["Write to ann@exam", "ple.org, please."]))
         'Write to [EMAIL], please.'
         """
-        return OutputStream(*self._stream(conversation, turn_number, turn, session_id, metadata))
+        return OutputStream(*open_stream(self._setup, conversation, turn_number, turn, session_id, metadata))
 
     def astream_output(
         self,
@@ -495,7 +488,7 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> AsyncOutputStream:
         """Open a response that comes in pieces, for async code; see `stream_output`. It is not awaited itself."""
-        return AsyncOutputStream(*self._stream(conversation, turn_number, turn, session_id, metadata))
+        return AsyncOutputStream(*open_stream(self._setup, conversation, turn_number, turn, session_id, metadata))
 
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
@@ -522,284 +515,11 @@ class GuardrailPipeline:
             ConversationError: an empty list, or a message that is none.
             GuardError: the last message is of another role, or holds nothing.
         """
-        return finish(self._last(messages, kwargs))
+        return finish(check_last(self._setup, messages, kwargs))
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        return await afinish(self._last(messages, {**kwargs, "here": False}))
-
-    # How a check goes, alike for sync and async
-
-    def _last(self, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]) -> CheckRun | PipelineResult:
-        before, texts = last_texts(messages)
-        if len(texts) == 1:
-            return self._one(texts[0], before, kwargs)
-        return self._several(texts, before, kwargs)
-
-    def _several(self, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any]) -> CheckRun:
-        """Check several texts, one after the other, and join what comes of them."""
-        results: list[PipelineResult] = []
-        for text in texts:
-            run = self._one(text, before, kwargs)
-            results.append(run if isinstance(run, PipelineResult) else (yield from run))
-        return joined(results)
-
-    def _one(self, text: LastText, before: Conversation, kwargs: Mapping[str, Any]) -> CheckRun | PipelineResult:
-        unread = text.unread
-        if text.kind is TextKind.INPUT:
-            return self._input(text.text, before, unread=unread, kept=False, **kwargs)
-        if text.kind is TextKind.OUTPUT:
-            return self._output(text.text, before, unread=unread, kept=False, **kwargs)
-        session_id, here = kwargs.get("session_id"), kwargs.get("here", True)
-        if text.kind is TextKind.TOOL_CALL:
-            return self._tool_call(
-                text.name, text.text, before, text.call_id, None, session_id, unread, here=here, kept=False
-            )
-        return self._tool_result(
-            text.text, before, text.call_id, text.name or None, None, session_id, unread, here=here, kept=False
-        )
-
-    def _input(
-        self,
-        content: str,
-        conversation: Conversation | None,
-        key: str | None = None,
-        role: str | None = None,
-        session_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        unread: str = "",
-        *,
-        here: bool = True,
-        kept: bool = True,
-    ) -> CheckRun | PipelineResult:
-        start = perf_counter()
-        if not (isinstance(content, str) and content.isascii()):
-            content = checkable(content)
-        chat = Conversation() if conversation is None else conversation
-        setup = self._setup
-        if setup.own_clock:
-            chat.use_clock(setup.clock)
-        session = _session(session_id, chat, setup)
-        extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
-        if setup.keeper is not None:
-
-            def prompt() -> Check | PipelineResult:
-                turn = chat.try_add_prompt(content, extra)
-                if turn is None:
-                    return refused(setup, content, chat, None, session, perf_counter() - start)
-                return Check(content, Side.PROMPT, turn, chat, session)
-
-            run = partial(run_check, setup, unread=unread, start=start, here=here)
-            counted = (content, key, role) if setup.limits.active else None
-            kept = kept and chat is conversation
-            return _kept(setup, setup.keeper, prompt, run, chat, session, here=here, kept=kept, counted=counted)
-        refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limits.active else None
-        turn = None if refusal else chat.try_add_prompt(content, extra)
-        if turn is None:
-            return refused(setup, content, chat, refusal, session, perf_counter() - start)
-        return run_check(setup, Check(content, Side.PROMPT, turn, chat, session), unread, start, here=here)
-
-    def _output(
-        self,
-        content: str,
-        conversation: Conversation | None,
-        turn_number: int | None = None,
-        turn: Turn | None = None,
-        session_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        unread: str = "",
-        *,
-        here: bool = True,
-        kept: bool = True,
-    ) -> CheckRun:
-        start = perf_counter()
-        content = checkable(content)
-        setup, chat, session = self._placed(conversation, session_id)
-
-        def response() -> Check:
-            answered = _answer(content, chat, turn_number, turn, metadata)
-            return Check(content, Side.RESPONSE, answered, chat, session)
-
-        kept = kept and chat is conversation
-        return _checked(setup, response, unread, start, chat, session, here=here, kept=kept)
-
-    def _tool_call(
-        self,
-        name: str,
-        arguments: str | Mapping[str, Any],
-        conversation: Conversation | None,
-        call_id: str | None,
-        turn_number: int | None,
-        session_id: str | None,
-        unread: str = "",
-        *,
-        here: bool = True,
-        kept: bool = True,
-    ) -> CheckRun:
-        start = perf_counter()
-        setup, chat, session = self._placed(conversation, session_id)
-
-        def tool_call() -> Check:
-            turn, call = chat.take_tool_call(
-                name,
-                encodable(arguments) if isinstance(arguments, str) else arguments,
-                call_id=call_id,
-                turn_number=turn_number,
-                checking=True,
-                moved=with_text_beside,
-            )
-            read = Arguments(call.arguments)
-            tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
-            return Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
-
-        kept = kept and chat is conversation
-        return _checked(setup, tool_call, unread, start, chat, session, here=here, kept=kept)
-
-    def _tool_result(
-        self,
-        content: str,
-        conversation: Conversation | None,
-        call_id: str | None,
-        name: str | None,
-        turn_number: int | None,
-        session_id: str | None,
-        unread: str = "",
-        *,
-        here: bool = True,
-        kept: bool = True,
-    ) -> CheckRun:
-        start = perf_counter()
-        content = checkable(content)
-        setup, chat, session = self._placed(conversation, session_id)
-
-        def tool_result() -> Check:
-            turn, result = chat.take_tool_result(
-                content,
-                call_id=call_id,
-                name=name,
-                turn_number=turn_number,
-                checking=True,
-                moved=with_text_beside,
-            )
-            tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
-            return Check(content, Side.PROMPT, turn, chat, session, tool=tool)
-
-        kept = kept and chat is conversation
-        return _checked(setup, tool_result, unread, start, chat, session, here=here, kept=kept)
-
-    def _placed(
-        self, conversation: Conversation | None, session_id: str | None
-    ) -> tuple[Setup, Conversation, str]:
-        """Return what a check runs by, its conversation, and its session."""
-        chat = Conversation() if conversation is None else conversation
-        setup = self._setup
-        if setup.own_clock:
-            chat.use_clock(setup.clock)
-        return setup, chat, _session(session_id, chat, setup)
-
-    def _stream(
-        self,
-        conversation: Conversation | None,
-        turn_number: int | None,
-        turn: Turn | None,
-        session_id: str | None,
-        metadata: Mapping[str, Any] | None,
-    ) -> tuple[EndStream, Setup, Conversation, Turn, str]:
-        """Complete the turn that a response answers with nothing yet, and return what a stream is made of."""
-        start = perf_counter()
-        setup, chat, session = self._placed(conversation, session_id)
-        answered = _answer("", chat, turn_number, turn, metadata)
-        end = partial(_end_stream, setup, start, kept=conversation is not None)
-        return end, setup, chat, answered, session
-
-
-def _end_stream(
-    setup: Setup, start: float, check: Check, how: StreamEnd, *, here: bool, kept: bool
-) -> CheckRun | PipelineResult:
-    """Check a response that came in pieces, or record that it broke off."""
-    check.text = checkable(check.text)
-    chat, number, text = check.conversation, check.turn.number, check.text
-    chat.rephrase(number, text)
-    run: Run = partial(broken_off, setup, start=start)
-    if not how.dropped:
-        run = partial(run_check, setup, unread="", start=start, here=here, known=how.known)
-    if setup.keeper is None:
-        return run(check)
-    session = check.session_id
-    again = partial(Check, text, Side.RESPONSE, check.turn, chat, session)
-    return _kept(setup, setup.keeper, again, run, chat, session, here=here, kept=kept, but=number)
-
-
-def _checked(
-    setup: Setup,
-    make: Callable[[], Check],
-    unread: str,
-    start: float,
-    chat: Conversation,
-    session: str,
-    *,
-    here: bool,
-    kept: bool,
-) -> CheckRun:
-    """Check a text, which `make` makes part of its turn; with a state store where there is one."""
-    if setup.keeper is None:
-        return run_check(setup, make(), unread, start, here=here)
-    run = partial(run_check, setup, unread=unread, start=start, here=here)
-    return _kept(setup, setup.keeper, make, run, chat, session, here=here, kept=kept)
-
-
-Run = Callable[..., CheckRun]
-"""Runs the guardrails over a check; ``trouble`` is what is told of the state store."""
-
-
-def _kept(
-    setup: Setup,
-    keeper: Keeper,
-    make: Callable[[], Check | PipelineResult],
-    run: Run,
-    chat: Conversation,
-    session: str,
-    *,
-    here: bool,
-    kept: bool,
-    counted: tuple[str, str | None, str | None] | None = None,
-    but: int = 0,
-) -> CheckRun:
-    """Check a text with a state store: what comes of it is written in one step before the result is told.
-
-    Args:
-        setup: what the check runs by.
-        keeper: keeps what comes of it.
-        make: makes the text part of its turn; again where another worker was faster. A result is a refusal.
-        run: asks the guardrails.
-        chat: the conversation.
-        session: the session.
-        here: whether it runs in this thread.
-        kept: whether the conversation is kept.
-        counted: the text, with key and role whose limits count it; None for none.
-        but: the turn that is under check already; 0 for none.
-    """
-    start, trouble = perf_counter(), None
-    if counted is not None:
-        content, key, role = counted
-        refusal, trouble = yield from keeper.refuse(key, role, here=here)
-        if refusal is not None:
-            return refused(setup, content, chat, refusal, session, perf_counter() - start)
-
-    def begin(work: Work, told: Detail | None) -> Begun | PipelineResult:
-        check = make()
-        if isinstance(check, PipelineResult):
-            return check
-        check.state = work
-        return Begun(check, run(check=check, trouble=told))
-
-    owner = digest_of(session) if kept or session != chat.conversation_id else ""
-    result, checked = yield from keeper.run(
-        begin, partial(amended, setup), chat, owner, kept=kept, here=here, trouble=trouble, but=but
-    )
-    if checked and setup.audit is not None:
-        tell(setup, result, session, chat)
-    return result
+        return await afinish(check_last(self._setup, messages, {**kwargs, "here": False}))
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:
@@ -807,44 +527,3 @@ def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> Audi
     if isinstance(audit, str | PathLike):
         return AuditSettings(fspath(audit)).open(clock)
     return audit
-
-
-def _session(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
-    if session_id is None:
-        # People without a name are not one person.
-        by_person = setup.by_person and conversation.initiator.strip().lower() not in _UNNAMED
-        session_id = conversation.initiator if by_person else conversation.conversation_id
-    if not isinstance(session_id, str) or not session_id:
-        session_id = _checked_session(session_id)
-    return session_id if session_id.isascii() and len(session_id) <= ID_BYTES else short_id(session_id)
-
-
-def _answer(
-    content: str,
-    conversation: Conversation,
-    turn_number: int | None,
-    turn: Turn | None,
-    metadata: Mapping[str, Any] | None,
-) -> Turn:
-    """Complete the turn that a response answers; one that is named and has a blocked response gets another."""
-    extra = turn_metadata(metadata, Side.RESPONSE)
-    number = answered_turn(turn_number, turn, conversation)
-    if number is not None:
-        answered = conversation.turn(number)
-        if answered.complete and answered.blocked(Side.RESPONSE):
-            conversation.annotate(number, ATTEMPTS_KEY, partial(with_attempt, answered))
-            # With the messages that the turn came from, which hold the blocked text.
-            conversation.replace_text(number, Side.RESPONSE, "")
-            return conversation.rephrase(number, content, extra)
-    return conversation.answer(content, extra, turn_number=number)
-
-
-def _checked_session(session_id: object) -> str:
-    """Return the name of a session, as the session memory takes it.
-
-    Raises:
-        GuardError: it is no text, or empty.
-    """
-    if not isinstance(session_id, str) or not session_id:
-        raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
-    return short_id(session_id)
