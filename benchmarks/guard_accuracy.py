@@ -49,7 +49,17 @@ CATEGORIES: Mapping[str, Category] = {
     "toxicity": Category("toxicity"),
     "threats": Category("toxicity", {"types": ["threats"]}),
     "prompt_injection": Category("prompt_injection", {"observer": None}),
-    "topics": Category("topics", {"deny": {"gambling": ["casino", "sports bet*", "poker"]}}),
+    "topics": Category(
+        "topics",
+        {
+            "deny": {
+                "gambling": [
+                    "casino", "betting", "sports bet*", "poker", "roulette", "slot machine", "bookmaker",
+                ],
+                "medicine": ["dosage", "overdose", "prescription medicine", "antibiotics"],
+            }
+        },
+    ),
 }
 """By the name of the file without ``.jsonl``; a category without a file is left out."""
 

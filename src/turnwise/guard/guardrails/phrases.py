@@ -34,7 +34,7 @@ _MEMORY = 128 << 20
 """Bytes that the automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
 
 INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml")
-TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml")
+TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml", "threat_language.yaml", "toxic_languages.yaml")
 
 _SHORTEST = 3
 """Letters of a word that digits and signs may stand for letters of, at least."""
