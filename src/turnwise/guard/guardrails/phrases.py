@@ -35,7 +35,7 @@ from turnwise.guard.recognisers.mentions import Heads, Mentions
 _MEMORY = 128 << 20
 """Bytes that the automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
 
-INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml")
+INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml", "injection_orders.yaml")
 TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml", "threat_language.yaml", "toxic_languages.yaml")
 
 _SHORTEST = 3
