@@ -7,7 +7,7 @@ from functools import partial
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.masked_words import unmasked
+from turnwise.guard.recognisers.masked_words import HINT, unmasked
 from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
 from turnwise.linear_regex import replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
@@ -85,7 +85,8 @@ def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str])
     plain_words: dict[str, str] = {}
     spaced: dict[str, str] = {}
     for text in [*texts]:
-        texts[_spaced(unmasked(text, known, plain_words), known, spaced)] = None
+        plain = unmasked(text, known, plain_words) if HINT.present(text) else text
+        texts[_spaced(plain, known, spaced)] = None
     return tuple(texts)
 
 
