@@ -26,6 +26,7 @@ _STROKES = "1!|¡"
 
 _TABLES = tuple(str.maketrans({**_SIGNS, **dict.fromkeys(_STROKES, letter)}) for letter in "il")
 _MASKS = "*#_·•×"
+_MASK = frozenset(_MASKS)
 _ENDS = ".,;:?!\"'()[]{}«»“”‘’"
 HINT = RegexSet(
     {
@@ -102,7 +103,7 @@ def _forms(lower: str, known: frozenset[str]) -> Iterator[str]:
             short = _squeezed(form, most)
             if short != lower and short in known:
                 yield short
-    if any(mark in lower for mark in _MASKS):
+    if not _MASK.isdisjoint(lower):
         yield from _masked(lower, known)
 
 
