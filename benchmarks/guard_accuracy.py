@@ -32,11 +32,13 @@ class Category:
         guardrail: the guardrail's registered name.
         settings: its settings; a case may add to them under ``settings``.
         in_full: whether only a finding that deserves the strictest action counts, and a warning does not.
+        observer: the observer that presets give the guardrail, which is measured beside the phrases alone.
     """
 
     guardrail: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     in_full: bool = False
+    observer: str | None = None
 
 
 CATEGORIES: Mapping[str, Category] = {
@@ -46,10 +48,27 @@ CATEGORIES: Mapping[str, Category] = {
         "urls", {"allow": ["mybank.com", "example.org"], "deny": ["evil.example"], "ip_addresses": True}
     ),
     "code": Category("code"),
+    # No preset gives toxicity an observer: beside the phrases it finds little more and takes precision.
     "toxicity": Category("toxicity"),
     "threats": Category("toxicity", {"types": ["threats"]}),
-    "prompt_injection": Category("prompt_injection", {"observer": None}),
-    "topics": Category("topics", {"deny": {"gambling": ["casino", "sports bet*", "poker"]}}),
+    "prompt_injection": Category("prompt_injection", {"observer": None}, observer="local"),
+    "topics": Category(
+        "topics",
+        {
+            "deny": {
+                "gambling": [
+                    "casino",
+                    "betting",
+                    "sports bet*",
+                    "poker",
+                    "roulette",
+                    "slot machine",
+                    "bookmaker",
+                ],
+                "medicine": ["dosage", "overdose", "prescription medicine", "antibiotics"],
+            }
+        },
+    ),
 }
 """By the name of the file without ``.jsonl``; a category without a file is left out."""
 
@@ -95,13 +114,14 @@ def read_cases(path: Path) -> Iterator[Case]:
         yield case
 
 
-def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = False) -> int:
+def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = False, observers: bool = True) -> int:
     """Print precision and recall by category and set of cases; return how often a target is missed.
 
     Args:
         only: categories; all of them if empty.
         folder: has a folder for each set of cases.
         show: whether each wrong answer is printed.
+        observers: whether categories with an observer are measured with it as well.
     """
     unknown = set(only) - set(CATEGORIES)
     if unknown:
@@ -112,7 +132,11 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
         for name, category in CATEGORIES.items():
             path = cases / f"{name}.jsonl"
             if path.is_file() and (not only or name in only):
-                missed += _measure(cases.name, name, category, [*read_cases(path)], show)
+                rows = [*read_cases(path)]
+                missed += _measure(cases.name, name, category, rows, show)
+                if observers and category.observer is not None:
+                    with_it = replace(category, settings={**category.settings, "observer": category.observer})
+                    missed += _measure(cases.name, f"  with {category.observer}", with_it, rows, show)
     print(f"precision at least {PRECISION}, recall at least {RECALL} (Wilson's intervals, 95 %); {missed} missed")
     return missed
 

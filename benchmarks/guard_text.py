@@ -4,7 +4,7 @@
     python benchmarks/guard_text.py --presets all [--lengths 100000 1000000] [--match WORD]
     python benchmarks/guard_text.py --cases [CATEGORY ...] [--show]
     python benchmarks/guard_text.py --ordinary --data PATH [--show]
-    python benchmarks/guard_text.py --convabuse --data PATH
+    python benchmarks/guard_text.py --convabuse --data PATH [--limit 400 [--skip 400]]
 
 Without options it prints microseconds for messages of some 40 tokens and milliseconds for texts of 100,000
 characters, each the best of several repeats, in one thread. With ``--presets`` it checks some 250 kinds of hostile
@@ -12,11 +12,11 @@ text with whole presets (all of them, or those that are named), observers replac
 worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
 
 With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, apart for
-those that the guardrails were tuned on and the blind ones; ``--show`` prints each wrong answer. With
-``--ordinary`` it checks 2,000 prompts and 2,000 replies of ordinary chats with the text guardrails of the presets
-basic and customer_service, and prints each text that is blocked; ``--show`` prints all in which something is
-found. With ``--convabuse`` it measures ``toxicity`` on what people said to chatbots, with the lexicon alone and
-with observer ``local``.
+those that the guardrails were tuned on, those that were blind once, near misses, and the blind ones; ``--show``
+prints each wrong answer. With ``--ordinary`` it checks 2,000 prompts and 2,000 replies of ordinary chats with the
+text guardrails of the presets basic and customer_service, and prints each text that is blocked; ``--show`` prints
+all in which something is found. With ``--convabuse`` it measures ``toxicity`` on what people said to chatbots: the
+lexicon, observer ``local``, and both; ``--limit`` and ``--skip`` take it in pieces, whose counts add up.
 
 The exit code is 1 where a limit is missed.
 """
@@ -41,6 +41,7 @@ from benchmarks.hostile import MS_PER_KB, UNITS, preset_pipeline
 from turnwise import GuardrailPipeline
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.guardrails.code import Code
+from turnwise.guard.guardrails.harm import Harm
 from turnwise.guard.guardrails.keywords import Keywords
 from turnwise.guard.guardrails.length import Length
 from turnwise.guard.guardrails.pii import Pii
@@ -366,6 +367,10 @@ def main() -> None:
     parser.add_argument("--cases", nargs="*", metavar="CATEGORY", help="precision and recall, of all or of these")
     parser.add_argument("--ordinary", action="store_true", help="what is blocked of ordinary prompts and replies")
     parser.add_argument("--convabuse", action="store_true", help="toxicity on what people said to chatbots")
+    parser.add_argument("--limit", type=int, metavar="COUNT", help="with --convabuse: texts at most")
+    parser.add_argument(
+        "--skip", type=int, default=0, metavar="COUNT", help="with --convabuse: texts left out first"
+    )
     parser.add_argument("--data", type=Path, metavar="PATH", help="with --ordinary: folder with dev")
     parser.add_argument("--show", action="store_true", help="print the texts themselves")
     options = parser.parse_args()
@@ -374,7 +379,7 @@ def main() -> None:
     if options.convabuse:
         if options.data is None:
             parser.error("--convabuse needs --data PATH")
-        measure_convabuse(options.data)
+        measure_convabuse(options.data, options.skip, options.limit)
         return
     if options.ordinary:
         if options.data is None:
@@ -419,7 +424,7 @@ def measure_guardrails() -> None:
     raise SystemExit(bool(missed))
 
 
-def measure_convabuse(data: Path) -> None:
+def measure_convabuse(data: Path, skip: int = 0, limit: int | None = None) -> None:
     """Print precision and recall of ``toxicity`` on ConvAbuse, what people said to chatbots, rated by experts.
 
     Source: Cercas Curry and others, ConvAbuse (EMNLP 2021). Texts that are neither abusive nor benign by the mean
@@ -427,14 +432,23 @@ def measure_convabuse(data: Path) -> None:
 
     Args:
         data: a folder with ``single/dev/convabuse.jsonl``.
+        skip: texts that are left out first.
+        limit: texts at most; None for all.
     """
     with (data / "single/dev/convabuse.jsonl").open(encoding="utf-8") as lines:
         rows = [row for row in map(json.loads, lines) if row["label"] in ("abusive", "benign")]
-    print(f"{'convabuse, dev':16} {'precision':>32} {'recall':>32}")
-    for name, guardrail in (("lexicon", Toxicity()), ("with local", Toxicity(observer="local"))):
-        found = [row["label"] == "abusive" for row in rows if finding_of(guardrail, row["text"]).found]
-        abusive = sum(row["label"] == "abusive" for row in rows)
-        print(f"{name:16} {Rate(sum(found), len(found))!s:>32} {Rate(sum(found), abusive)!s:>32}", flush=True)
+    rows = rows[skip:][:limit]
+    lexicon, observer = Toxicity(), Harm()
+    answers: dict[str, list[bool]] = {"lexicon": [], "observer local": [], "both": []}
+    for row in rows:
+        by_words, by_score = (finding_of(each, row["text"]).found for each in (lexicon, observer))
+        for name, found in zip(answers, (by_words, by_score, by_words or by_score), strict=True):
+            answers[name].append(found)
+    abusive = [row["label"] == "abusive" for row in rows]
+    print(f"{f'convabuse, {len(rows)}':16} {'precision':>32} {'recall':>32}")
+    for name, given in answers.items():
+        right = sum(found and label for found, label in zip(given, abusive, strict=True))
+        print(f"{name:16} {Rate(right, sum(given))!s:>32} {Rate(right, sum(abusive))!s:>32}", flush=True)
 
 
 if __name__ == "__main__":

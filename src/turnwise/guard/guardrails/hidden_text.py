@@ -82,9 +82,11 @@ def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str])
             plain = normalise(piece, known).text
             if plain != piece:
                 texts[plain] = None
+    plain_words: dict[str, str] = {}
     spaced: dict[str, str] = {}
     for text in [*texts]:
-        texts[_spaced(unmasked(text, known) if HINT.present(text) else text, known, spaced)] = None
+        plain = unmasked(text, known, plain_words) if HINT.present(text) else text
+        texts[_spaced(plain, known, spaced)] = None
     return tuple(texts)
 
 

@@ -13,6 +13,8 @@ A file holds lists of words, and phrases made with them::
     scripts: []                             # the same, for texts that have characters outside ASCII
     mentions: []                            # words behind which a phrase is only spoken of
     quotes: {before: '', after: ''}         # what makes a quotation count as one; see mentions.py
+    drafts: ''                              # what asks for a message, whose quotations and reports count
+    masked: true                            # whether signs may stand for letters of the words of the file
 
 Source of the syntax: https://github.com/google/re2/wiki/Syntax. RE2 takes time linear in the length of the text,
 whatever the text.
@@ -33,8 +35,8 @@ from turnwise.guard.recognisers.mentions import Heads, Mentions
 _MEMORY = 128 << 20
 """Bytes that the automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
 
-INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml")
-TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml")
+INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml", "injection_orders.yaml")
+TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml", "threat_language.yaml", "toxic_languages.yaml")
 
 _SHORTEST = 3
 """Letters of a word that digits and signs may stand for letters of, at least."""
@@ -155,6 +157,7 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
         types: only phrases of these types; None for all.
     """
     lists: dict[str, list[str]] = {}
+    known: list[str] = []
     phrases: list[Phrase] = []
     scripts: list[Phrase] = []
     mentions: Mentions | None = None
@@ -164,12 +167,14 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
         for name in data.get("rot13", ()):
             own[name] = [codecs.decode(word, "rot13") for word in own[name]]
         lists.update(own)
+        if data.get("masked", True):
+            known += [word for words in own.values() for word in words]
         choices = {f"{{{name}}}": f"(?:{'|'.join(words)})" for name, words in lists.items()}
         phrases += _phrases(data.get("phrases", ()), choices, types)
         scripts += _phrases(data.get("scripts", ()), choices, types)
         if "mentions" in data:
             mentions = _mentions(data, choices)
-    words = frozenset(_plain(word for words in lists.values() for word in words))
+    words = frozenset(_plain(known))
     return Phrases(phrases, words, scripts=scripts, mentions=mentions)
 
 
@@ -199,11 +204,16 @@ def _phrases(
 
 def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
     heads = tuple(
-        Heads(tuple(_filled(head, choices) for head in group["heads"]), group["reach"], group.get("clause", False))
+        Heads(
+            tuple(_filled(head, choices) for head in group["heads"]),
+            group["reach"],
+            group.get("clause", False),
+            group.get("reported", False),
+        )
         for group in data["mentions"]
     )
     quotes = data.get("quotes", {})
-    return Mentions(heads, quotes.get("before", ""), quotes.get("after", ""))
+    return Mentions(heads, quotes.get("before", ""), quotes.get("after", ""), data.get("drafts", ""))
 
 
 @cache

@@ -26,6 +26,7 @@ _STROKES = "1!|¡"
 
 _TABLES = tuple(str.maketrans({**_SIGNS, **dict.fromkeys(_STROKES, letter)}) for letter in "il")
 _MASKS = "*#_·•×"
+_MASK = frozenset(_MASKS)
 _ENDS = ".,;:?!\"'()[]{}«»“”‘’"
 HINT = RegexSet(
     {
@@ -47,12 +48,13 @@ _FEWEST_SEEN = 2
 """Letters that a mask leaves at least."""
 
 
-def unmasked(text: str, known: frozenset[str]) -> str:
+def unmasked(text: str, known: frozenset[str], made: dict[str, str] | None = None) -> str:
     """Return a text with the known words that are masked in it; in single spaces where there are any.
 
     Args:
         text: the text.
         known: words in lower case that count.
+        made: what words came to before, for texts that have most of them in common.
 
     >>> unmasked("I h@te y0u, f**k  off", frozenset({"hate", "you", "fuck"})), unmasked("a mp3  file", frozenset())
     ('I hate you, fuck off', 'a mp3  file')
@@ -60,20 +62,27 @@ def unmasked(text: str, known: frozenset[str]) -> str:
     if not HINT.present(text):
         return text
     words = text.split()
-    plain = {word: _plain(word, known) for word in set(words) if not word.isalpha() or _drawn_out(word)}
-    if all(word == form for word, form in plain.items()):
+    plain = {} if made is None else made
+    different = set(words)
+    for word in different.difference(plain):
+        plain[word] = _plain(word, known)
+    if all(plain[word] == word for word in different):
         return text
-    return " ".join([plain.get(word, word) for word in words])
+    return " ".join([plain[word] for word in words])
 
 
 def _drawn_out(word: str) -> bool:
+    """Return whether a word has three equal letters in a row."""
     lower = word[:_LONGEST].lower()
-    return any(lower[at] == lower[at + 1] == lower[at + 2] for at in range(len(lower) - 2))
+    # Most words have too many different letters for a run of three.
+    return len(lower) - len(set(lower)) > 1 and any(
+        first == second == third for first, second, third in zip(lower, lower[1:], lower[2:], strict=False)
+    )
 
 
 def _plain(word: str, known: frozenset[str]) -> str:
     """Return a word without its mask, or as it is where this gives no known one."""
-    if len(word) > 2 * _LONGEST:
+    if len(word) > 2 * _LONGEST or (word.isalpha() and not _drawn_out(word)):
         return word
     bare = word.strip(_ENDS)
     start = word.index(bare) if bare else 0
@@ -85,17 +94,16 @@ def _plain(word: str, known: frozenset[str]) -> str:
 
 
 def _forms(lower: str, known: frozenset[str]) -> Iterator[str]:
-    for table in _TABLES:
-        form = lower.translate(table)
+    for form in dict.fromkeys([lower.translate(table) for table in _TABLES]):
         if form != lower and form in known:
             yield form
-        if not form.isascii():
+        if not form.isascii() or not _drawn_out(form):
             continue
         for most in (2, 1):
             short = _squeezed(form, most)
             if short != lower and short in known:
                 yield short
-    if any(mark in lower for mark in _MASKS):
+    if not _MASK.isdisjoint(lower):
         yield from _masked(lower, known)
 
 

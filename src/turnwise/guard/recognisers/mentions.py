@@ -38,11 +38,13 @@ class Heads:
         patterns: the words; RE2 syntax, case ignored. A match is taken out itself.
         reach: characters behind them that are taken out with them at most, up to the end of the sentence.
         clause: whether a comma ends it as well.
+        reported: whether they report what somebody said, which a message that is being drafted does not.
     """
 
     patterns: tuple[str, ...]
     reach: int
     clause: bool = False
+    reported: bool = False
 
     @cached_property
     def _regex(self) -> LinearRegex:
@@ -71,6 +73,7 @@ class Mentions:
         heads: words behind which a text speaks of something.
         before: what stands before a quotation that counts as one, up to its mark; RE2 syntax. Empty for anything.
         after: what stands behind a quotation that counts as one whatever stands before it; empty for nothing.
+        drafts: what asks for a message or hands one over: in such a text quotations and reports are its own words.
 
     >>> mentions = Mentions((Heads((r"\\bnever say\\b",), 80),))
     >>> mentions.without("Never say shut up. Be kind."), mentions.without('He said "shut up" to me.')
@@ -80,6 +83,7 @@ class Mentions:
     heads: tuple[Heads, ...] = ()
     before: str = ""
     after: str = ""
+    drafts: str = ""
 
     @cached_property
     def _before(self) -> LinearRegex | None:
@@ -89,10 +93,17 @@ class Mentions:
     def _after(self) -> LinearRegex | None:
         return LinearRegex(self.after) if self.after else None
 
+    @cached_property
+    def _drafts(self) -> LinearRegex | None:
+        return LinearRegex(self.drafts) if self.drafts else None
+
     def without(self, text: str) -> str:
         """Return the text without what it only speaks of."""
-        text = _cut(text, [*self._quotations(text)])
-        return _cut(text, sorted(stretch for heads in self.heads for stretch in heads.stretches(text)))
+        drafted = self._drafts is not None and self._drafts.search(text) is not None
+        if not drafted:
+            text = _cut(text, self._quotations(text))
+        heads = [heads for heads in self.heads if not (drafted and heads.reported)]
+        return _cut(text, sorted(stretch for each in heads for stretch in each.stretches(text)))
 
     def _quotations(self, text: str) -> list[tuple[int, int]]:
         quoted = []
