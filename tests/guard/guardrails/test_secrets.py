@@ -216,7 +216,7 @@ def test_neighbours_of_a_key_are_no_part_of_it(key: str) -> None:
 
 
 def test_a_private_key_ends_with_its_last_line() -> None:
-    key = "-----BEGIN RSA " + "PRIVATE KEY-----\nabc-def\n-----END RSA " + "PRIVATE KEY-----"
+    key = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq9\n-----END RSA " + "PRIVATE KEY-----"
     putty = "PuTTY-User-Key-" + "File-2: ssh-rsa\nabc\nPrivate-MAC: " + "0a" * 20
     text = f"One: {key} and {putty} and {key}."
     cut = [text[each.start : each.end] for each in finding_of(SECRETS, text).redactions]

@@ -20,20 +20,27 @@ _PASSWORD = (
     r"kennwort|"
     r"contrase\xf1a|contrasena|mot de passe|mdp|senha|wachtwoord|parola d'ordine|"
     r"\x{43f}\x{430}\x{440}\x{43e}\x{43b}\x{44c}|\x{5bc6}\x{7801}|"
-    r"\x{30d1}\x{30b9}\x{30ef}\x{30fc}\x{30c9}"
+    r"\x{30d1}\x{30b9}\x{30ef}\x{30fc}\x{30c9}|\x{be44}\x{bc00}\x{bc88}\x{d638}|"
+    r"has\x{142}o|heslo|jelsz\xf3|l\xf6senord|adgangskode|passord|salasana|parol[a\xe3]m?\x{131}?|\x{15f}ifrem?|kata sandi"
 )
 _PREFIX = r"(?:[a-z0-9_-]{0,30}?[_-]|pg|mysql|db|redis|wifi|root|admin)?"
 _BEHIND = r"[a-z0-9_]{0,20}[\"'\])]{0,2}"
+_OWNER = (
+    r"(?: (?:for|of|to|on|in|from|de|del|della|du|des|von|vom|zum|zur|f\xfcr|pour|para|per|do|da|di|van|voor|"
+    r"\x{43e}\x{442}|\x{434}\x{43b}\x{44f}|\x{43a}|\x{43d}\x{430}) [^\n\"'=:.?!;,]{1,40}?)?"
+)
+"""Whose or of what it is, between its name and what gives it its value."""
+
 _LINK = (
     r":=|=>|==?|:|\bis now\b:?|\bis set to\b|\bis still\b|\bis\b:?|'s\b|\bwas\b|\bto\b|\bchanged to\b|"
     r"\breset to\b|\bist\b|\blautet\b|\bes\b|"
-    r"\best\b|\xe9|\x{662f}|\x{ff1a}"
+    r"\best\b|\xe9|\x{662f}|\x{306f}|\x{ff1a}"
 )
 
 SHAPES = (
-    rf"(?:{_KEY})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",
+    rf"(?:{_KEY})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}}{_OWNER} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",
     rf"(?:{_PASSWORD})[^\n]{{0,64}}[^\s]{{6}}",
-    r"\b(?:pin|code|combination)(?: number)? ?(?:is|was|:|=) ?[0-9]{4}",
+    r"\b(?:pin|code|combination)(?: number)?(?: (?:for|to|of) [^\n]{1,30})? ?(?:is|was|:|=) ?[0-9]{4}",
     r"(?:\bcred|\blog ?in|\bsign ?in|\broot|\badmin|administrator)[^\n]{0,70}[/:] ?[^\s]{6}",
     r"\bmysql\b[^\n]* -p",
     rf"(?:{_KEY}) [a-z0-9_+/=-]{{20}}",
@@ -41,9 +48,9 @@ SHAPES = (
 )
 """What a text has, at least, in which there may be one; RE2, ignoring case."""
 
-_NAMED_KEY = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-]){_PREFIX}({_KEY}){_BEHIND} ?({_LINK}) ?")
+_NAMED_KEY = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-]){_PREFIX}({_KEY}){_BEHIND}{_OWNER} ?({_LINK}) ?")
 _NAMED_PASSWORD = LinearRegex(
-    rf"(?i)(?:^|[^a-z0-9_-]|[_-]){_PREFIX}({_PASSWORD}){_BEHIND}(?: (?:for|of|to|on) [^\n\"'=:.?!;,]{{1,40}}?)? ?"
+    rf"(?i)(?:^|[^a-z0-9_-]|[_-]){_PREFIX}({_PASSWORD}){_BEHIND}{_OWNER} ?"
     rf"({_LINK}) ?"
 )
 _VALUE = LinearRegex(r"[\"'`]?([^\s\"'`,;<>(){}\[\]]+)")
@@ -67,7 +74,9 @@ _KEY_BEHIND = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-])(?:{_KEY}) ([A-Za-z0-9_+/=-]{{
 _SESSION = LinearRegex(r"(?i)\b(?:session|sessionid|sid|phpsessid|jsessionid)=([A-Za-z0-9._%+/=-]{20,400})")
 _PIN = LinearRegex(
     r"(?i)\b(?:(?:my|your|his|her|our|card|atm|phone|door|alarm|sim|bank) (?:[a-z]+ )?pin(?: number)?"
-    r"|(?:door|gate|alarm|safe|locker|entry) (?:code|combination)) ?(?:is|was|:|=) ?([0-9]{4,8})\b"
+    r"|(?:door|gate|alarm|safe|locker|entry) (?:code|combination)"
+    r"|(?:pin|code|combination) (?:for|to|of) (?:the|my|our|his|her) (?:[a-z]+ )?(?:door|gate|alarm|safe|locker|phone|card|"
+    r"sim|house|garage|vault)) ?(?:is|was|:|=) ?([0-9]{4,8})\b"
 )
 
 _NO_SECRET = LinearRegex(

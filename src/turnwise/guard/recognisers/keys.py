@@ -251,6 +251,17 @@ NAMES: Mapping[str, tuple[str, str]] = {
 _PLACEHOLDERS = frozenset({"password", "passwd", "pass", "pwd", "secret", "your_password", "yourpassword"})
 """Passwords in connection strings that stand for one."""
 
+_STAND_INS = ("example", "xxxx", "placeholder", "redacted", "dummy", "your-", "your_", "yourkey", "yourtoken")
+_TAIL = 8
+"""Characters at the end of a value that are all the same in a stand-in alone."""
+
+_BASE_64 = LinearRegex(r"[A-Za-z0-9+/=]{10,}")
+_LETTERS_ALONE = 30
+"""Letters, at least, that are part of a key without any digit among them."""
+
+_TO_BODY = 400
+"""Characters behind the first line of a private key in which its body begins."""
+
 _LONGEST_PRIVATE_KEY = 20_000
 _PUTTY_END = LinearRegex(r"Private-MAC: [0-9a-f]{40,64}")
 
@@ -270,9 +281,27 @@ def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
         start, end = max(groups)
         if kind == "connection_string" and plain[start:end].lower() in _PLACEHOLDERS:
             continue
+        if _is_stand_in(plain[start:end]):
+            continue
         loose = form.digit_within and groups[1] == (start, end)
         if not loose or any(map(str.isdigit, plain[start : min(end, start + form.digit_within)])):
             yield Span(start, end, kind, form.confidence)
+
+
+def _is_stand_in(value: str) -> bool:
+    """Tell whether a value only shows the form of a key: one sign repeated at its end, or words that say so."""
+    lower = value.lower()
+    return len(set(lower[-_TAIL:])) == 1 or any(word in lower for word in _STAND_INS)
+
+
+def _has_body(text: str) -> bool:
+    """Tell whether what stands behind the first line of a private key is one, in base 64 or disguised."""
+    for run in _BASE_64.finditer("".join(text.split())):
+        body = run[0]
+        digit, small = any(map(str.isdigit, body)), any(map(str.islower, body))
+        if any(map(str.isupper, body)) and (digit or small) and (digit or len(body) >= _LETTERS_ALONE):
+            return True
+    return False
 
 
 def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
@@ -294,6 +323,8 @@ def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
             last = f"-----END {plain[slice(*label)]}-----"
             at = plain.find("-----END ", end, limit + len(last))
             behind = min(limit, len(plain)) if at < 0 else at + len(last) * plain.startswith(last, at)
+            if not _has_body(plain[end : min(end + _TO_BODY, len(plain) if at < 0 else at)]):
+                continue
         yield Span(start, behind, "private_key", form.confidence)
 
 

@@ -24,6 +24,7 @@ SHAPES = {
         r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]",
         r"[0-9](?:\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)|\{dot\})[0-9]",
     ),
+    "spelled": (r"[\pL\pN](?: (?:dot|punkt|punto|ponto) | ?[\[({](?:dot|\.)[\])}] | \.)[\pL\pN]",),
 }
 """What a text has, at least, in which there may be one; RE2."""
 
@@ -40,6 +41,16 @@ _DEFANGED = {
     "(dot)": "\0\0.\0\0",
     "{dot}": "\0\0.\0\0",
 }
+_SPELLED = {
+    written: _FILL * (len(written) - 1) + "."
+    for written in (
+        *(f" {word} " for word in ("dot", "punkt", "punto", "ponto")),
+        *(f"{before}{mark} " for before in (" ", "") for mark in ("[.]", "(.)", "{.}", "[dot]", "(dot)", "{dot}")),
+        " .",
+    )
+}
+"""Full stops in words and apart from what stands around them: meant for readers, and read for listed domains."""
+
 _SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
 """Schemes behind which a browser needs no two slashes, and as text the first four none."""
 
@@ -82,6 +93,9 @@ _SHORTEST_PORT = 2
 
 _INITIALS = 4
 """Characters of a host up to which it is rather initials, such as ``a.va``."""
+
+_MAIL_SIGNS = ("@", "@ ", "(at) ", "[at] ", "{at} ")
+"""What makes an address of e-mail of a spelled domain behind it."""
 
 _LONGEST_HOST = 400
 """Characters of a written host; what is longer can't be reached, but part of it may be."""
@@ -142,6 +156,8 @@ class Links:
             lower: the text in the form of hosts (`HOST_FORM`).
             shapes: which of `SHAPES` it has.
         """
+        if "spelled" in shapes and self._domains:
+            yield from self._spelled(lower)
         for written, plain in _DEFANGED.items():
             if written in lower:
                 lower = lower.replace(written, plain)
@@ -157,6 +173,19 @@ class Links:
                 yield link
         if "bare" in shapes or covered:
             yield from self._without_scheme(text, covered)
+
+    def _spelled(self, lower: str) -> Iterator[Link]:
+        """Yield the listed domains whose full stops are spelled, such as ``evil dot example``."""
+        for written, plain in _SPELLED.items():
+            lower = lower.replace(written, plain)
+        for first, stop in _Text(lower).runs():
+            written = lower[first:stop].strip(_EDGES)
+            if _FILL not in written or lower.endswith(_MAIL_SIGNS, 0, first):
+                continue
+            host = read_host(written.replace(_FILL, "")) if len(written) <= _LONGEST_HOST else None
+            if host is not None and self._is_listed(host, written):
+                start = lower.find(written, first)
+                yield Link(start, start + len(written), host, likely=False)
 
     def _with_scheme(self, text: _Text, start: int, rest: int, end: int) -> Iterator[Link]:
         """Yield what a link may lead to.
