@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 _BETWEEN = r"(?:[-.·_/ ()]{1,3}| ?(?:dash|hyphen|minus|dot) ?)"
 _FIRST = r"(?:^|[^0-9])"
 
+_TRUNK = rf"\(?0[1-9](?:{_BETWEEN}?[0-9]){{7,10}}"
+"""A number as most countries but the United States dial it at home."""
+
 SHAPES = {
     "phone abroad": (r"\+ ?\(?[0-9]",),
     "phone american": (
         rf"{_FIRST}(?:1{_BETWEEN}?)?\(?[2-9][0-9]{{2}}\)?{_BETWEEN}?[0-9]{{3}}{_BETWEEN}?[0-9]{{4}}(?:[^0-9]|$)",
     ),
     "phone local": (r"[2-9][0-9]{2}[-. ][0-9]{4}(?:[^0-9]|$)",),
+    "phone named": (rf"(?:^|[^0-9]){_TRUNK}",),
     "phone national": (rf"{_FIRST}[0-9](?:{_BETWEEN}?[0-9]){{5}}",),
 }
 """What a text has, at least, in which there may be one."""
@@ -39,6 +43,10 @@ _AMERICAN_LOCAL = LinearRegex(
     r"(?:^|[^\pL\pN_+$€£#. /-]|(?:^|[^0-9])[-. /])([2-9][0-9][0-9][-. ][0-9]{4})"
     r"(?:$|[^\pL\pN_./-]|[-./](?:$|[^0-9]))"
 )
+_NAMED = LinearRegex(rf"(?:^|[^\pL\pN_+$€£#./-])({_TRUNK})")
+_GROUPS = 3
+"""Groups of digits, at least, of a number with ``+`` that is in no plan and that no word names."""
+
 _FEWEST, _MOST = 6, 15
 """Digits of a national number."""
 
@@ -58,6 +66,8 @@ _SPOKEN = ("dash", "hyphen", "minus", "dot")
 _WORDS = NearWords(
     "phone|phones|telephone|tel|mobile|cell|cellphone|call|calls|called|calling|text me|sms|whatsapp|signal|fax|"
     "ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
+    "my numbers|meine nummer|mi número|mon numéro|mio numero|meu número|rufnummer|rückruf|rufen|ruf|call me|text|"
+    "appelez|appelle|llama|llámame|llame|chiama|chiamami|ligue|celular|cellulare|portable|phone me|"
     "handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p",
 )
 _AMERICA = 1
@@ -130,6 +140,8 @@ class Phones:
             for _, (start, end) in _AMERICAN_LOCAL.spans(lower, overlapping=True):
                 if _WORDS.judge(lower, start, end):
                     yield Span(start, end, "phone", 0.6)
+        if "phone named" in shapes:
+            yield from _named(lower)
         if self._others and "phone national" in shapes:
             for count, (start, end) in enumerate(_national(lower)):
                 yield from self._national(lower, start, end, reads, near=count < JUDGED)
@@ -139,6 +151,11 @@ class Phones:
             if self._is_valid(lower[start:end], None, reads):
                 yield Span(start, end, "phone", 0.95)
                 return
+        # in no plan, as those of films are, but of a known country and length
+        if self._is_possible(lower[start:longest], reads):
+            words = _WORDS.judge(lower, start, longest)
+            if words or (words is None and len(digit_groups(lower[start:longest])) >= _GROUPS):
+                yield Span(start, longest, "phone", 0.7 if words else 0.6)
 
     def _north_american(self, lower: str, reads: list[int]) -> Iterator[Span]:
         for count, (_, *groups) in enumerate(_AMERICAN.spans(lower, overlapping=True)):
@@ -179,6 +196,17 @@ class Phones:
                 yield Span(start, longest, "phone", 0.6)  # in no plan, but dialled and named like one
                 return
 
+    def _is_possible(self, text: str, reads: list[int]) -> bool:
+        reads[0] += 1
+        if reads[0] > _READ:
+            return False
+        for word in _SPOKEN:
+            text = text.replace(word, "-")
+        try:
+            return bool(self._library.is_possible_number(self._library.parse(text, None)))
+        except self._library.NumberParseException:
+            return False
+
     def _is_valid(self, text: str, region: str | None, reads: list[int]) -> bool:
         reads[0] += 1
         if reads[0] > _READ:
@@ -190,6 +218,16 @@ class Phones:
         except self._library.NumberParseException:
             return False
         return bool(self._library.is_valid_number(number))
+
+
+def _named(lower: str) -> Iterator[Span]:
+    """Yield numbers of any country in national notation that words near call one of a phone."""
+    for count, (_, (start, end)) in enumerate(_NAMED.spans(lower)):
+        if count == _READ:
+            return
+        text = lower[start:end]
+        if not _precedes_word(lower, end) and not _DATE.match(text) and _WORDS.judge(lower, start, end):
+            yield Span(_inside(start, text), end, "phone", 0.6)
 
 
 def _national(lower: str) -> Iterator[Group]:
