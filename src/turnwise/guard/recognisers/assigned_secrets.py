@@ -88,6 +88,9 @@ _DIGITS = frozenset(string.digits)
 _SIGNS = frozenset("!#$%^&*~+?")
 """Signs inside a word that no word has."""
 
+_READ = 64
+"""Names of a kind in a text whose values are read; behind those beyond them a value counts by its form alone."""
+
 _KEY_LENGTH = 16
 _PASSWORD_LENGTH = 8
 _FEWEST_DIGITS = 6
@@ -111,11 +114,17 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
         plain: the text in plain form, case kept.
         least_bits: least entropy of a key, in bits a character.
     """
-    for (_, end), *_ in _NAMED_KEY.spans(plain):
+    for count, ((_, end), *_) in enumerate(_NAMED_KEY.spans(plain)):
+        if count >= _READ:
+            yield from _by_form(plain, end, _KEY_LENGTH)
+            continue
         start, value, _ = _given(plain, end)
         if _is_mixed(value) and len(value) >= _KEY_LENGTH and bits_per_character(value) >= least_bits:
             yield Span(start, start + len(value), "generic", 0.8)
-    for (_, end), name, link in _NAMED_PASSWORD.spans(plain):
+    for count, ((_, end), name, link) in enumerate(_NAMED_PASSWORD.spans(plain)):
+        if count >= _READ:
+            yield from _by_form(plain, end, _PASSWORD_LENGTH)
+            continue
         start, value, quoted = _given(plain, end)
         if plain[slice(*name)].lower() == "pass" and plain[max(0, name[0] - 9) : name[0]].lower().endswith(
             _ARTICLES
@@ -134,6 +143,13 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
         start, value = _value(plain, values)
         if len(value) >= _PASSWORD_LENGTH and _is_mixed(value) and (value.lower() != value or not value.isalnum()):
             yield Span(start, start + len(value), "generic", 0.6)
+
+
+def _by_form(plain: str, at: int, shortest: int) -> Iterator[Span]:
+    """Yield what stands at an offset up to white space, if it is long enough and has a digit and a letter."""
+    value = plain[at : at + _LONGEST].partition("\n")[0].partition(" ")[0]
+    if len(value) >= shortest and not (_DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value)):
+        yield Span(at, at + len(value), "generic", 0.5)
 
 
 def _without_link(plain: str, least_bits: float) -> Iterator[Span]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
 from turnwise.guard.recognisers.number_names import NAMES, NumberName
-from turnwise.guard.recognisers.numbers import JUDGED, OTHER_NUMBERS, Group, digit_groups
+from turnwise.guard.recognisers.numbers import OTHER_NUMBERS, Digits
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -60,11 +60,14 @@ _OTHER_NAMES = LinearRegex(
 )
 """Words between a name and a number that make it another's."""
 
+_READ = 64
+"""Names of a kind in a text whose numbers are read; behind those beyond them a number counts by its form alone."""
+
 _AHEAD, _BEHIND = 128, 56
 """Characters behind and before a name in which its value is looked for."""
 
 
-def find_named(lower: str, shapes: Set[str], kind: str) -> Iterator[Span]:
+def find_named(lower: str, digits: Digits, kind: str) -> Iterator[Span]:
     """Find the numbers of a kind: behind or before words that name them, with little or nothing between.
 
     A number is none that is a date or an amount, and one that words between the two say is another's, such as an
@@ -72,14 +75,17 @@ def find_named(lower: str, shapes: Set[str], kind: str) -> Iterator[Span]:
 
     Args:
         lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
+        digits: its rows of digits.
         kind: what to look for, a key of `SHAPES`.
     """
-    digits = digit_groups(lower) if kind in shapes else []
-    if not digits:
+    if not digits.starts:
         return
     for name in NAMES[kind].names:
         yield from _find(lower, digits, kind, name)
+
+
+_NOTHING = r"\pN\pL\pN\pM\pZ\pC"
+"""For a kind without names of a sort."""
 
 
 class _Place(NamedTuple):
@@ -90,18 +96,21 @@ class _Place(NamedTuple):
     strong: bool
 
 
-def _find(lower: str, digits: list[Group], kind: str, name: NumberName) -> Iterator[Span]:
-    starts = [start for start, _ in digits]
+def _find(lower: str, digits: Digits, kind: str, name: NumberName) -> Iterator[Span]:
+    groups, starts = digits
     behind = count = 0
     for place in _places(lower, name):
         index = bisect_left(starts, place.end)
         ahead = index < len(starts) and starts[index] < place.end + _AHEAD
-        before = index > 0 and digits[index - 1][1] > max(behind, place.start - _BEHIND)
+        before = index > 0 and groups[index - 1][1] > max(behind, place.start - _BEHIND)
         if place.start < behind or not (ahead or before):
             continue
         count += 1
-        if count > JUDGED:
-            break
+        if count > _READ:
+            for _, *numbers in _form(name.strong, name.weak).spans(lower[place.start :]):
+                start, end = max(numbers)
+                yield Span(place.start + start, place.start + end, kind, 0.5)
+            return
         if lower[: place.start].endswith(" ") and _word_before(lower, place.start) in _NO_NAME:
             continue
         found = (_ahead(lower, place, name) if ahead else None) or (
@@ -121,8 +130,16 @@ def _places(lower: str, name: NumberName) -> Iterator[_Place]:
 
 @cache
 def _compiled(strong: str, weak: str, joined: str) -> LinearRegex:
-    nothing = r"\pN\pL\pN\pM\pZ\pC"  # such as for a kind without weak names
-    return LinearRegex(rf"(?:^|[^\pL\pN])(?:({strong or nothing})|({weak or nothing}))|({joined or nothing})")
+    return LinearRegex(rf"(?:^|[^\pL\pN])(?:({strong or _NOTHING})|({weak or _NOTHING}))|({joined or _NOTHING})")
+
+
+@cache
+def _form(strong: str, weak: str) -> LinearRegex:
+    """What a number has to be like behind its name where there are too many to be read."""
+    return LinearRegex(
+        rf"(?:^|[^\pL\pN])(?:(?:{strong or _NOTHING})[^0-9\n]{{0,24}}([0-9]{{4,}})"
+        rf"|(?:{weak or _NOTHING})[^0-9\n]{{0,3}}([0-9]{{6,}}))"
+    )
 
 
 def _word_before(lower: str, start: int) -> str:

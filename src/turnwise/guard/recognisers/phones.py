@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.recognisers.numbers import JUDGED, Group, NearWords, digit_groups
+from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords, digit_groups
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -122,12 +122,13 @@ class Phones:
                 if self._library.is_possible_number(number):
                     yield self._library.format_number(number, self._library.PhoneNumberFormat.E164)
 
-    def find(self, lower: str, shapes: Set[str]) -> Iterator[Span]:
+    def find(self, lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
         """Find telephone numbers.
 
         Args:
             lower: the text in plain form and lower case.
             shapes: which of `SHAPES` it has.
+            digits: its rows of digits.
         """
         reads = [0]
         if "phone abroad" in shapes:
@@ -143,7 +144,7 @@ class Phones:
         if "phone named" in shapes:
             yield from _named(lower)
         if self._others and "phone national" in shapes:
-            for count, (start, end) in enumerate(_national(lower)):
+            for count, (start, end) in enumerate(_national(lower, digits.groups)):
                 yield from self._national(lower, start, end, reads, near=count < JUDGED)
 
     def _abroad(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
@@ -230,9 +231,8 @@ def _named(lower: str) -> Iterator[Span]:
             yield Span(_inside(start, text), end, "phone", 0.6)
 
 
-def _national(lower: str) -> Iterator[Group]:
+def _national(lower: str, groups: Sequence[Group]) -> Iterator[Group]:
     """Yield where numbers in national notation start and end: of 6 to 15 digits, however grouped."""
-    groups = digit_groups(lower)
     joined = [_is_between(lower[before[1] : after[0]]) for before, after in pairwise(groups)]
     sizes = [end - start for start, end in groups]
     behind = 0
