@@ -37,14 +37,15 @@ _LINK = (
     r"\best\b|\xe9|\x{662f}|\x{306f}|\x{ff1a}"
 )
 
+_SIGNS_OF_PASSWORDS = "!#$%&*~+?^"
+
 SHAPES = (
-    rf"(?:{_KEY})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}}{_OWNER} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",
-    rf"(?:{_PASSWORD})[^\n]{{0,64}}[^\s]{{6}}",
-    r"\b(?:pin|code|combination)(?: number)?(?: (?:for|to|of) [^\n]{1,30})? ?(?:is|was|:|=) ?[0-9]{4}",
-    r"(?:\bcred|\blog ?in|\bsign ?in|\broot|\badmin|administrator)[^\n]{0,70}[/:] ?[^\s]{6}",
+    rf"(?:{_KEY})[^\n]*[0-9]",
+    rf"(?:{_PASSWORD})[^\n]*[0-9{_SIGNS_OF_PASSWORDS}]",
+    r"\b(?:pin|code|combination)\b[^\n]*[0-9]{4}",
+    r"(?:\bcred|\blog ?in|\bsign ?in|\broot|\badmin|administrator)[^\n]*[/:] ?[^\s]{6}",
     r"\bmysql\b[^\n]* -p",
-    rf"(?:{_KEY}) [a-z0-9_+/=-]{{20}}",
-    r"(?:session|sessionid|sid)=[a-z0-9._%+/=-]{20}",
+    r"(?:session|sessionid|sid)=[a-z0-9._%+/=-]{4}",
 )
 """What a text has, at least, in which there may be one; RE2, ignoring case."""
 
@@ -53,6 +54,16 @@ _NAMED_PASSWORD = LinearRegex(
     rf"(?i)(?:^|[^a-z0-9_-]|[_-]){_PREFIX}({_PASSWORD}){_BEHIND}{_OWNER} ?"
     rf"({_LINK}) ?"
 )
+_FORM_KEY, _FORM_PASSWORD = (
+    LinearRegex(
+        rf"(?i)(?:{names})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:[:=]{{1,2}}|\bis\b) ?[\"'`]?[^\s\"'`:=]{{8,100}}"
+    )
+    for names in (_KEY, _PASSWORD)
+)
+"""Names and values right behind them, for texts with too many to be read."""
+
+_BEFORE_VALUE = "\n\t\"'`:= "
+
 _VALUE = LinearRegex(r"[\"'`]?([^\s\"'`,;<>(){}\[\]]+)")
 _SHORTEST, _LONGEST, _LONGEST_QUOTED = 6, 300, 100
 """Characters of a value."""
@@ -85,7 +96,7 @@ _NO_SECRET = LinearRegex(
 )
 _LETTERS = frozenset(string.ascii_letters)
 _DIGITS = frozenset(string.digits)
-_SIGNS = frozenset("!#$%^&*~+?")
+_SIGNS = frozenset(_SIGNS_OF_PASSWORDS)
 """Signs inside a word that no word has."""
 
 _READ = 64
@@ -115,16 +126,16 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
         least_bits: least entropy of a key, in bits a character.
     """
     for count, ((_, end), *_) in enumerate(_NAMED_KEY.spans(plain)):
-        if count >= _READ:
-            yield from _by_form(plain, end, _KEY_LENGTH)
-            continue
+        if count == _READ:
+            yield from _by_form(plain, end, _FORM_KEY, _KEY_LENGTH)
+            break
         start, value, _ = _given(plain, end)
         if _is_mixed(value) and len(value) >= _KEY_LENGTH and bits_per_character(value) >= least_bits:
             yield Span(start, start + len(value), "generic", 0.8)
     for count, ((_, end), name, link) in enumerate(_NAMED_PASSWORD.spans(plain)):
-        if count >= _READ:
-            yield from _by_form(plain, end, _PASSWORD_LENGTH)
-            continue
+        if count == _READ:
+            yield from _by_form(plain, end, _FORM_PASSWORD, _PASSWORD_LENGTH)
+            break
         start, value, quoted = _given(plain, end)
         if plain[slice(*name)].lower() == "pass" and plain[max(0, name[0] - 9) : name[0]].lower().endswith(
             _ARTICLES
@@ -145,11 +156,14 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
             yield Span(start, start + len(value), "generic", 0.6)
 
 
-def _by_form(plain: str, at: int, shortest: int) -> Iterator[Span]:
-    """Yield what stands at an offset up to white space, if it is long enough and has a digit and a letter."""
-    value = plain[at : at + _LONGEST].partition("\n")[0].partition(" ")[0]
-    if len(value) >= shortest and not (_DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value)):
-        yield Span(at, at + len(value), "generic", 0.5)
+def _by_form(plain: str, at: int, form: LinearRegex, shortest: int) -> Iterator[Span]:
+    """Yield the values right behind names, from an offset on, that are long enough and have digits and letters."""
+    for ((first, last),) in form.spans(plain[at:]):
+        value = plain[at + first : at + last]
+        for mark in _BEFORE_VALUE:
+            value = value.rpartition(mark)[2]
+        if len(value) >= shortest and not (_DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value)):
+            yield Span(at + last - len(value), at + last, "generic", 0.5)
 
 
 def _without_link(plain: str, least_bits: float) -> Iterator[Span]:

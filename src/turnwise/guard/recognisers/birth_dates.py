@@ -14,7 +14,7 @@ SHAPES = {
         r"birth|\bdob\b|d\.o\.b|\bborn\b|\bbday\b|\bb-day\b|geboren|\bgeb\.|geburt|naissance|\bnée? le\b|"
         r"nacimiento|"
         r"\bnac[ií]|nascita|\bnat[oa] il|nascimento|nascid|рожд|出生|生年月日|생년월일|"
-        r"(?:patient|customer|client|insured|applicant|policyholder|name)[^0-9\n]{1,60}(?:[0-9]{1,4}[./-]){2}",
+        r"(?:patient|customer|client|insured|applicant|policyholder|name)[^0-9\n]*[0-9]{1,4}[./-]",
     ),
 }
 """What a text has, at least, in which there may be one."""
