@@ -53,8 +53,10 @@ _FOUR, _APART = 4, 2
 """Sizes of groups in which IBANs are written; of those that are pulled apart the largest."""
 
 _SEPARATORS = str.maketrans("", "", " .-")
-_CHECKED = 1_000
-"""Candidates of a text whose check digits are verified; what has the form beyond them counts as found."""
+_CHECKED = 400
+"""Candidates of a text whose check digits are verified; what has the usual form beyond them counts as found."""
+
+_FORM = LinearRegex(rf"{_HEAD}(?:[ -]?[a-z0-9]{{4}}){{3,7}}")
 
 
 _VALUES = {character: str(int(character, 36)) for character in string.ascii_letters + string.digits}
@@ -88,12 +90,16 @@ def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
         if start < covered or lower[max(0, start - 1) : start].isalnum():
             continue
         length = COUNTRY_LENGTH[lower[start : start + 2]]
+        checked += 1
+        if checked > _CHECKED:
+            for ((begin, behind),) in _FORM.spans(lower[start:]):
+                yield Span(start + begin + (not lower[start + begin].isalnum()), start + behind, "iban", 0.5)
+            return
         end = _end(lower, start, length)
         if not end:
             continue
-        checked += 1
-        if checked > _CHECKED or is_iban(lower[start:end].translate(_SEPARATORS)):
-            yield Span(start, end, "iban", 0.99 if checked <= _CHECKED else 0.5)
+        if is_iban(lower[start:end].translate(_SEPARATORS)):
+            yield Span(start, end, "iban", 0.99)
             covered = end
         elif "iban" in lower[max(0, start - AFTER) : start]:
             yield Span(start, end, "iban", 0.7)
