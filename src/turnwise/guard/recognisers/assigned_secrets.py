@@ -21,7 +21,8 @@ _PASSWORD = (
     r"contrase\xf1a|contrasena|mot de passe|mdp|senha|wachtwoord|parola d'ordine|"
     r"\x{43f}\x{430}\x{440}\x{43e}\x{43b}\x{44c}|\x{5bc6}\x{7801}|"
     r"\x{30d1}\x{30b9}\x{30ef}\x{30fc}\x{30c9}|\x{be44}\x{bc00}\x{bc88}\x{d638}|"
-    r"has\x{142}o|heslo|jelsz\xf3|l\xf6senord|adgangskode|passord|salasana|parol[a\xe3]m?\x{131}?|\x{15f}ifrem?|kata sandi"
+    r"has\x{142}o|heslo|jelsz\xf3|l\xf6senord|adgangskode|passord|salasana|"
+    r"parol[a\xe3]m?\x{131}?|\x{15f}ifrem?|kata sandi"
 )
 _PREFIX = r"(?:[a-z0-9_-]{0,30}?[_-]|pg|mysql|db|redis|wifi|root|admin)?"
 _BEHIND = r"[a-z0-9_]{0,20}[\"'\])]{0,2}"
@@ -86,7 +87,8 @@ _SESSION = LinearRegex(r"(?i)\b(?:session|sessionid|sid|phpsessid|jsessionid)=([
 _PIN = LinearRegex(
     r"(?i)\b(?:(?:my|your|his|her|our|card|atm|phone|door|alarm|sim|bank) (?:[a-z]+ )?pin(?: number)?"
     r"|(?:door|gate|alarm|safe|locker|entry) (?:code|combination)"
-    r"|(?:pin|code|combination) (?:for|to|of) (?:the|my|our|his|her) (?:[a-z]+ )?(?:door|gate|alarm|safe|locker|phone|card|"
+    r"|(?:pin|code|combination) (?:for|to|of) "
+    r"(?:the|my|our|his|her) (?:[a-z]+ )?(?:door|gate|alarm|safe|locker|phone|card|"
     r"sim|house|garage|vault)) ?(?:is|was|:|=) ?([0-9]{4,8})\b"
 )
 

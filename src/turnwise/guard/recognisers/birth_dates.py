@@ -84,8 +84,8 @@ _WORDS_BETWEEN = LinearRegex(
     r"seen|admitted|discharged|signed|before|after|per|and)\b"
 )
 _AHEAD, _BEFORE = 80, 60
-_READ, _NEAR = 64, 3
-"""Labels of a text whose dates are read; behind those beyond them a number that stands so near counts by itself."""
+_READ, _NEAR = 32, 3
+"""Labels of a text whose dates are read; behind those beyond them a number that is so near counts by itself."""
 
 _LATEST = 2015
 """Year of the latest birth that a date without a label tells."""

@@ -13,8 +13,8 @@ from operator import add, itemgetter, sub
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
-from turnwise.guard.recognisers.numbers import digit_groups
 from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban
+from turnwise.guard.recognisers.numbers import digit_groups
 from turnwise.guard.recognisers.spans import Stretch
 from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 

@@ -61,7 +61,7 @@ _OTHER_NAMES = LinearRegex(
 )
 """Words between a name and a number that make it another's."""
 
-_READ = 64
+_READ = 32
 """Names of a kind in a text whose numbers are read; behind those beyond them a number counts by its form alone."""
 
 _AHEAD, _BEHIND = 128, 56

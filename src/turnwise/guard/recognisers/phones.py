@@ -73,7 +73,7 @@ _WORDS = NearWords(
 _AMERICA = 1
 """Country code of the North American Numbering Plan."""
 
-_READ = 128
+_READ = 64
 """Candidates of a text that are looked up (some 25 us each); what has the form beyond them counts as found."""
 
 
