@@ -251,7 +251,7 @@ NAMES: Mapping[str, tuple[str, str]] = {
 _PLACEHOLDERS = frozenset({"password", "passwd", "pass", "pwd", "secret", "your_password", "yourpassword"})
 """Passwords in connection strings that stand for one."""
 
-_STAND_INS = ("example", "xxxx", "placeholder", "redacted", "dummy", "your-", "your_", "yourkey", "yourtoken")
+_STAND_INS = ("xxxx", "placeholder", "redacted", "dummy", "your-", "your_", "yourkey", "yourtoken")
 _TAIL = 8
 """Characters at the end of a value that are all the same in a stand-in alone."""
 
