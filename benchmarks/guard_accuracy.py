@@ -44,9 +44,7 @@ class Category:
 CATEGORIES: Mapping[str, Category] = {
     "pii": Category("pii"),
     "secrets": Category("secrets"),
-    "urls": Category(
-        "urls", {"allow": ["mybank.com", "example.org"], "deny": ["evil.example"], "ip_addresses": True}
-    ),
+    "urls": Category("urls", {"deny": ["evil.example", "*.bad-downloads.example"], "ip_addresses": True}),
     "code": Category("code"),
     # No preset gives toxicity an observer: beside the phrases it finds little more and takes precision.
     "toxicity": Category("toxicity"),

@@ -139,8 +139,12 @@ class LinearRegex:
             return
         offset = before = 0
         for spans in found:
-            start = spans[0][0]
+            start, end = spans[0]
             offset, before = offset + len(_text(data[before:start])), start
+            if data[start:end].isascii():
+                gain = offset - start
+                yield [(-1, -1) if first < 0 else (first + gain, last + gain) for first, last in spans]
+                continue
             yield tuple(
                 (-1, -1)
                 if first < 0

@@ -195,3 +195,35 @@ def test_a_long_hostile_text_hides_nothing(filler: str) -> None:
     long = filler * (30_000 // len(filler))
     assert ("email", "jane@example.com") in values(f"{long}; jane@example.com")
     assert ("medical_record", "00482913") in values(f"MRN: 00482913 ; {long}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my number's 07700 900461, whatsapp is best",
+        "ruf mich an unter 0171 5550123",
+        "mobile 0491 570 156",
+        "T\xe9l. +33 6 39 98 04 17.",
+        "+44 7700 900123",
+    ],
+)
+def test_phones_of_any_country_are_found_by_words_or_their_code(text: str) -> None:
+    finding = finding_of(PII, text)
+    assert [each.kind for each in finding.redactions] == ["phone"]
+
+
+@pytest.mark.parametrize("text", ["model 0612345678 drill", "part no 0171 5550123", "+33 points and +20 more"])
+def test_other_numbers_that_begin_so_are_no_phones(text: str) -> None:
+    assert not finding_of(PII, text).found
+
+
+def test_beyond_a_bound_numbers_count_by_their_form() -> None:
+    finding = finding_of(PII, "my account number is 12345678, " * 300)
+    assert len(finding.redactions) == 300
+    assert finding.redactions[0].kind == finding.redactions[-1].kind == "bank_account"
+    assert not finding_of(PII, "an account of the 3 kings, " * 300).found
+
+
+def test_ibans_beyond_a_bound_count_by_their_form() -> None:
+    text = "DE12 3456 7890 1234 5678 90, " * 450 + "DE89 3704 0044 0532 0130 00"
+    assert finding_of(PII, text).redactions[-1].kind == "iban"

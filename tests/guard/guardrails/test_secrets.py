@@ -216,8 +216,44 @@ def test_neighbours_of_a_key_are_no_part_of_it(key: str) -> None:
 
 
 def test_a_private_key_ends_with_its_last_line() -> None:
-    key = "-----BEGIN RSA " + "PRIVATE KEY-----\nabc-def\n-----END RSA " + "PRIVATE KEY-----"
+    key = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq9\n-----END RSA " + "PRIVATE KEY-----"
     putty = "PuTTY-User-Key-" + "File-2: ssh-rsa\nabc\nPrivate-MAC: " + "0a" * 20
     text = f"One: {key} and {putty} and {key}."
     cut = [text[each.start : each.end] for each in finding_of(SECRETS, text).redactions]
     assert cut == [key, putty, key]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "la contrase\xf1a del servidor es Guay4b0!Ruidos0",
+        "mein Passwort f\xfcr das Portal lautet Kr0kodil!77",
+        "le mot de passe du wifi est Bleu-9841-ciel",
+        "пароль от админки: Zhuk_9481!snegopad",
+        "hasło do panelu: Zamek#9912",
+        "ログインのパスワードはNeko!2291",
+        "The API key for the translation service is 41b71412ccd9eead644c9650fe16ad1b.",
+        "the code for the alarm is 4471",
+    ],
+)
+def test_words_may_stand_between_a_name_and_its_value(text: str) -> None:
+    assert finding_of(SECRETS, text).found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AKIA" + "X" * 16,
+        "gh" + "p_" + "x" * 36,
+        "xox" + "b-your-token-here",
+        "-----BEGIN PRIVATE " + "KEY-----\n<redacted>\n-----END PRIVATE " + "KEY-----",
+        "Files with -----BEGIN RSA PRIVATE " + "KEY----- in them must never be committed.",
+    ],
+)
+def test_what_only_shows_the_form_of_a_key_is_none(text: str) -> None:
+    assert not finding_of(SECRETS, text).found
+
+
+def test_beyond_a_bound_values_count_by_their_form() -> None:
+    text = "password is Tr4in!Lamp9, " * 300
+    assert len(finding_of(SECRETS, text).redactions) > 250

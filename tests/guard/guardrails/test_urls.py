@@ -411,3 +411,31 @@ def test_bad_settings() -> None:
         Urls(allow=("example.com",), lookalikes=False)
     with pytest.raises(GuardError, match="give a list"):
         Urls(deny="example.com")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "evil dot example",
+        "go to evil (dot) example",
+        "evil [.] example",
+        "cdn dot evil dot example slash a",
+        "evil punkt example",
+        "look at evil .example",
+    ],
+)
+def test_a_denied_domain_is_found_with_its_full_stops_spelled(text: str) -> None:
+    assert finding_of(DENY, text).found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "He is pure evil . Example: he lies",
+        "an evil dot example dot com page",
+        "bob (at) evil dot example",
+        "connect the dot com boom",
+    ],
+)
+def test_spelled_full_stops_make_no_other_links(text: str) -> None:
+    assert not finding_of(DENY, text).found

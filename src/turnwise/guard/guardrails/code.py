@@ -9,14 +9,29 @@ from typing import ClassVar, get_args
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
-from turnwise.guard.recognisers.code_signs import HINTS, CodeType, find_code, find_fenced
+from turnwise.guard.recognisers.code_signs import HINTS, find_code
+from turnwise.guard.recognisers.code_types import CodeType
+from turnwise.guard.recognisers.fenced_blocks import find_fenced
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
 from turnwise.guard.recognisers.spans import Span, apart
 from turnwise.linear_regex import RegexSet
 
-_NAMES = {"fenced": "a code block", "html_script": "a script in HTML", "shell": "shell commands", "c": "C or C++"}
-_PROPER = {"sql": "SQL", "php": "PHP", "powershell": "PowerShell", "javascript": "JavaScript", "csharp": "C#"}
+_NAMES = {
+    "fenced": "a code block",
+    "html_script": "a script in HTML",
+    "shell": "shell commands",
+    "c": "C or C++",
+    "visual_basic": "Visual Basic",
+}
+_PROPER = {
+    "sql": "SQL",
+    "php": "PHP",
+    "powershell": "PowerShell",
+    "javascript": "JavaScript",
+    "csharp": "C#",
+    "r": "R",
+}
 
 
 @dataclass(frozen=True)
@@ -30,8 +45,10 @@ class Code(Guardrail):
 
     Args:
         types: what to look for; all by default: ``fenced`` (blocks between ``` or ~~~, whatever they hold, but
-            those marked as text), ``shell``, ``powershell``, ``sql``, ``html_script``, ``python``, ``javascript``,
-            ``java``, ``c`` (and C++), ``go``, ``rust``, ``csharp``, ``ruby``, ``kotlin``, ``php``.
+            those marked as text), ``shell`` (and the command prompt of Windows), ``powershell``, ``sql``,
+            ``html_script``, ``python``, ``javascript``, ``java``, ``c`` (and C++), ``go``, ``rust``, ``csharp``,
+            ``ruby``, ``kotlin``, ``php``, ``perl``, ``r``, ``lua``, ``visual_basic``, ``lisp`` (and Clojure),
+            ``elixir``, ``swift``, ``scala``, ``haskell``, ``assembly``.
         min_lines: lines of code from which it is a finding, at least 1, counted over all types.
         placeholder: what redaction puts in place.
 

@@ -11,13 +11,15 @@ from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.recognisers import (
     birth_dates,
     emails,
+    ibans,
     ips,
     named_numbers,
-    payment_numbers,
+    payment_cards,
     phones,
     social_security,
 )
 from turnwise.guard.recognisers.folding import LOWER
+from turnwise.guard.recognisers.numbers import Digits
 from turnwise.guard.recognisers.phones import Phones
 from turnwise.guard.recognisers.readings import TextReading, Value, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
@@ -66,8 +68,8 @@ _NAMES = {
 }
 _SHAPES: Mapping[str, tuple[str, ...]] = {
     **social_security.SHAPES,
-    **payment_numbers.CARD_SHAPES,
-    **payment_numbers.IBAN_SHAPES,
+    **payment_cards.SHAPES,
+    **ibans.SHAPES,
     **phones.SHAPES,
     **emails.SHAPES,
     **ips.SHAPES,
@@ -80,18 +82,19 @@ _TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "birth_date",
 """RegexSet that are looked for apart from those of digits: one automaton of both has many times the states."""
 
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
-"""Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it."""
+"""Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it.
+
+Others, which are never as sure, are not looked for there.
+"""
 
 _FEWEST_DIGITS = 4
 """Digits of a value, at least, whose separators may be words."""
 
 _SPOKEN = ("dash", "hyphen", "minus", "dot", "space")
 
-_FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
+_FINDERS: Mapping[PiiType, Callable[[str, Set[str], Digits], Iterator[Span]]] = {
     "ssn": social_security.find_ssns,
-    "card": payment_numbers.find_cards,
-    "iban": payment_numbers.find_ibans,
-    "email": emails.find_emails,
+    "card": payment_cards.find_cards,
     "birth_date": birth_dates.find_birth_dates,
 }
 
@@ -179,20 +182,28 @@ class Pii(Guardrail):
     def _read(self, reading: TextReading) -> Iterator[Span]:
         shapes = frozenset[str]().union(*[each.present(reading.plain) for each in self._shapes])
         if shapes:
-            for span in self._find(reading.plain, shapes):
-                if not reading.loose or span.confidence >= _SURE.get(span.kind, 1.0):
+            if not reading.loose:
+                yield from self._find(reading.plain, shapes, self.types)
+                return
+            for span in self._find(reading.plain, shapes, [kind for kind in self.types if kind in _SURE]):
+                if span.confidence >= _SURE[span.kind]:
                     yield span
 
-    def _find(self, lower: str, shapes: Set[str]) -> Iterator[Span]:
-        for kind in self.types:
+    def _find(self, lower: str, shapes: Set[str], kinds: Iterable[PiiType]) -> Iterator[Span]:
+        digits = Digits.of(lower)
+        for kind in kinds:
             if kind == "phone" and self._phones is not None:
-                yield from self._phones.find(lower, shapes)
+                yield from self._phones.find(lower, shapes, digits)
             elif kind == "ip":
-                yield from ips.find_ips(lower, shapes, self.private_addresses)
+                yield from ips.find_ips(lower, shapes, digits, self.private_addresses)
+            elif kind == "iban":
+                yield from ibans.find_ibans(lower, shapes)
+            elif kind == "email":
+                yield from emails.find_emails(lower, shapes)
             elif kind in _FINDERS:
-                yield from _FINDERS[kind](lower, shapes)
-            else:
-                yield from named_numbers.find_named(lower, shapes, kind)
+                yield from _FINDERS[kind](lower, shapes, digits)
+            elif kind in shapes:
+                yield from named_numbers.find_named(lower, digits, kind)
 
     def _writings(self, value: str) -> Iterator[str]:
         """Yield what a value that is allowed has in common with other writings of it."""

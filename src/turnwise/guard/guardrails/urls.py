@@ -35,7 +35,8 @@ class Urls(Guardrail):
     Links are found with any scheme, with ``//`` or without, without a scheme (``evil.com/x``), and defanged
     (``hxxp``, ``evil[.]com``). A host is read as a browser reads it: user names before ``@``, ports, trailing
     dots, percent signs, other scripts and numbers for IP addresses do not hide it, nor do marks and letters of
-    other scripts around it, characters that show nothing, and entities of HTML. Where browsers and programs that
+    other scripts around it, characters that show nothing, and entities of HTML. A denied domain is found with its
+    full stops spelled as well (``evil dot example``). Where browsers and programs that
     make links of text differ, a denied host is found in either reading. A domain in a list stands for all its
     subdomains; ``*.example.com`` for these alone. Denied wins over allowed.
 

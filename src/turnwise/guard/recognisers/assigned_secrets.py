@@ -20,32 +20,51 @@ _PASSWORD = (
     r"kennwort|"
     r"contrase\xf1a|contrasena|mot de passe|mdp|senha|wachtwoord|parola d'ordine|"
     r"\x{43f}\x{430}\x{440}\x{43e}\x{43b}\x{44c}|\x{5bc6}\x{7801}|"
-    r"\x{30d1}\x{30b9}\x{30ef}\x{30fc}\x{30c9}"
+    r"\x{30d1}\x{30b9}\x{30ef}\x{30fc}\x{30c9}|\x{be44}\x{bc00}\x{bc88}\x{d638}|"
+    r"has\x{142}o|heslo|jelsz\xf3|l\xf6senord|adgangskode|passord|salasana|"
+    r"parol[a\xe3]m?\x{131}?|\x{15f}ifrem?|kata sandi"
 )
 _PREFIX = r"(?:[a-z0-9_-]{0,30}?[_-]|pg|mysql|db|redis|wifi|root|admin)?"
 _BEHIND = r"[a-z0-9_]{0,20}[\"'\])]{0,2}"
+_OWNER = (
+    r"(?: (?:for|of|to|on|in|from|de|del|della|du|des|von|vom|zum|zur|f\xfcr|pour|para|per|do|da|di|van|voor|"
+    r"\x{43e}\x{442}|\x{434}\x{43b}\x{44f}|\x{43a}|\x{43d}\x{430}) [^\n\"'=:.?!;,]{1,40}?)?"
+)
+"""Whose or of what it is, between its name and what gives it its value."""
+
 _LINK = (
     r":=|=>|==?|:|\bis now\b:?|\bis set to\b|\bis still\b|\bis\b:?|'s\b|\bwas\b|\bto\b|\bchanged to\b|"
     r"\breset to\b|\bist\b|\blautet\b|\bes\b|"
-    r"\best\b|\xe9|\x{662f}|\x{ff1a}"
+    r"\best\b|\xe9|\x{662f}|\x{306f}|\x{ff1a}"
 )
 
+_SIGNS_OF_PASSWORDS = "!#$%&*~+?^"
+
 SHAPES = (
-    rf"(?:{_KEY})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",
-    rf"(?:{_PASSWORD})[^\n]{{0,64}}[^\s]{{6}}",
-    r"\b(?:pin|code|combination)(?: number)? ?(?:is|was|:|=) ?[0-9]{4}",
-    r"(?:\bcred|\blog ?in|\bsign ?in|\broot|\badmin|administrator)[^\n]{0,70}[/:] ?[^\s]{6}",
+    rf"(?:{_KEY})[^\n]*[0-9]",
+    rf"(?:{_PASSWORD})[^\n]*[0-9{_SIGNS_OF_PASSWORDS}]",
+    r"\b(?:pin|code|combination)\b[^\n]*[0-9]{4}",
+    r"(?:\bcred|\blog ?in|\bsign ?in|\broot|\badmin|administrator)[^\n]*[/:] ?[^\s]{6}",
     r"\bmysql\b[^\n]* -p",
-    rf"(?:{_KEY}) [a-z0-9_+/=-]{{20}}",
-    r"(?:session|sessionid|sid)=[a-z0-9._%+/=-]{20}",
+    r"(?:session|sessionid|sid)=[a-z0-9._%+/=-]{4}",
 )
 """What a text has, at least, in which there may be one; RE2, ignoring case."""
 
-_NAMED_KEY = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-]){_PREFIX}({_KEY}){_BEHIND} ?({_LINK}) ?")
+_NAMED_KEY = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-]){_PREFIX}({_KEY}){_BEHIND}{_OWNER} ?({_LINK}) ?")
 _NAMED_PASSWORD = LinearRegex(
-    rf"(?i)(?:^|[^a-z0-9_-]|[_-]){_PREFIX}({_PASSWORD}){_BEHIND}(?: (?:for|of|to|on) [^\n\"'=:.?!;,]{{1,40}}?)? ?"
+    rf"(?i)(?:^|[^a-z0-9_-]|[_-]){_PREFIX}({_PASSWORD}){_BEHIND}{_OWNER} ?"
     rf"({_LINK}) ?"
 )
+_FORM_KEY, _FORM_PASSWORD = (
+    LinearRegex(
+        rf"(?i)(?:{names})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:[:=]{{1,2}}|\bis\b) ?[\"'`]?[^\s\"'`:=]{{8,100}}"
+    )
+    for names in (_KEY, _PASSWORD)
+)
+"""Names and values right behind them, for texts with too many to be read."""
+
+_BEFORE_VALUE = "\n\t\"'`:= "
+
 _VALUE = LinearRegex(r"[\"'`]?([^\s\"'`,;<>(){}\[\]]+)")
 _SHORTEST, _LONGEST, _LONGEST_QUOTED = 6, 300, 100
 """Characters of a value."""
@@ -67,7 +86,10 @@ _KEY_BEHIND = LinearRegex(rf"(?i)(?:^|[^a-z0-9_-])(?:{_KEY}) ([A-Za-z0-9_+/=-]{{
 _SESSION = LinearRegex(r"(?i)\b(?:session|sessionid|sid|phpsessid|jsessionid)=([A-Za-z0-9._%+/=-]{20,400})")
 _PIN = LinearRegex(
     r"(?i)\b(?:(?:my|your|his|her|our|card|atm|phone|door|alarm|sim|bank) (?:[a-z]+ )?pin(?: number)?"
-    r"|(?:door|gate|alarm|safe|locker|entry) (?:code|combination)) ?(?:is|was|:|=) ?([0-9]{4,8})\b"
+    r"|(?:door|gate|alarm|safe|locker|entry) (?:code|combination)"
+    r"|(?:pin|code|combination) (?:for|to|of) "
+    r"(?:the|my|our|his|her) (?:[a-z]+ )?(?:door|gate|alarm|safe|locker|phone|card|"
+    r"sim|house|garage|vault)) ?(?:is|was|:|=) ?([0-9]{4,8})\b"
 )
 
 _NO_SECRET = LinearRegex(
@@ -76,8 +98,11 @@ _NO_SECRET = LinearRegex(
 )
 _LETTERS = frozenset(string.ascii_letters)
 _DIGITS = frozenset(string.digits)
-_SIGNS = frozenset("!#$%^&*~+?")
+_SIGNS = frozenset(_SIGNS_OF_PASSWORDS)
 """Signs inside a word that no word has."""
+
+_READ = 64
+"""Names of a kind in a text whose values are read; behind those beyond them a value counts by its form alone."""
 
 _KEY_LENGTH = 16
 _PASSWORD_LENGTH = 8
@@ -102,11 +127,17 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
         plain: the text in plain form, case kept.
         least_bits: least entropy of a key, in bits a character.
     """
-    for (_, end), *_ in _NAMED_KEY.spans(plain):
+    for count, ((_, end), *_) in enumerate(_NAMED_KEY.spans(plain)):
+        if count == _READ:
+            yield from _by_form(plain, end, _FORM_KEY, _KEY_LENGTH)
+            break
         start, value, _ = _given(plain, end)
         if _is_mixed(value) and len(value) >= _KEY_LENGTH and bits_per_character(value) >= least_bits:
             yield Span(start, start + len(value), "generic", 0.8)
-    for (_, end), name, link in _NAMED_PASSWORD.spans(plain):
+    for count, ((_, end), name, link) in enumerate(_NAMED_PASSWORD.spans(plain)):
+        if count == _READ:
+            yield from _by_form(plain, end, _FORM_PASSWORD, _PASSWORD_LENGTH)
+            break
         start, value, quoted = _given(plain, end)
         if plain[slice(*name)].lower() == "pass" and plain[max(0, name[0] - 9) : name[0]].lower().endswith(
             _ARTICLES
@@ -125,6 +156,16 @@ def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
         start, value = _value(plain, values)
         if len(value) >= _PASSWORD_LENGTH and _is_mixed(value) and (value.lower() != value or not value.isalnum()):
             yield Span(start, start + len(value), "generic", 0.6)
+
+
+def _by_form(plain: str, at: int, form: LinearRegex, shortest: int) -> Iterator[Span]:
+    """Yield the values right behind names, from an offset on, that are long enough and have digits and letters."""
+    for ((first, last),) in form.spans(plain[at:]):
+        value = plain[at + first : at + last]
+        for mark in _BEFORE_VALUE:
+            value = value.rpartition(mark)[2]
+        if len(value) >= shortest and not (_DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value)):
+            yield Span(at + last - len(value), at + last, "generic", 0.5)
 
 
 def _without_link(plain: str, least_bits: float) -> Iterator[Span]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Set
 
-from turnwise.guard.recognisers.numbers import JUDGED, digit_groups
+from turnwise.guard.recognisers.numbers import Digits
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -14,7 +14,7 @@ SHAPES = {
         r"birth|\bdob\b|d\.o\.b|\bborn\b|\bbday\b|\bb-day\b|geboren|\bgeb\.|geburt|naissance|\bnée? le\b|"
         r"nacimiento|"
         r"\bnac[ií]|nascita|\bnat[oa] il|nascimento|nascid|рожд|出生|生年月日|생년월일|"
-        r"(?:patient|customer|client|insured|applicant|policyholder|name)[^0-9\n]{1,60}(?:[0-9]{1,4}[./-]){2}",
+        r"(?:patient|customer|client|insured|applicant|policyholder|name)[^0-9\n]*[0-9]{1,4}[./-]",
     ),
 }
 """What a text has, at least, in which there may be one."""
@@ -84,11 +84,14 @@ _WORDS_BETWEEN = LinearRegex(
     r"seen|admitted|discharged|signed|before|after|per|and)\b"
 )
 _AHEAD, _BEFORE = 80, 60
+_READ, _NEAR = 32, 3
+"""Labels of a text whose dates are read; behind those beyond them a number that is so near counts by itself."""
+
 _LATEST = 2015
 """Year of the latest birth that a date without a label tells."""
 
 
-def find_birth_dates(lower: str, shapes: Set[str]) -> Iterator[Span]:
+def find_birth_dates(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
     """Find dates of birth: behind their label, of somebody who "was born", or right behind a person's name.
 
     A date alone is none, nor is one of a life that is told in prose ("Ada Lovelace was born on 10 December 1815").
@@ -96,23 +99,27 @@ def find_birth_dates(lower: str, shapes: Set[str]) -> Iterator[Span]:
     Args:
         lower: the text in plain form and lower case.
         shapes: which of `SHAPES` it has.
+        digits: its rows of digits.
     """
-    digits = [start for start, _ in digit_groups(lower)] if "birth_date" in shapes else []
-    if not digits:
+    starts = digits.starts
+    if "birth_date" not in shapes or not starts:
         return
     behind = count = 0
     for _, *groups in _LABEL.spans(lower):
         start, end = max(groups)
-        index = bisect_left(digits, end)
-        if index == len(digits) or start < behind:
+        index = bisect_left(starts, end)
+        if index == len(starts) or start < behind:
             continue
         goes_on = groups[1][0] < 0 and lower[end : end + 1].isalpha()
-        if goes_on or digits[index] > end + _AHEAD:
+        if goes_on or starts[index] > end + _AHEAD:
             continue
         count += 1
-        if count > JUDGED:
-            break
         label = lower[start:end]
+        if count > _READ:
+            first, last = digits.groups[index]
+            if label not in _BORN and first - end <= _NEAR:
+                yield Span(first, last, "birth_date", 0.5)
+            continue
         somebody = label not in _BORN or _tells_of_somebody(lower, start)
         text = lower[end : end + _AHEAD]
         date = _date(_BEHIND, text) or (_date(_OF_NAME, text) if label in _ON_FORMS else None)
@@ -141,7 +148,7 @@ def _tells_of_somebody(lower: str, start: int) -> bool:
 
 def _beside_names(lower: str) -> Iterator[Span]:
     for count, (_, name, date) in enumerate(_NAMED.spans(lower)):
-        if count == JUDGED:
+        if count == _READ:
             return
         words = lower[slice(*name)]
         year = max(map(int, filter(None, _numbers(lower[slice(*date)]))), default=0)

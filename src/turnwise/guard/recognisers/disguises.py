@@ -8,13 +8,13 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import compress, dropwhile, pairwise
+from itertools import accumulate, compress, dropwhile, pairwise
 from operator import add, itemgetter, sub
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
+from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.numbers import digit_groups
-from turnwise.guard.recognisers.payment_numbers import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.spans import Stretch
 from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 
@@ -73,7 +73,7 @@ _NO_CODE_CHARACTERS = bytes(code for code in range(128) if not _IS_CODE[code])
 _FEWEST_DIGITS = 10
 """Digits that an IBAN has at least."""
 
-_CHECKED = 1_000
+_CHECKED = 300
 """Candidates of a text whose check digits are verified."""
 
 _NAMES = ("password", "passwort", "passwd", "passphrase", "secret", "token")
@@ -274,7 +274,8 @@ def _masked(text: str) -> str:
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
     run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
-    if sum(end - start for start, end in run) in _NUMBER_LENGTHS:
+    digits = [*accumulate((end - start for start, end in run), initial=0)]
+    if digits[-1] in _NUMBER_LENGTHS:
         yield from _joined(text, mask, run)
         return
     first = 0
@@ -282,9 +283,8 @@ def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[St
     for index in range(1, len(run) + 1):
         if index < len(run) and (index == first + 1 or gaps[index - 1] == gaps[first]):
             continue
-        part = run[first:index]
-        if sum(end - start for start, end in part) in _NUMBER_LENGTHS:
-            yield from _joined(text, mask, part)
+        if digits[index] - digits[first] in _NUMBER_LENGTHS:
+            yield from _joined(text, mask, run[first:index])
         first = index
 
 
@@ -329,7 +329,7 @@ def codes(text: str) -> Iterator[Stretch]:
             continue
         is_aws = written in _AWS
         length = _AWS_LENGTH if is_aws else COUNTRY_LENGTH.get(written[:2].lower(), 0)
-        if not length or first + length > len(places):
+        if not length or first + length > len(places) or (checked == _CHECKED and not is_aws):
             continue
         end = places[first + length - 1] + 1
         if text[end : end + 1].isalnum() or end - start > length * (_GAP + 1):
@@ -343,7 +343,7 @@ def codes(text: str) -> Iterator[Stretch]:
             is_code = digits >= 2 and code.isupper()
         else:
             checked += digits * 3 >= length
-            is_code = digits * 3 >= length and checked <= _CHECKED and is_iban(code)
+            is_code = digits * 3 >= length and is_iban(code)
         if is_code:
             behind = end
             yield from (Stretch(before + 1, after, "") for before, after in pairwise(own) if after > before + 1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import pairwise
 
-from turnwise.guard.recognisers.numbers import JUDGED, Group, NearWords, digit_groups
+from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -37,7 +37,7 @@ _CHECKED = 2_000
 _PRIVATE = 172
 
 
-def find_ips(lower: str, shapes: Set[str], private: bool) -> Iterator[Span]:
+def find_ips(lower: str, shapes: Set[str], digits: Digits, private: bool) -> Iterator[Span]:
     """Find IP addresses, but no version numbers, times or addresses of no one in particular.
 
     Loopback, unspecified, broadcast and multicast addresses are nobody's and never found.
@@ -45,16 +45,17 @@ def find_ips(lower: str, shapes: Set[str], private: bool) -> Iterator[Span]:
     Args:
         lower: the text in plain form and lower case.
         shapes: which of `SHAPES` it has.
+        digits: its rows of digits.
         private: whether those of private networks are found.
     """
     if "ip v4" in shapes:
-        yield from _version_4(lower, private)
+        yield from _version_4(lower, digits.groups, private)
     if "ip v6" in shapes:
         yield from _version_6(lower, private)
 
 
-def _version_4(lower: str, private: bool) -> Iterator[Span]:
-    for count, groups in enumerate(_fours(lower)):
+def _version_4(lower: str, digits: Sequence[Group], private: bool) -> Iterator[Span]:
+    for count, groups in enumerate(_fours(lower, digits)):
         start, end = groups[0][0], groups[-1][1]
         parts = [lower[slice(*group)] for group in groups]
         first, last = int(parts[0]), int(parts[3])
@@ -68,9 +69,8 @@ def _version_4(lower: str, private: bool) -> Iterator[Span]:
         yield Span(start, end, "ip", 0.95 if words else 0.85)
 
 
-def _fours(lower: str) -> Iterator[tuple[Group, Group, Group, Group]]:
+def _fours(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Group, Group, Group, Group]]:
     """Yield four numbers up to 255 with dots between them, which are no part of something longer."""
-    groups = digit_groups(lower)
     dots = [lower[end] in _DOT_STARTS and _is_dot(lower[end:start]) for (_, end), (start, _) in pairwise(groups)]
     behind = 0
     for at in range(len(groups) - 3):

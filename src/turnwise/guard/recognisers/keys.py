@@ -64,7 +64,7 @@ class KeyForm(NamedTuple):
 _FORMS: Mapping[KeyType, KeyForm] = {
     "aws": KeyForm(
         "AWS key",
-        ("a(?:kia|sia|bia|cca)[0-9a-z]{12}", "aws.*(?:secret|key|token)", "secret.?access.?key"),
+        ("a(?:kia|sia|bia|cca)[0-9a-z]{8}", "aws.*(?:secret|key|token)", "secret.?access.?key"),
         r"(A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16})(?:[^A-Za-z0-9]|$)"
         r"|(?i:aws.{0,20}?(?:secret|key)|secret.?access.?key)[^\n]{0,20}?[=:\"' ]([A-Za-z0-9/+]{40})"
         r"(?:[^A-Za-z0-9/+=]|$)",
@@ -80,19 +80,19 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     ),
     "google_cloud": KeyForm(
         "Google Cloud key",
-        ("aiza[0-9a-z_-]{20}", r"ya29\.", "gocspx-"),
+        ("aiza[0-9a-z_-]{8}", r"ya29\.", "gocspx-"),
         r"(?:^|[^\w-])(AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,}|GOCSPX-[0-9A-Za-z_-]{28})(?:[^\w-]|$)",
         0.97,
     ),
     "github": KeyForm(
         "GitHub token",
-        ("gh[pousr]_[0-9a-z]{20}", "github_pat_"),
+        ("gh[pousr]_[0-9a-z]{8}", "github_pat_"),
         r"(?:^|[^A-Za-z0-9])(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})",
         0.99,
     ),
     "gitlab": KeyForm(
         "GitLab token",
-        ("gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[0-9a-z_-]{16}", "gr1348941"),
+        ("gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[0-9a-z_-]{8}", "gr1348941"),
         r"(?:^|[^A-Za-z0-9])(gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|soat|oas)-[A-Za-z0-9_.-]{20,}"
         r"|GR1348941[A-Za-z0-9_-]{20})",
         0.98,
@@ -106,7 +106,7 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     ),
     "discord": KeyForm(
         "Discord token",
-        ("discord(?:app)?.com/api/webhooks/", r"[mno][a-z0-9_-]{23,27}\.[a-z0-9_-]{6}\.[a-z0-9_-]{27}"),
+        ("discord(?:app)?.com/api/webhooks/", r"[mno][a-z0-9_-]{23,27}\.[a-z0-9_-]{6}\.[a-z0-9_-]{8}"),
         r"(discord(?:app)?\.com/api/webhooks/[0-9]{17,20}/[A-Za-z0-9_-]{60,70})"
         r"|(?:^|[^\w-])([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})(?:[^\w-]|$)",
         0.95,
@@ -132,7 +132,7 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     "anthropic": KeyForm("Anthropic key", ("sk-ant-",), r"(?:^|[^A-Za-z0-9])(sk-ant-[A-Za-z0-9_-]{20,})", 0.99),
     "openai": KeyForm(
         "OpenAI key",
-        ("sk-[a-z0-9_-]{20}",),
+        ("sk-[a-z0-9_-]{8}",),
         r"(?:^|[^A-Za-z0-9])(?:(sk-(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,})"
         r"|(sk-[A-Za-z0-9]{20,64})(?:[^A-Za-z0-9_-]|$))",
         0.97,
@@ -140,13 +140,13 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     ),
     "hugging_face": KeyForm(
         "Hugging Face token",
-        ("hf_[a-z]{20}", "api_org_"),
+        ("hf_[a-z]{8}", "api_org_"),
         r"(?:^|[^A-Za-z0-9])(hf_[A-Za-z0-9]{34}|api_org_[A-Za-z0-9]{34})(?:[^A-Za-z0-9]|$)",
         0.98,
     ),
     "model_provider": KeyForm(
         "model provider's key",
-        ("gsk_", "r8_", "pplx-", "xai-", "sk-or-", "nvapi-", "fw_[a-z0-9]{20}", "pcsk_"),
+        ("gsk_", "r8_", "pplx-", "xai-", "sk-or-", "nvapi-", "fw_[a-z0-9]{8}", "pcsk_"),
         r"(?:^|[^A-Za-z0-9])(gsk_[A-Za-z0-9]{40,60}|r8_[A-Za-z0-9]{37}|pplx-[A-Za-z0-9]{40,56}|xai-[A-Za-z0-9]{70,90}"
         r"|sk-or-v1-[a-f0-9]{64}|nvapi-[A-Za-z0-9_-]{50,80}|fw_[A-Za-z0-9]{24}|pcsk_[A-Za-z0-9_]{50,80})(?:[^A-Za-z0-9]|$)",
         0.98,
@@ -163,13 +163,13 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     ),
     "sendgrid": KeyForm(
         "SendGrid key",
-        (r"sg\.[a-z0-9_-]{16}",),
+        (r"sg\.[a-z0-9_-]{8}",),
         r"(?:^|[^A-Za-z0-9])(SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,64})(?:[^\w-]|$)",
         0.99,
     ),
     "mail_provider": KeyForm(
         "mail provider's key",
-        ("key-[0-9a-f]{32}", "[0-9a-f]{32}-us[0-9]", "xkeysib-"),
+        ("key-[0-9a-f]{8}", "[0-9a-f]{32}-us[0-9]", "xkeysib-"),
         r"(?:^|[^A-Za-z0-9])(key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2}|xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16})"
         r"(?:[^A-Za-z0-9]|$)",
         0.95,
@@ -178,7 +178,7 @@ _FORMS: Mapping[KeyType, KeyForm] = {
         "hosting provider's token",
         (
             "do[opr]_v1_",
-            "dapi[0-9a-f]{32}",
+            "dapi[0-9a-f]{8}",
             "hrku-",
             r"hvs\.",
             "sbp_",
@@ -226,8 +226,8 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     "bearer": KeyForm(
         "bearer token",
         (
-            "bearer +[a-z0-9._~+/-]{20}",
-            "basic +[a-z0-9+/]{16}",
+            "bearer +[a-z0-9._~+/-]{8}",
+            "basic +[a-z0-9+/]{8}",
             r"curl .*-u(?:ser)?[ =]?[\"']?[^\s:\"'/]+:[^\s]",
         ),
         r"(?i:authorization|auth|header|-H)\b[^\n]{0,20}?(?i:bearer|basic) +([A-Za-z0-9._~+/-]{16,}=*)"
@@ -251,6 +251,17 @@ NAMES: Mapping[str, tuple[str, str]] = {
 _PLACEHOLDERS = frozenset({"password", "passwd", "pass", "pwd", "secret", "your_password", "yourpassword"})
 """Passwords in connection strings that stand for one."""
 
+_STAND_INS = ("xxxx", "placeholder", "redacted", "dummy", "your-", "your_", "yourkey", "yourtoken")
+_TAIL = 8
+"""Characters at the end of a value that are all the same in a stand-in alone."""
+
+_BASE_64 = LinearRegex(r"[A-Za-z0-9+/=]{10,}")
+_LETTERS_ALONE = 30
+"""Letters, at least, that are part of a key without any digit among them."""
+
+_TO_BODY = 400
+"""Characters behind the first line of a private key in which its body begins."""
+
 _LONGEST_PRIVATE_KEY = 20_000
 _PUTTY_END = LinearRegex(r"Private-MAC: [0-9a-f]{40,64}")
 
@@ -270,9 +281,27 @@ def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
         start, end = max(groups)
         if kind == "connection_string" and plain[start:end].lower() in _PLACEHOLDERS:
             continue
+        if _is_stand_in(plain[start:end]):
+            continue
         loose = form.digit_within and groups[1] == (start, end)
         if not loose or any(map(str.isdigit, plain[start : min(end, start + form.digit_within)])):
             yield Span(start, end, kind, form.confidence)
+
+
+def _is_stand_in(value: str) -> bool:
+    """Tell whether a value only shows the form of a key: one sign repeated at its end, or words that say so."""
+    lower = value.lower()
+    return len(set(lower[-_TAIL:])) == 1 or any(word in lower for word in _STAND_INS)
+
+
+def _has_body(text: str) -> bool:
+    """Tell whether what stands behind the first line of a private key is one, in base 64 or disguised."""
+    for run in _BASE_64.finditer("".join(text.split())):
+        body = run[0]
+        digit, small = any(map(str.isdigit, body)), any(map(str.islower, body))
+        if any(map(str.isupper, body)) and (digit or small) and (digit or len(body) >= _LETTERS_ALONE):
+            return True
+    return False
 
 
 def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
@@ -294,6 +323,8 @@ def _private_keys(plain: str, form: KeyForm) -> Iterator[Span]:
             last = f"-----END {plain[slice(*label)]}-----"
             at = plain.find("-----END ", end, limit + len(last))
             behind = min(limit, len(plain)) if at < 0 else at + len(last) * plain.startswith(last, at)
+            if not _has_body(plain[end : min(end + _TO_BODY, len(plain) if at < 0 else at)]):
+                continue
         yield Span(start, behind, "private_key", form.confidence)
 
 

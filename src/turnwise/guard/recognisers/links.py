@@ -5,10 +5,11 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Set
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
-from turnwise.guard.recognisers.hosts import Host, is_host_character, read_authority, read_host
+from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
+from turnwise.guard.recognisers.link_text import EDGES, FILL, INSIDE_LINK, LONGEST_HOST, LinkText
 from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
@@ -24,11 +25,9 @@ SHAPES = {
         r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]",
         r"[0-9](?:\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)|\{dot\})[0-9]",
     ),
+    "spelled": (r"[\pL\pN](?: (?:dot|punkt|punto|ponto) | ?[\[({](?:dot|\.)[\])}] | \.)[\pL\pN]",),
 }
 """What a text has, at least, in which there may be one; RE2."""
-
-_FILL = "\0"
-"""Stands for a character that is not there; a text in plain form has none."""
 
 _DEFANGED = {
     "[://]": "\0://\0",
@@ -40,26 +39,18 @@ _DEFANGED = {
     "(dot)": "\0\0.\0\0",
     "{dot}": "\0\0.\0\0",
 }
-_SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
-"""Schemes behind which a browser needs no two slashes, and as text the first four none."""
+_SPELLED = {
+    written: FILL * (len(written) - 1) + "."
+    for written in (
+        *(f" {word} " for word in ("dot", "punkt", "punto", "ponto")),
+        *(f"{before}{mark} " for before in (" ", "") for mark in ("[.]", "(.)", "{.}", "[dot]", "(dot)", "{dot}")),
+        " .",
+    )
+}
+"""Full stops in words and apart from what stands around them: meant for readers, and read for listed domains."""
 
-_SCHEME_CHARACTERS = string.ascii_lowercase + string.digits + "+.-"
-_NO_LETTERS = string.digits + "+.-"
-_LONGEST_SCHEME = 21
-_PATH = "/\\?#"
-_DOT_BEFORE = tuple(f".{mark}" for mark in f":{_PATH}")
-_QUOTED = frozenset(string.whitespace + "\"'`<>|^{}")
-"""ASCII characters that end a link."""
-
-_AUTHORITY_ENDS = frozenset(string.whitespace + '"<>' + _PATH)
-_INSIDE_LINK = frozenset(string.ascii_letters + string.digits + "=/\\?#&:+-_.~%@")
-"""Characters behind which a scheme is part of the path that it stands in."""
-
-_EDGES = f"._-{_FILL}"
-_TRAILING = ".,;:!?)]}*_"
 _USER = string.ascii_lowercase + string.digits + "._%+-"
 _LONGEST_USER = 64
-_PORT_DIGITS = 5
 _WORDS = frozenset(
     """
     ai am app as at be cc do id in is it java me md mov my no pl pm ps py rs sh so st to us vi zip
@@ -83,8 +74,8 @@ _SHORTEST_PORT = 2
 _INITIALS = 4
 """Characters of a host up to which it is rather initials, such as ``a.va``."""
 
-_LONGEST_HOST = 400
-"""Characters of a written host; what is longer can't be reached, but part of it may be."""
+_MAIL_SIGNS = ("@", "@ ", "(at) ", "[at] ", "{at} ")
+"""What makes an address of e-mail of a spelled domain behind it."""
 
 
 class Link(NamedTuple):
@@ -142,14 +133,16 @@ class Links:
             lower: the text in the form of hosts (`HOST_FORM`).
             shapes: which of `SHAPES` it has.
         """
+        if "spelled" in shapes and self._domains:
+            yield from self._spelled(lower)
         for written, plain in _DEFANGED.items():
             if written in lower:
                 lower = lower.replace(written, plain)
-        text = _Text(lower)
+        text = LinkText(lower)
         covered: list[tuple[int, int]] = []
         openings = list(text.openings()) if "scheme" in shapes else []
         for index, (start, rest) in enumerate(openings):
-            if covered and start < covered[-1][1] and lower[start - 1] in _INSIDE_LINK:
+            if covered and start < covered[-1][1] and lower[start - 1] in INSIDE_LINK:
                 continue
             limit = openings[index + 1][0] if index + 1 < len(openings) else len(lower)
             for link in self._with_scheme(text, start, rest, min(text.authority_end(rest), limit)):
@@ -158,7 +151,20 @@ class Links:
         if "bare" in shapes or covered:
             yield from self._without_scheme(text, covered)
 
-    def _with_scheme(self, text: _Text, start: int, rest: int, end: int) -> Iterator[Link]:
+    def _spelled(self, lower: str) -> Iterator[Link]:
+        """Yield the listed domains whose full stops are spelled, such as ``evil dot example``."""
+        for written, plain in _SPELLED.items():
+            lower = lower.replace(written, plain)
+        for first, stop in LinkText(lower).runs():
+            written = lower[first:stop].strip(EDGES)
+            if FILL not in written or lower.endswith(_MAIL_SIGNS, 0, first):
+                continue
+            host = read_host(written.replace(FILL, "")) if len(written) <= LONGEST_HOST else None
+            if host is not None and self._is_listed(host, written):
+                start = lower.find(written, first)
+                yield Link(start, start + len(written), host, likely=False)
+
+    def _with_scheme(self, text: LinkText, start: int, rest: int, end: int) -> Iterator[Link]:
         """Yield what a link may lead to.
 
         Args:
@@ -168,7 +174,7 @@ class Links:
             end: where that ends.
         """
         region = text.plain[rest:end]
-        if not region.strip(_EDGES):
+        if not region.strip(EDGES):
             return
         found: list[Link] = []
         behind = rest
@@ -182,17 +188,17 @@ class Links:
         if found and text.port_end(stop) == end:
             yield from found
             return
-        host = read_authority(region.replace(_FILL, ""))
+        host = read_authority(region.replace(FILL, ""))
         if host is not None and self._is_public(host):
             found.append(Link(start, text.link_end(end), host))
         if not found:
             first = end - len(parts[-1])
             stop = text.host_end(first, end)
-            own = read_host(text.plain[first:stop].replace(_FILL, ""))
+            own = read_host(text.plain[first:stop].replace(FILL, ""))
             found.append(Link(start, text.link_end(stop if own else end), own or host))
         yield from found
 
-    def _without_scheme(self, text: _Text, covered: list[tuple[int, int]]) -> Iterator[Link]:
+    def _without_scheme(self, text: LinkText, covered: list[tuple[int, int]]) -> Iterator[Link]:
         index = behind = 0
         for first, last in text.runs():
             while index < len(covered) and covered[index][0] < last:
@@ -207,11 +213,11 @@ class Links:
                     yield link
                 at = stop + 2
 
-    def _bare(self, text: _Text, first: int, stop: int) -> Iterator[Link]:
+    def _bare(self, text: LinkText, first: int, stop: int) -> Iterator[Link]:
         """Yield the link that a run of host characters is, if it is one."""
         plain = text.plain
-        first += len(plain[first:stop]) - len(plain[first:stop].lstrip(_EDGES))
-        stop -= len(plain[first:stop]) - len(plain[first:stop].rstrip(_EDGES))
+        first += len(plain[first:stop]) - len(plain[first:stop].lstrip(EDGES))
+        stop -= len(plain[first:stop]) - len(plain[first:stop].rstrip(EDGES))
         if first >= stop or plain.startswith("@", stop):
             return
         start, has_path = first, text.has_path(stop)
@@ -230,7 +236,7 @@ class Links:
             elif self._is_listed(link.host, plain[first:stop]):
                 yield link._replace(likely=False)
 
-    def _readings(self, text: _Text, start: int, first: int, stop: int, anchored: bool = False) -> list[Link]:
+    def _readings(self, text: LinkText, start: int, first: int, stop: int, anchored: bool = False) -> list[Link]:
         """Return what a run of host characters leads to: as a whole, and its part in Latin letters.
 
         Args:
@@ -241,7 +247,7 @@ class Links:
             anchored: whether a host begins where the run does.
         """
         written = text.plain[first:stop]
-        whole = read_host(written.replace(_FILL, "").strip(".")) if len(written) <= _LONGEST_HOST else None
+        whole = read_host(written.replace(FILL, "").strip(".")) if len(written) <= LONGEST_HOST else None
         known = whole is not None and self._is_public(whole)
         found = [Link(start, text.link_end(stop), whole)] if known else []
         if written.isascii():
@@ -249,7 +255,7 @@ class Links:
         for begin, end in _latin(written):
             if (begin and anchored) or (begin, end) == (0, len(written)):
                 continue
-            host = read_host(written[begin:end].replace(_FILL, "").strip(_EDGES))
+            host = read_host(written[begin:end].replace(FILL, "").strip(EDGES))
             if host is not None and not host.is_ip and self._is_public(host):
                 behind = text.link_end(stop) if end == len(written) else first + end
                 found.append(Link(first + begin if begin else start, behind, host, likely=not known))
@@ -277,112 +283,6 @@ class Links:
         return any(".".join(labels[at:]) in self._domains for at in range(len(labels) - 1))
 
 
-class _Text:
-    """A text with what ends the hosts and links in it.
-
-    Args:
-        plain: the text.
-    """
-
-    def __init__(self, plain: str) -> None:
-        self.plain = plain
-        self._characters = set(plain)
-        self._hosts = self._only(lambda character: is_host_character(character) or character in f".{_FILL}")
-        self._path = (0, 0)
-
-    def _only(self, keep: Callable[[str], bool]) -> str:
-        """Return the text with spaces in the place of all other characters."""
-        return self.plain.translate({ord(each): each if keep(each) else " " for each in self._characters})
-
-    @cached_property
-    def _authorities(self) -> str:
-        return self._only(lambda character: character not in _AUTHORITY_ENDS and not character.isspace())
-
-    @cached_property
-    def _links(self) -> str:
-        return self._only(
-            lambda character: character not in _QUOTED if character.isascii() else is_host_character(character)
-        )
-
-    def openings(self) -> Iterator[tuple[int, int]]:
-        """Yield where links with a scheme, or with two slashes, start and where their scheme and slashes end."""
-        marks = self._only(":/\\".__contains__)
-        at = 0
-        for word in marks.split():
-            first = marks.find(word, at)
-            at = first + len(word)
-            if word[0] != ":":
-                if len(word) > 1 and self._is_bare_opening(first, at):
-                    yield first, at
-                continue
-            slashes = word.find(":", 1) - 1 if ":" in word[1:] else len(word) - 1
-            before = self.plain[max(0, first - _LONGEST_SCHEME) : first].rstrip(_FILL)
-            name = before[len(before.rstrip(_SCHEME_CHARACTERS)) :]
-            schemes = _SCHEMES if slashes else _SCHEMES[:4]
-            usual = next(filter(name.endswith, schemes)) if name.endswith(schemes) else ""
-            if usual and not name.removesuffix(usual)[-1:].isalnum():
-                name = usual
-            elif slashes > 1:
-                name = name.lstrip(_NO_LETTERS)
-            else:
-                continue
-            if len(name) > 1:
-                yield self.plain.rfind(name, 0, first), first + 1 + slashes
-
-    def _is_bare_opening(self, first: int, behind: int) -> bool:
-        """Tell whether two slashes begin a link: nothing like a path stands before them, and a host behind."""
-        if first and (self._hosts[first - 1] != " " or self.plain[first - 1] in _INSIDE_LINK):
-            return False
-        return "." in self.plain[behind : min(self.authority_end(behind), behind + _LONGEST_HOST)]
-
-    def runs(self) -> Iterator[tuple[int, int]]:
-        """Yield the stretches of characters of hosts that hold a full stop."""
-        at = 0
-        for run in self._hosts.split():
-            first = self._hosts.find(run, at)
-            at = first + len(run)
-            if "." in run:
-                yield first, at
-
-    def authority_end(self, at: int) -> int:
-        """Return where what a browser takes for users, host and port ends."""
-        return _found(self._authorities, " ", at, len(self.plain))
-
-    def host_end(self, at: int, limit: int) -> int:
-        """Return where a host ends that begins at an offset, before a limit."""
-        end = _found(self._hosts, " ", at, limit)
-        end = _found(self.plain, "..", at, end)
-        return end - len(self.plain[at:end]) + len(self.plain[at:end].rstrip(_EDGES))
-
-    def port_end(self, at: int) -> int:
-        """Return where a port ends, and a full stop before it, that stand at an offset; the offset without one."""
-        if self.plain.startswith(_DOT_BEFORE, at):
-            at += 1
-        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS] if self.plain.startswith(":", at) else ""
-        length = len(digits) - len(digits.lstrip(string.digits))
-        return at + 1 + length if 0 < length <= _PORT_DIGITS else at
-
-    def has_path(self, at: int, marks: tuple[str, ...] = ("/", "?", "#")) -> bool:
-        """Return whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
-        return self.plain.startswith(marks, self.port_end(at))
-
-    def link_end(self, at: int) -> int:
-        """Return where a link ends whose host ends at an offset."""
-        if not self.has_path(at, tuple(_PATH)):
-            return self.port_end(at)
-        if not self._path[0] <= at < self._path[1]:
-            end = _found(self._links, " ", at, len(self.plain))
-            while self.plain[end - 1] in _TRAILING:
-                end -= 1
-            self._path = (at, end)
-        return self._path[1]
-
-
-def _found(text: str, mark: str, at: int, limit: int) -> int:
-    found = text.find(mark, at, limit)
-    return limit if found < 0 else found
-
-
 def _is_free(plain: str, first: int, stop: int) -> bool:
     """Tell whether a host stands by itself: not in a path, a longer name or a call."""
     before, behind = plain[first - 1 : first], plain[stop : stop + 1]
@@ -392,7 +292,7 @@ def _is_free(plain: str, first: int, stop: int) -> bool:
         return (plain[first - 2 : first - 1] == before) is (before == ".")
     if before == "_":
         return behind == "_"
-    return before not in ("/", "\\", "-", _FILL)
+    return before not in ("/", "\\", "-", FILL)
 
 
 def _latin(text: str) -> Iterator[tuple[int, int]]:
@@ -423,7 +323,7 @@ def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) ->
     or a fraction.
     """
     if (
-        plain[first:stop].replace(_FILL, "") != host.name
+        plain[first:stop].replace(FILL, "") != host.name
         or _VERSION.search(plain[max(0, first - _NEAR) : first]) is not None
     ):
         return False

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import string
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
 from turnwise.guard.recognisers.number_names import NAMES, NumberName
-from turnwise.guard.recognisers.numbers import JUDGED, OTHER_NUMBERS, Group, digit_groups
+from turnwise.guard.recognisers.numbers import OTHER_NUMBERS, Digits
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -60,11 +61,14 @@ _OTHER_NAMES = LinearRegex(
 )
 """Words between a name and a number that make it another's."""
 
+_READ = 32
+"""Names of a kind in a text whose numbers are read; behind those beyond them a number counts by its form alone."""
+
 _AHEAD, _BEHIND = 128, 56
 """Characters behind and before a name in which its value is looked for."""
 
 
-def find_named(lower: str, shapes: Set[str], kind: str) -> Iterator[Span]:
+def find_named(lower: str, digits: Digits, kind: str) -> Iterator[Span]:
     """Find the numbers of a kind: behind or before words that name them, with little or nothing between.
 
     A number is none that is a date or an amount, and one that words between the two say is another's, such as an
@@ -72,11 +76,10 @@ def find_named(lower: str, shapes: Set[str], kind: str) -> Iterator[Span]:
 
     Args:
         lower: the text in plain form and lower case.
-        shapes: which of `SHAPES` it has.
+        digits: its rows of digits.
         kind: what to look for, a key of `SHAPES`.
     """
-    digits = digit_groups(lower) if kind in shapes else []
-    if not digits:
+    if not digits.starts:
         return
     for name in NAMES[kind].names:
         yield from _find(lower, digits, kind, name)
@@ -90,39 +93,67 @@ class _Place(NamedTuple):
     strong: bool
 
 
-def _find(lower: str, digits: list[Group], kind: str, name: NumberName) -> Iterator[Span]:
-    starts = [start for start, _ in digits]
+def _find(lower: str, digits: Digits, kind: str, name: NumberName) -> Iterator[Span]:
+    groups, starts = digits
     behind = count = 0
-    for place in _places(lower, name):
-        index = bisect_left(starts, place.end)
-        ahead = index < len(starts) and starts[index] < place.end + _AHEAD
-        before = index > 0 and digits[index - 1][1] > max(behind, place.start - _BEHIND)
-        if place.start < behind or not (ahead or before):
+    for ((begin, end),) in _names(name).spans(lower):
+        start = begin + (not lower[begin].isalnum())
+        index = bisect_left(starts, end)
+        ahead = index < len(starts) and starts[index] < end + _AHEAD
+        before = index > 0 and groups[index - 1][1] > max(behind, start - _BEHIND)
+        if start < behind or not (ahead or before) or _goes_on(lower, start, end, name):
             continue
         count += 1
-        if count > JUDGED:
-            break
-        if lower[: place.start].endswith(" ") and _word_before(lower, place.start) in _NO_NAME:
+        if count > _READ:
+            yield from _by_form(lower, start, kind, name)
+            return
+        if lower.endswith(" ", 0, start) and _word_before(lower, start) in _NO_NAME:
             continue
+        place = _Place(start, end, strong=_is_one_of(name.strong, lower[start:end]))
         found = (_ahead(lower, place, name) if ahead else None) or (
             _behind(lower, place, name, behind) if before and name.before else None
         )
         if found is not None:
-            start, end, confidence = found
-            behind = max(end, place.end)
-            yield Span(start, end, kind, confidence)
+            first, last, confidence = found
+            behind = max(last, end)
+            yield Span(first, last, kind, confidence)
 
 
-def _places(lower: str, name: NumberName) -> Iterator[_Place]:
-    for (_, end), *groups in _compiled(name.strong, name.weak, name.joined).spans(lower):
-        if groups[2][0] >= 0 or not (lower[end - 1].isalpha() and lower[end : end + 1].isalpha()):
-            yield _Place(max(groups)[0], end, strong=groups[1][0] < 0)
+def _goes_on(lower: str, start: int, end: int, name: NumberName) -> bool:
+    """Tell whether a name is only the beginning of a word, in a script that puts spaces between words."""
+    if not (lower[end - 1].isalpha() and lower[end : end + 1].isalpha()):
+        return False
+    return not _is_one_of(name.joined, lower[start:end])
+
+
+def _is_one_of(names: str, text: str) -> bool:
+    return bool(names) and _whole(names).match(text) is not None
+
+
+def _by_form(lower: str, at: int, kind: str, name: NumberName) -> Iterator[Span]:
+    """Yield the digits that stand right behind a name, from an offset on."""
+    for ((start, end),) in _forms(name).spans(lower[at:]):
+        text = lower[at + start : at + end]
+        yield Span(at + start + len(text.rstrip(string.digits)), at + end, kind, 0.5)
+
+
+# Expressions without groups: where there are many finds, groups cost ten times as much.
+@cache
+def _names(name: NumberName) -> LinearRegex:
+    spaced = "|".join(filter(None, (name.strong, name.weak)))
+    return LinearRegex(rf"(?:^|[^\pL\pN])(?:{spaced})" + (f"|{name.joined}" if name.joined else ""))
 
 
 @cache
-def _compiled(strong: str, weak: str, joined: str) -> LinearRegex:
-    nothing = r"\pN\pL\pN\pM\pZ\pC"  # such as for a kind without weak names
-    return LinearRegex(rf"(?:^|[^\pL\pN])(?:({strong or nothing})|({weak or nothing}))|({joined or nothing})")
+def _forms(name: NumberName) -> LinearRegex:
+    forms = [rf"(?:{name.strong})[^0-9\n]{{0,24}}[0-9]{{4,}}"] if name.strong else []
+    forms += [rf"(?:{name.weak})[^0-9\n]{{0,3}}[0-9]{{6,}}"] if name.weak else []
+    return LinearRegex(rf"(?:^|[^\pL\pN])(?:{'|'.join(forms)})")
+
+
+@cache
+def _whole(names: str) -> LinearRegex:
+    return LinearRegex(rf"(?:{names})$")
 
 
 def _word_before(lower: str, start: int) -> str:

@@ -6,6 +6,7 @@ import string
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate, chain
+from typing import NamedTuple
 
 BETWEEN = r"(?:[-._·/ ]{1,3}| ?(?:dash|hyphen|minus|dot|space) ?)"
 """Between two groups of digits, in a text in plain form and lower case; RE2."""
@@ -45,6 +46,24 @@ def digit_groups(text: str) -> list[Group]:
     return list(zip(bounds[::2], bounds[1::2], strict=True))
 
 
+class Digits(NamedTuple):
+    """The rows of digits of a text, found once for all that look for numbers in it.
+
+    Args:
+        groups: where each starts and ends.
+        starts: where each starts.
+    """
+
+    groups: Sequence[Group]
+    starts: Sequence[int]
+
+    @classmethod
+    def of(cls, text: str) -> Digits:
+        """Return those of a text."""
+        groups = digit_groups(text)
+        return cls(groups, [start for start, _ in groups])
+
+
 @lru_cache(maxsize=1024)
 def is_between(gap: str) -> bool:
     """Tell whether a text is what `BETWEEN` matches as a whole.
@@ -63,7 +82,7 @@ BEFORE = 48
 AFTER = 24
 """Characters behind it."""
 
-JUDGED = 1_000
+JUDGED = 256
 """Numbers of a kind in a text whose near words are read; those beyond them count by their form alone."""
 
 OTHER_NUMBERS = (

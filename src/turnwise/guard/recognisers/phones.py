@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard.recognisers.numbers import JUDGED, Group, NearWords, digit_groups
+from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords, digit_groups
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 _BETWEEN = r"(?:[-.·_/ ()]{1,3}| ?(?:dash|hyphen|minus|dot) ?)"
 _FIRST = r"(?:^|[^0-9])"
 
+_TRUNK = rf"\(?0[1-9](?:{_BETWEEN}?[0-9]){{7,10}}"
+"""A number as most countries but the United States dial it at home."""
+
 SHAPES = {
     "phone abroad": (r"\+ ?\(?[0-9]",),
     "phone american": (
         rf"{_FIRST}(?:1{_BETWEEN}?)?\(?[2-9][0-9]{{2}}\)?{_BETWEEN}?[0-9]{{3}}{_BETWEEN}?[0-9]{{4}}(?:[^0-9]|$)",
     ),
     "phone local": (r"[2-9][0-9]{2}[-. ][0-9]{4}(?:[^0-9]|$)",),
+    "phone named": (rf"(?:^|[^0-9]){_TRUNK}",),
     "phone national": (rf"{_FIRST}[0-9](?:{_BETWEEN}?[0-9]){{5}}",),
 }
 """What a text has, at least, in which there may be one."""
@@ -39,6 +43,10 @@ _AMERICAN_LOCAL = LinearRegex(
     r"(?:^|[^\pL\pN_+$€£#. /-]|(?:^|[^0-9])[-. /])([2-9][0-9][0-9][-. ][0-9]{4})"
     r"(?:$|[^\pL\pN_./-]|[-./](?:$|[^0-9]))"
 )
+_NAMED = LinearRegex(rf"(?:^|[^\pL\pN_+$€£#./-])({_TRUNK})")
+_GROUPS = 3
+"""Groups of digits, at least, of a number with ``+`` that is in no plan and that no word names."""
+
 _FEWEST, _MOST = 6, 15
 """Digits of a national number."""
 
@@ -58,12 +66,14 @@ _SPOKEN = ("dash", "hyphen", "minus", "dot")
 _WORDS = NearWords(
     "phone|phones|telephone|tel|mobile|cell|cellphone|call|calls|called|calling|text me|sms|whatsapp|signal|fax|"
     "ring|dial|hotline|landline|my number|phone number|contact|reach|reached|voicemail|telefon|telefonnummer|"
+    "my numbers|meine nummer|mi número|mon numéro|mio numero|meu número|rufnummer|rückruf|rufen|ruf|call me|text|"
+    "appelez|appelle|llama|llámame|llame|chiama|chiamami|ligue|celular|cellulare|portable|phone me|"
     "handy|mobil|anrufen|téléphone|teléfono|telefono|móvil|m|t|p",
 )
 _AMERICA = 1
 """Country code of the North American Numbering Plan."""
 
-_READ = 128
+_READ = 64
 """Candidates of a text that are looked up (some 25 us each); what has the form beyond them counts as found."""
 
 
@@ -112,12 +122,13 @@ class Phones:
                 if self._library.is_possible_number(number):
                     yield self._library.format_number(number, self._library.PhoneNumberFormat.E164)
 
-    def find(self, lower: str, shapes: Set[str]) -> Iterator[Span]:
+    def find(self, lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
         """Find telephone numbers.
 
         Args:
             lower: the text in plain form and lower case.
             shapes: which of `SHAPES` it has.
+            digits: its rows of digits.
         """
         reads = [0]
         if "phone abroad" in shapes:
@@ -130,8 +141,10 @@ class Phones:
             for _, (start, end) in _AMERICAN_LOCAL.spans(lower, overlapping=True):
                 if _WORDS.judge(lower, start, end):
                     yield Span(start, end, "phone", 0.6)
+        if "phone named" in shapes:
+            yield from _named(lower)
         if self._others and "phone national" in shapes:
-            for count, (start, end) in enumerate(_national(lower)):
+            for count, (start, end) in enumerate(_national(lower, digits.groups)):
                 yield from self._national(lower, start, end, reads, near=count < JUDGED)
 
     def _abroad(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
@@ -139,6 +152,11 @@ class Phones:
             if self._is_valid(lower[start:end], None, reads):
                 yield Span(start, end, "phone", 0.95)
                 return
+        # in no plan, as those of films are, but of a known country and length
+        if self._is_possible(lower[start:longest], reads):
+            words = _WORDS.judge(lower, start, longest)
+            if words or (words is None and len(digit_groups(lower[start:longest])) >= _GROUPS):
+                yield Span(start, longest, "phone", 0.7 if words else 0.6)
 
     def _north_american(self, lower: str, reads: list[int]) -> Iterator[Span]:
         for count, (_, *groups) in enumerate(_AMERICAN.spans(lower, overlapping=True)):
@@ -179,6 +197,17 @@ class Phones:
                 yield Span(start, longest, "phone", 0.6)  # in no plan, but dialled and named like one
                 return
 
+    def _is_possible(self, text: str, reads: list[int]) -> bool:
+        reads[0] += 1
+        if reads[0] > _READ:
+            return False
+        for word in _SPOKEN:
+            text = text.replace(word, "-")
+        try:
+            return bool(self._library.is_possible_number(self._library.parse(text, None)))
+        except self._library.NumberParseException:
+            return False
+
     def _is_valid(self, text: str, region: str | None, reads: list[int]) -> bool:
         reads[0] += 1
         if reads[0] > _READ:
@@ -192,9 +221,18 @@ class Phones:
         return bool(self._library.is_valid_number(number))
 
 
-def _national(lower: str) -> Iterator[Group]:
+def _named(lower: str) -> Iterator[Span]:
+    """Yield numbers of any country in national notation that words near call one of a phone."""
+    for count, (_, (start, end)) in enumerate(_NAMED.spans(lower)):
+        if count == _READ:
+            return
+        text = lower[start:end]
+        if not _precedes_word(lower, end) and not _DATE.match(text) and _WORDS.judge(lower, start, end):
+            yield Span(_inside(start, text), end, "phone", 0.6)
+
+
+def _national(lower: str, groups: Sequence[Group]) -> Iterator[Group]:
     """Yield where numbers in national notation start and end: of 6 to 15 digits, however grouped."""
-    groups = digit_groups(lower)
     joined = [_is_between(lower[before[1] : after[0]]) for before, after in pairwise(groups)]
     sizes = [end - start for start, end in groups]
     behind = 0

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence, Set
 from turnwise.guard.recognisers.numbers import (
     BETWEEN,
     JUDGED,
+    Digits,
     Group,
     NearWords,
-    digit_groups,
     digits_of,
     is_between,
 )
@@ -40,7 +40,7 @@ def is_ssn(digits: str) -> bool:
     return digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
 
 
-def find_ssns(lower: str, shapes: Set[str]) -> Iterator[Span]:
+def find_ssns(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
     """Find social security numbers: grouped 3-2-4, or any nine digits with words near that name them.
 
     One that words name counts whatever its area: it may be mistyped, or a taxpayer's (ITIN), which begins with 9.
@@ -48,9 +48,10 @@ def find_ssns(lower: str, shapes: Set[str]) -> Iterator[Span]:
     Args:
         lower: the text in plain form and lower case.
         shapes: which of `SHAPES` it has.
+        digits: its rows of digits.
     """
     if "ssn" in shapes:
-        for count, (first, second, third) in enumerate(_numbers(lower)):
+        for count, (first, second, third) in enumerate(_numbers(lower, digits.groups)):
             start, end = first[0], third[1]
             assigned = is_ssn(lower[start : first[1]] + lower[slice(*second)] + lower[third[0] : end])
             between, again = lower[first[1] : second[0]], lower[second[1] : third[0]]
@@ -62,15 +63,14 @@ def find_ssns(lower: str, shapes: Set[str]) -> Iterator[Span]:
     if "ssn named" in shapes:
         for row in _ROW.finditer(lower):
             start, end = row.start, row.end
-            digits = digits_of(lower[start:end]) if end - start < 2 * _DIGITS else ""
-            employer = lower[start + 2 : start + 3] == "-" and digits[2:] == lower[start + 3 : end]
-            if len(digits) == _DIGITS and not employer and _WORDS.judge(lower, start, end):
-                yield Span(start, end, "ssn", 0.9 if is_ssn(digits) else 0.7)
+            number = digits_of(lower[start:end]) if end - start < 2 * _DIGITS else ""
+            employer = lower[start + 2 : start + 3] == "-" and number[2:] == lower[start + 3 : end]
+            if len(number) == _DIGITS and not employer and _WORDS.judge(lower, start, end):
+                yield Span(start, end, "ssn", 0.9 if is_ssn(number) else 0.7)
 
 
-def _numbers(lower: str) -> Iterator[Sequence[Group]]:
+def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
     """Yield groups of 3, 2 and 4 digits that are no part of a longer row."""
-    groups = digit_groups(lower)
     lengths = [end - start for start, end in groups]
     free = 0
     for at, sizes in enumerate(zip(lengths, lengths[1:], lengths[2:], strict=False)):

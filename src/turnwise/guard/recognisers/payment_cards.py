@@ -1,8 +1,7 @@
-"""Payment cards and international bank account numbers."""
+"""Payment cards."""
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterator, Sequence, Set
 
 from turnwise.guard.recognisers.numbers import (
@@ -10,6 +9,7 @@ from turnwise.guard.recognisers.numbers import (
     BEFORE,
     BETWEEN,
     JUDGED,
+    Digits,
     Group,
     NearWords,
     digit_groups,
@@ -19,7 +19,7 @@ from turnwise.guard.recognisers.numbers import (
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
-CARD_SHAPES = {
+SHAPES = {
     "card": (
         rf"(?:^|[^0-9])[0-9]{{4}}{BETWEEN}[0-9]{{4}}{BETWEEN}[0-9]{{4}}{BETWEEN}[0-9]",
         rf"(?:^|[^0-9])[0-9]{{4}}{BETWEEN}[0-9]{{6}}{BETWEEN}[0-9]{{4}}",
@@ -123,7 +123,7 @@ def is_card(digits: str) -> bool:
     return digits.startswith(_PREFIXES.get(len(digits), ())) and luhn(digits)
 
 
-def find_cards(lower: str, shapes: Set[str]) -> Iterator[Span]:
+def find_cards(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
     """Find payment cards, grouped or not, but none inside a longer run of digits.
 
     A number of an unusual length (other than 15 or 16 digits) counts where it is grouped or words near name a
@@ -133,10 +133,11 @@ def find_cards(lower: str, shapes: Set[str]) -> Iterator[Span]:
 
     Args:
         lower: the text in plain form and lower case.
-        shapes: which of `CARD_SHAPES` it has.
+        shapes: which of `SHAPES` it has.
+        digits: its rows of digits.
     """
     if "card" in shapes:
-        for count, (groups, tailed) in enumerate(_numbers(lower)):
+        for count, (groups, tailed) in enumerate(_numbers(lower, digits.groups)):
             span = _grouped(lower, groups, tailed, near=count < JUDGED)
             if span is not None:
                 yield span
@@ -144,16 +145,15 @@ def find_cards(lower: str, shapes: Set[str]) -> Iterator[Span]:
         for run in _RUN.finditer(lower):
             start, end = run.start, run.end
             text = lower[start:end]
-            digits = digits_of(text) if len(text) <= _LONGEST_RUN else ""
-            if digits != text and is_card(digits) and _evenly(text):
+            number = digits_of(text) if len(text) <= _LONGEST_RUN else ""
+            if number != text and is_card(number) and _evenly(text):
                 words = _WORDS.judge(lower, start, end)
                 if words is not False:
                     yield Span(start, end, "card", 0.9 if words else 0.7)
 
 
-def _numbers(lower: str) -> Iterator[tuple[Sequence[Group], bool]]:
+def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Sequence[Group], bool]]:
     """Yield groups that are written like a card, and whether the last may be no part of it."""
-    groups = digit_groups(lower)
     lengths = [end - start for start, end in groups]
     if _FOURS[0] not in lengths and max(lengths, default=0) < _FEWEST:
         return
@@ -236,121 +236,3 @@ def _in_longer(lower: str, start: int, end: int, between: str) -> bool:
 def _evenly(run: str) -> bool:
     """Tell whether all groups but the last have one length: one number pulled apart, not several."""
     return len({end - start for start, end in digit_groups(run)[:-1]}) == 1
-
-
-_LENGTHS = {
-    15: "NO",
-    16: "BE",
-    18: "DK FK FI FO GL NL SD",
-    19: "MK SI",
-    20: "AT BA EE KZ LT LU MN XK",
-    21: "CH HR LI LV",
-    22: "BG BH CR DE GB GE IE ME RS VA",
-    23: "AE GI IL IQ OM SO TL",
-    24: "AD CZ ES MD PK RO SA SE SK TN VG",
-    25: "LY PT ST",
-    26: "IS TR",
-    27: "BI DJ FR GR IT MC MR SM",
-    28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
-    29: "BR EG PS QA UA",
-    30: "JO KW MU YE",
-    31: "MT SC",
-    32: "LC",
-    33: "RU",
-}
-"""Countries by the length of their numbers. Source: SWIFT, IBAN Registry (ISO 13616)."""
-
-COUNTRY_LENGTH = {
-    country.lower(): length for length, countries in _LENGTHS.items() for country in countries.split()
-}
-_COUNTRIES = "|".join(sorted(COUNTRY_LENGTH))
-
-_HEAD = rf"(?:^|[^a-z0-9])(?:{_COUNTRIES})[ -]?[0-9][ -]?[0-9]"
-
-IBAN_SHAPES = {
-    "iban": (rf"{_HEAD}(?:[ .-]{{0,2}}[a-z0-9]){{11}}",),
-}
-"""What a text has, at least, in which there may be one."""
-
-_START = LinearRegex(_HEAD)
-_SMALL_LETTERS = frozenset(string.ascii_lowercase)
-_GOES_ON = _SMALL_LETTERS.union(string.digits)
-_WIDEST = 3
-"""Characters that each of an IBAN takes, at most."""
-
-_FOUR, _APART = 4, 2
-"""Sizes of groups in which IBANs are written; of those that are pulled apart the largest."""
-
-_SEPARATORS = str.maketrans("", "", " .-")
-_CHECKED = 1_000
-"""Candidates of a text whose check digits are verified; what has the form beyond them counts as found."""
-
-
-_VALUES = {character: str(int(character, 36)) for character in string.ascii_letters + string.digits}
-
-
-def is_iban(text: str) -> bool:
-    """Tell whether letters and digits are an IBAN: the country's length, and 1 modulo 97.
-
-    Source: ISO 13616, check digits by ISO/IEC 7064 (MOD 97-10).
-
-    >>> is_iban("GB82WEST12345698765432"), is_iban("GB82WEST12345698765431")
-    (True, False)
-    """
-    if COUNTRY_LENGTH.get(text[:2].lower()) != len(text):
-        return False
-    return int("".join(map(_VALUES.__getitem__, text[4:] + text[:4]))) % 97 == 1
-
-
-def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
-    """Find IBANs, with or without spaces; those with wrong check digits only where they are named so.
-
-    Args:
-        lower: the text in plain form and lower case.
-        shapes: which of `IBAN_SHAPES` it has.
-    """
-    if "iban" not in shapes:
-        return
-    checked = covered = 0
-    for ((first, _),) in _START.spans(lower):
-        start = first + (lower[first] not in _SMALL_LETTERS)
-        if start < covered or lower[max(0, start - 1) : start].isalnum():
-            continue
-        length = COUNTRY_LENGTH[lower[start : start + 2]]
-        end = _end(lower, start, length)
-        if not end:
-            continue
-        checked += 1
-        if checked > _CHECKED or is_iban(lower[start:end].translate(_SEPARATORS)):
-            yield Span(start, end, "iban", 0.99 if checked <= _CHECKED else 0.5)
-            covered = end
-        elif "iban" in lower[max(0, start - AFTER) : start]:
-            yield Span(start, end, "iban", 0.7)
-            covered = end
-
-
-def _end(lower: str, start: int, length: int) -> int:
-    """Return where letters and digits end that are written in one piece, in fours or pulled apart; else 0."""
-    pieces = lower[start : start + _WIDEST * length].replace(".", " ").replace("-", " ").split(" ")
-    size = len(pieces[0])
-    at, missing, empty = start, length, False
-    for piece in pieces:
-        part = piece[:missing]
-        if not part:
-            if empty:
-                return 0  # three separators
-            empty = True
-            at += 1
-            continue
-        if not (part.isascii() and part.isalnum()):
-            return 0
-        empty = False
-        missing -= len(part)
-        at += len(part)
-        if missing and not (len(part) == size == _FOUR or len(part) <= size == _APART):
-            return 0
-        if not missing:
-            fits = len(part) == length or (size in (_FOUR, _APART) and len(part) <= size)
-            return at if fits and lower[at : at + 1] not in _GOES_ON else 0
-        at += 1
-    return 0
