@@ -35,8 +35,8 @@ def export(
 ) -> None:
     """Write all of the store to files: sequences, runs, scores, failures, replies and the audit of guards.
 
-    The files show the store as it was at one moment, whoever writes to it meanwhile. The folder is there once it is
-    complete.
+    The files show the store as it was at one moment, whoever writes to it meanwhile. The folder is there once all
+    of it is written.
     """
     from turnwise.store import Store
 

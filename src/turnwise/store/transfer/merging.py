@@ -111,15 +111,17 @@ class Merge:
         for page in self._pages(table):
             rows = self._connection.execute(select(table).where(table.c.name.in_([row["name"] for row in page])))
             there = {row["name"]: row for row in rows.mappings()}
+            fresh = []
             for row in page:
                 stored = there.get(row["name"])
                 if stored is None:
+                    fresh.append(self._new(table, row))
                     continue
                 self._keep(table, row, stored["id"])
                 differing = [name.replace("_", " ") for name in _CONFIGURATION if stored[name] != row[name]]
                 if differing:
                     self._clashes.append(f"run {row['name']!r} has other {' and '.join(differing)}")
-            self._insert(table, (self._new(table, row) for row in page if row["name"] not in there))
+            self._insert(table, fresh)
 
     def _merge_sequences(self) -> None:
         table = schema.sequences
