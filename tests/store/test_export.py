@@ -95,7 +95,7 @@ def rewrite(folder: Path, name: str, change: Callable[[list[dict[str, Any]]], No
 # The same store again
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(contents())
 def test_an_export_makes_an_equal_store(content: Content) -> None:
     with TemporaryDirectory() as folder:
@@ -110,7 +110,7 @@ def test_an_export_makes_an_equal_store(content: Content) -> None:
             assert rows_of(again) == rows_of(first)
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(contents(), contents())
 def test_what_is_imported_twice_is_there_once(mine: Content, others: Content) -> None:
     with TemporaryDirectory() as folder:
@@ -144,7 +144,7 @@ def test_the_new_store_is_used_like_the_old_one(filled: Store, other: Store, tmp
     assert other.journal.find("unused", 1) == filled.journal.find("unused", 1)
     assert list(other.audit.events()) == list(filled.audit.events())
     other.start_run(filled.run("first"))  # what is added later gets keys of its own
-    assert other.query("F(p) > 0.1", "first").sequence_ids == filled.query("F(p) > 0.1", "first").sequence_ids
+    assert list(other.query("F > 0.1", "first")) == list(filled.query("F > 0.1", "first"))
 
 
 def test_a_store_is_imported_without_an_export(path: Path, filled: Store, other: Store) -> None:
@@ -494,7 +494,7 @@ def test_arangodb_gets_documents_and_edges_between_them(filled: Store, tmp_path:
     assert [(row["repeat"], row["reason"]) for row in calls] == [(1, None), (2, "timeout")]
 
 
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(contents())
 def test_keys_are_such_as_arangodb_takes(content: Content) -> None:
     allowed = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-:.@()+,=;$!*'%")

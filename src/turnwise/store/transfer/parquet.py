@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Column, Table
 
+from turnwise.batches import batched
 from turnwise.bounded import is_too_deep
 from turnwise.errors import StoreError
 from turnwise.store.transfer.snapshot import Snapshot
@@ -32,7 +34,11 @@ _TYPES = {
 _ROW_GROUP = 8192
 """Rows that a file holds together, and so what is in memory at once."""
 
+_INSERTED = 4000
+"""Rows that DuckDB is given at once."""
+
 _FETCHED = 500
+"""Rows that are taken from DuckDB at once."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,6 +61,7 @@ def _opened(location: str, where: Path) -> Iterator[DuckDBPyConnection]:
         with duckdb.connect(location) as database:
             database.execute("SET threads = 1")  # several would divide the rows as it happens
             database.execute("SET memory_limit = '512MB'")
+            database.execute("SET enable_progress_bar = false")  # it would go to standard output
             yield database
     except duckdb.Error as error:
         raise StoreError(f"{where}: {str(error).splitlines()[0]}") from error
@@ -67,9 +74,9 @@ def _write_table(
     types = ", ".join(f'"{column.name}" {_TYPES[kind_of(column)]}' for column in columns)
     database.execute(f"CREATE TABLE {table.name} ({types})")
     count = 0
-    for page in record.pages(table):
-        _insert(database, table.name, columns, page)
-        count += len(page)
+    for rows in batched(chain.from_iterable(record.pages(table)), _INSERTED):
+        _insert(database, table.name, columns, rows)
+        count += len(rows)
     target = str(folder / f"{table.name}.parquet").replace("'", "''")
     database.execute(f"COPY {table.name} TO '{target}' (FORMAT parquet, ROW_GROUP_SIZE {_ROW_GROUP})")
     database.execute(f"DROP TABLE {table.name}")

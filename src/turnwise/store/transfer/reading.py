@@ -14,7 +14,7 @@ from turnwise.paths import to_path
 from turnwise.store.database import PAGE
 from turnwise.store.transfer.folder import MEND, SCHEMA_VERSION, check_files, read_manifest
 from turnwise.store.transfer.formats import FORMATS
-from turnwise.store.transfer.tables import TABLES, Row, read_value
+from turnwise.store.transfer.tables import TABLES, Row, value_reader
 from turnwise.visible import shown
 
 
@@ -72,23 +72,24 @@ class ExportFolder:
             raise StoreCorruptError(f"{path} has {count} rows, its manifest says {said}; {MEND}")
 
     def _rows(self, path: Path, table: Table) -> Iterator[Row]:
+        readers = {column.name: value_reader(column) for column in table.columns}
         fine = 0
         try:
             for row in self._read(path, table):
-                yield self._checked(table, row)
+                if row.keys() != readers.keys():
+                    self._check_columns(table, row)
+                yield {name: readers[name](value) for name, value in row.items()}
                 fine += 1
         except OSError as error:
             raise StoreError(f"{path} can't be read: {error.strerror or error}") from error
         except (ValueError, RecursionError) as error:
             raise StoreCorruptError(f"{path}, row {fine + 1}: {error}; {MEND}") from error
 
-    def _checked(self, table: Table, row: dict[str, Any]) -> Row:
+    def _check_columns(self, table: Table, row: dict[str, Any]) -> None:
+        """Refuse a row with columns that there are not, or without one that this version wrote."""
         for name in row:
             if name not in table.c:
                 raise ValueError(f"a table {table.name} has no column {shown(name)}")
-        earlier = self._manifest.schema_version < SCHEMA_VERSION
-        columns = [column for column in table.columns if not (earlier and column.name not in row)]
-        missing = [column.name for column in columns if column.name not in row]
-        if missing:
+        missing = [column.name for column in table.columns if column.name not in row]
+        if missing and self._manifest.schema_version == SCHEMA_VERSION:
             raise ValueError(f"{missing[0]} is missing")
-        return {column.name: read_value(column, row[column.name]) for column in columns}

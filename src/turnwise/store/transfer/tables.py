@@ -85,26 +85,26 @@ def time_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def read_value(column: Column[Any], value: Any) -> Any:
-    """Return the value of a column as the store takes it.
+def value_reader(column: Column[Any]) -> Callable[[Any], Any]:
+    """Return a function that makes of a value in a file the one that the store takes.
 
-    Args:
-        column: the column.
-        value: as a file holds it: a time may be a text, JSON is read already.
-
-    Raises:
-        ValueError: the column can't hold it.
+    A time may be a text; JSON is read already. The function raises ValueError for what the column can't hold.
     """
-    kind = kind_of(column)
+    kind, name, nullable = kind_of(column), column.name, column.nullable
     if kind is Kind.JSON:
-        return value
-    if value is None:
-        if column.nullable:
-            return None
-        raise ValueError(f"{column.name} is missing")
-    read = _READ[kind](value)
-    if read is None:
-        raise ValueError(f"{column.name} is {shown(value)}, not {kind.value}")
+        return lambda value: value
+    make = _READ[kind]
+
+    def read(value: Any) -> Any:
+        if value is None:
+            if nullable:
+                return None
+            raise ValueError(f"{name} is missing")
+        made = make(value)
+        if made is None:
+            raise ValueError(f"{name} is {shown(value)}, not {kind.value}")
+        return made
+
     return read
 
 
