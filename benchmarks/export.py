@@ -84,8 +84,8 @@ def make(path: Path, scores: int) -> int:
             connection.execute("INSERT INTO provenances VALUES (?, 1, ?, '1', '0.1')", (key, principle))
         connection.execute(
             "INSERT INTO evaluations (run, sequence, principle, turn, side, provenance, latency_s, created_at, "
-            "T, I, F) SELECT 1, turns.sequence, provenances.principle, turn, 'prompt', provenances.id, 0.01, :time, "
-            "abs(random() % 1000) / 1000.0, 0.25, abs(random() % 1000) / 1000.0 "
+            "T, I, F) SELECT 1, turns.sequence, provenances.principle, turn, 'prompt', provenances.id, 0.01, "
+            ":time, abs(random() % 1000) / 1000.0, 0.25, abs(random() % 1000) / 1000.0 "
             "FROM turns, provenances ORDER BY 2, 4, 6",
             values,
         )
