@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -506,6 +507,23 @@ def test_keys_are_such_as_arangodb_takes(content: Content) -> None:
             keys = [row["_key"] for row in lines(Path(folder, "out"), Path(name).stem)]
             assert len(set(keys)) == len(keys)
             assert all(set(key) <= allowed and 0 < len(key) <= 254 for key in keys)
+
+
+def test_the_questions_in_aql_ask_for_what_is_there(filled: Store, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    folder = tmp_path / "out"
+    filled.export(folder, format="arangodb")
+    names = {file.stem for file in folder.glob("*.jsonl")}
+    there = {name for stem in names for row in lines(folder, stem) for name in row} | {"tactic", "turn", "text"}
+    questions = re.findall(r"```aql\n(.*?)```", page, re.DOTALL)
+    assert len(questions) == 10
+    for question in questions:
+        assert set(re.findall(r"\bIN (?:1\.\.1 \w+ \w )?([a-z_]+)\b(?! \()", question)) - {"scored", "at"} <= names
+        assert set(re.findall(r"\b(?:early|late|trust|breach|e|s|c|run)\.(\w+)", question)) <= there
+        assert [question.count(mark) for mark in "({["] == [question.count(mark) for mark in ")}]"]
+    for name in names:
+        assert f"`{name}`" in page
+        assert name in page.partition("```sh")[2].partition("```")[0]
 
 
 def test_long_names_that_differ_have_keys_that_differ(store: Store, tmp_path: Path, make_sequence: Make) -> None:

@@ -25,7 +25,7 @@ from turnwise.store.transfer.tables import Kind, Progress, Row, kind_of, time_te
 
 NOT_CARRIED = (
     "A whole number of more than 64 bits in metadata becomes a number of double precision in ArangoDB.",
-    "The digest of a sequence is there, but nothing checks in ArangoDB whether the texts still fit it.",
+    "Half of a surrogate pair in metadata becomes a question mark, since ArangoDB takes valid Unicode alone.",
 )
 
 EDGES = ("of_sequence", "in_run", "of_outcome")
@@ -72,7 +72,7 @@ def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
         }
 
         def put(name: str, document: Document) -> None:
-            files[name].write(line(document, f"{record.name}, {name}"))
+            files[name].write(line(document, f"{record.name}, {name}", halves=False))
             counts[f"{name}.jsonl"] += 1
 
         _write_sequences(record, put)

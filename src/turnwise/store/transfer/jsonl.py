@@ -37,12 +37,13 @@ def _write_table(folder: Path, record: Snapshot, table: Table, progress: Progres
     return count
 
 
-def line(values: dict[str, Any], where: str) -> bytes:
+def line(values: dict[str, Any], where: str, *, halves: bool = True) -> bytes:
     r"""Return a row as a line of JSON.
 
     Args:
         values: JSON values by name.
         where: what holds the row, for the message.
+        halves: whether half of a surrogate pair is kept, as an escape; else it becomes a question mark.
 
     Raises:
         StoreError: a number in it is not finite, which JSON does not have.
@@ -52,7 +53,8 @@ def line(values: dict[str, Any], where: str) -> bytes:
     """
     try:
         try:
-            return f"{json.dumps(values, ensure_ascii=False, allow_nan=False)}\n".encode()
+            text = f"{json.dumps(values, ensure_ascii=False, allow_nan=False)}\n"
+            return text.encode() if halves else text.encode(errors="replace")
         except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can stand for
             return f"{json.dumps(values, allow_nan=False)}\n".encode()
     except ValueError as error:
