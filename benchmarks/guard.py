@@ -8,6 +8,8 @@ beside what is required:
   turns 10 and 200 by the preset as it is;
 - function calls of one `check_input`, a count;
 - bytes a turn of a conversation of 1,000 turns, beyond its text;
+- bytes that a state store keeps of a conversation of 100 turns, and milliseconds to load one of 10, 100
+  and 400 turns with the next check (``--state``);
 - milliseconds for 100,000 characters of hostile input, preset by preset;
 - checks a second of 16 concurrent async conversations, beside those of one;
 - verdicts on their own turn and limits that hold, under 8 threads;
@@ -24,6 +26,7 @@ import json
 import random
 import statistics
 import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -35,9 +38,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.guard_calls import GUARD, calls_of_a_check
 
 from turnwise import Conversation, GuardrailPipeline
+from turnwise.guard import SqliteStateStore
 from turnwise.guard.config import preset_text
+from turnwise.guard.request import digest_of
+from turnwise.guard.state.conversations import STORED
+from turnwise.guard.state.limits import LIMIT
+from turnwise.guard.state.work import key_of
 from turnwise.guard.yaml_lines import read_yaml
 from turnwise.rates import clopper_pearson
+from turnwise.sessions import SESSION
 
 PRESET = "customer_service"
 CITIES = ("Lisbon", "Porto", "Madrid", "Paris", "Vienna", "Prague", "Berlin", "Rome", "Athens", "Dublin", "Oslo")
@@ -158,6 +167,55 @@ def memory() -> None:
     kept = (tracemalloc.get_traced_memory()[0] - before) / 1_000
     tracemalloc.stop()
     row("bytes a turn beyond its text, both sides checked", f"{kept:,.0f}", "<= 2,048", kept <= 2_048)
+
+
+def state() -> None:
+    """Measure what a state store keeps of a conversation, and how long it takes to go on with one."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStateStore(f"{folder}/whole.db")
+        config: dict[str, object] = {"guardrails": ["drift"], "rate_limits": {"per_key": {"minute": 20}}}
+        pipeline = GuardrailPipeline(config, state_store=store)
+        # The first 80 are read once, as those of a conversation that began elsewhere: what is kept is the same.
+        said = [(MESSAGES[number % len(MESSAGES)], "It usually takes four working days.") for number in range(80)]
+        chat = Conversation.from_turns(said, initiator="user", conversation_id="c")
+        largest = 0
+        for number in range(80, 100):
+            pipeline.check_input(MESSAGES[number % len(MESSAGES)], conversation=chat, key="key")
+            pipeline.check_output("It usually takes four working days.", conversation=chat)
+            largest = max(largest, len(store.parts(STORED, "c", ["state:drift"])["state:drift"]))
+        parts = store.parts(STORED, "c")
+        sizes = {
+            "outline": len(STORED.pack(store.get(STORED, "c"))),
+            "drift, the largest of the last 20 turns": largest,
+            "session": len(SESSION.pack(store.get(SESSION, key_of("drift", digest_of("c"))))),
+            "rate limit, 20 prompts": len(LIMIT.pack(store.get(LIMIT, digest_of("key")))),
+        }
+        for what, size in sizes.items():
+            row(f"state of 100 turns: {what}, bytes", f"{size:,}", "")
+        whole = sum(sizes.values())
+        row("state of 100 turns together, bytes", f"{whole:,}", "<= 2,048", whole <= 2_048)
+        turns = sum(len(part) for name, part in parts.items() if name.startswith("turn:"))
+        texts = sum(len(turn.prompt) + len(turn.response or "") for turn in chat)
+        row("beside it: turns with texts and verdicts; their texts", f"{turns:,}; {texts:,}", "")
+        store = SqliteStateStore(f"{folder}/guard.db")
+        config = {"guardrails": [{"drift": {"observer": f"scripted:{','.join(['0.1'] * 500)}"}}]}
+        writer, medians = GuardrailPipeline(config, state_store=store), {}
+        for count in (10, 100, 400):
+            chat = Conversation.human_ai("user", "model", conversation_id=str(count))
+            for _ in range(count):
+                writer.check_input(MESSAGE, conversation=chat)
+                writer.check_output("It usually takes four working days.", conversation=chat)
+            reader, seconds = GuardrailPipeline(config, state_store=store), []
+            for _ in range(15):
+                start = time.process_time()
+                loaded = reader.load_conversation(str(count))
+                assert loaded is not None
+                reader.check_input(MESSAGE, conversation=loaded)
+                seconds.append(time.process_time() - start)
+            medians[count] = 1e3 * statistics.median(seconds)
+            row(f"load a conversation of {count:,} turns and check, median CPU ms", f"{medians[count]:.2f}", "")
+        ratio = max(medians.values()) / min(medians.values())
+        row("slowest of these medians over the fastest", f"{ratio:.2f}", "<= 1.5", ratio <= 1.5)
 
 
 def hostile(presets: tuple[str, ...]) -> None:
@@ -361,13 +419,18 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the benign chats and attacks")
     parser.add_argument("--chains", type=int, default=20, help=f"conversations of {CHAIN} harmless turns")
     parser.add_argument("--turns", type=int, nargs="+", default=[10, 1_000, 10_000])
+    parser.add_argument("--state", action="store_true", help="measure what a state store keeps, and nothing else")
     options = parser.parse_args()
+    if options.state:
+        state()
+        return
     counts = tokens()
     print(f"messages of {min(counts)} to {max(counts)} tokens")
     function_calls()
     speed(tuple(options.turns))
     memory()
     streams()
+    state()
     hostile(GuardrailPipeline.available_presets())
     concurrency()
     threads()

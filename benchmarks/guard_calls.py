@@ -82,3 +82,16 @@ def _part(file: str) -> str:
         return "other"
     parts = file[len(ROOT) + 1 :].split("/")
     return f"{GUARD}/{parts[1]}" if parts[0] == GUARD and parts[1] in OF_OTHERS else parts[0]
+
+
+def main() -> None:
+    """Print the calls of a check by preset, and where they are."""
+    for preset in ("basic", "customer_service", "agent"):
+        calls = calls_of_a_check(preset)
+        parts = ", ".join(f"{part} {count}" for part, count in calls.python.most_common())
+        print(f"{preset}: {calls.total} calls in {len(calls.files)} files, {calls.built_in} of built-in functions")
+        print(f"  {parts}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,18 +1,30 @@
-"""What each text guardrail costs: a short clean message, a finding, and long hostile texts.
+"""What each text guardrail costs, what it finds of cases with a known answer, and what it says of ordinary texts.
 
     python benchmarks/guard_text.py                                        # guardrail by guardrail
     python benchmarks/guard_text.py --presets all [--lengths 100000 1000000] [--match WORD]
+    python benchmarks/guard_text.py --cases [CATEGORY ...] [--show]
+    python benchmarks/guard_text.py --ordinary --data PATH [--show]
+    python benchmarks/guard_text.py --convabuse --data PATH
 
 Without options it prints microseconds for messages of some 40 tokens and milliseconds for texts of 100,000
 characters, each the best of several repeats, in one thread. With ``--presets`` it checks some 250 kinds of hostile
 text with whole presets (all of them, or those that are named), observers replaced by fixed scores. It prints the
 worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
+
+With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, apart for
+those that the guardrails were tuned on and the blind ones; ``--show`` prints each wrong answer. With
+``--ordinary`` it checks 2,000 prompts and 2,000 replies of ordinary chats with the text guardrails of the presets
+basic and customer_service, and prints each text that is blocked; ``--show`` prints all in which something is
+found. With ``--convabuse`` it measures ``toxicity`` on what people said to chatbots, with the lexicon alone and
+with observer ``local``.
+
 The exit code is 1 where a limit is missed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import string
 import sys
@@ -23,6 +35,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.cli_sweep import NoAnswer, within
+from benchmarks.guard_accuracy import measure_cases, measure_ordinary
 from benchmarks.hostile import MS_PER_KB, UNITS, preset_pipeline
 
 from turnwise import GuardrailPipeline
@@ -34,8 +47,10 @@ from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.regex import Regex
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.topics import Topics
+from turnwise.guard.guardrails.toxicity import Toxicity
 from turnwise.guard.guardrails.urls import Urls
-from turnwise.guard.kit import opening_check
+from turnwise.guard.kit import finding_of, opening_check
+from turnwise.rates import Rate
 
 CLEAN = (
     "I would like to know how long the delivery takes if I order the blue chairs today, and whether I could pick "
@@ -181,6 +196,16 @@ STARTS = {
     "passport number": ("passport", " number", ""),
     "licence": ("", "dl ", "a12"),
     "account": ("", "account number ", ""),
+    "mrn": ("", "MRN 00482913 ", ""),
+    "account numbers": ("", "account number is 12345678, ", ""),
+    "account gaps": ("", "account number for a is 1", ""),
+    "names before": ("", "12345678 is my account number ", ""),
+    "policy": ("", "policy a1 ", ""),
+    "plates": ("", "plate ab 1", ""),
+    "patients": ("", "patient a b 1/1/", ""),
+    "born": ("", "born on 1 ", ""),
+    "birth": ("", "dob of a is 01/02/1990 ", ""),
+    "mistyped": ("", "card 4111 1111 1111 1112 ", ""),
     "iban": ("", "de12 ", ""),
     "iban groups": ("", "gb82 west 1234 ", ""),
     "ip": ("", "1.2.3.", ""),
@@ -338,7 +363,24 @@ def main() -> None:
     parser.add_argument("--presets", nargs="+", metavar="PRESET", help="check these presets, or all")
     parser.add_argument("--lengths", nargs="+", type=int, default=[LENGTH, 10 * LENGTH], metavar="CHARACTERS")
     parser.add_argument("--match", default="", metavar="WORD", help="only kinds of text with this in their name")
+    parser.add_argument("--cases", nargs="*", metavar="CATEGORY", help="precision and recall, of all or of these")
+    parser.add_argument("--ordinary", action="store_true", help="what is blocked of ordinary prompts and replies")
+    parser.add_argument("--convabuse", action="store_true", help="toxicity on what people said to chatbots")
+    parser.add_argument("--data", type=Path, metavar="PATH", help="with --ordinary: folder with dev")
+    parser.add_argument("--show", action="store_true", help="print the texts themselves")
     options = parser.parse_args()
+    if options.cases is not None:
+        raise SystemExit(bool(measure_cases(options.cases, show=options.show)))
+    if options.convabuse:
+        if options.data is None:
+            parser.error("--convabuse needs --data PATH")
+        measure_convabuse(options.data)
+        return
+    if options.ordinary:
+        if options.data is None:
+            parser.error("--ordinary needs --data PATH")
+        presets = options.presets or ["basic", "customer_service"]
+        raise SystemExit(bool(measure_ordinary(options.data, presets, show=options.show)))
     if options.presets:
         every = GuardrailPipeline.available_presets()
         presets = every if options.presets == ["all"] else options.presets
@@ -375,6 +417,24 @@ def measure_guardrails() -> None:
         f"{ALL_LIMIT_MS:.0f} ms all; {missed} missed"
     )
     raise SystemExit(bool(missed))
+
+
+def measure_convabuse(data: Path) -> None:
+    """Print precision and recall of ``toxicity`` on ConvAbuse, what people said to chatbots, rated by experts.
+
+    Source: Cercas Curry and others, ConvAbuse (EMNLP 2021). Texts that are neither abusive nor benign by the mean
+    of the ratings are left out. Each is read by itself.
+
+    Args:
+        data: a folder with ``single/dev/convabuse.jsonl``.
+    """
+    with (data / "single/dev/convabuse.jsonl").open(encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if row["label"] in ("abusive", "benign")]
+    print(f"{'convabuse, dev':16} {'precision':>32} {'recall':>32}")
+    for name, guardrail in (("lexicon", Toxicity()), ("with local", Toxicity(observer="local"))):
+        found = [row["label"] == "abusive" for row in rows if finding_of(guardrail, row["text"]).found]
+        abusive = sum(row["label"] == "abusive" for row in rows)
+        print(f"{name:16} {Rate(sum(found), len(found))!s:>32} {Rate(sum(found), abusive)!s:>32}", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from typing import Any
 from turnwise.detectors import build_detector, detector_names
 from turnwise.errors import TurnwiseError
 from turnwise.scoring import Score, TurnScores
-from turnwise.sessions import MemoryStateStore, SessionMemory, Sessions, SessionState
+from turnwise.sessions import SESSION, MemoryStateStore, SessionMemory, Sessions, SessionState
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 NOW = datetime(2025, 1, 1, tzinfo=UTC)
@@ -117,7 +117,7 @@ def live_memory(sessions: int) -> float:
                 state, scores, NOW + timedelta(seconds=turn, microseconds=number), conversation_id=chat
             )
         kept = state
-        store.change(session_id, lambda _, kept=kept: (kept, None))
+        store.change(SESSION, session_id, lambda _, kept=kept: (kept, None))
     gc.collect()
     assert len(store) == sessions
     return resident() - before

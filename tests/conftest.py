@@ -10,8 +10,9 @@ from collections.abc import Generator, Iterator
 import pytest
 import typer.main
 from hypothesis import settings
+from postgresql_server import PostgresqlServer, running
 
-settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("turnwise")
 
 
@@ -42,8 +43,23 @@ def _no_file_of_certificates() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _output_is_as_wide_as_that_of_a_file() -> Iterator[None]:
+    """Forget how wide a terminal is said to be: the workers of pytest-xdist are told a width, a file has none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _commands_are_made_once() -> Iterator[None]:
     """Keep what typer makes of the command line: making it anew takes longer than most commands that tests run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         yield
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """Return a real PostgreSQL, shared by all tests that want one; where it is not installed, they fail."""
+    with running(fsync="off", full_page_writes="off") as server:
+        yield server

@@ -71,15 +71,19 @@ from turnwise.guard import (
     Cost,
     Detail,
     Finding,
+    Forgotten,
     Guardrail,
     GuardrailInfo,
+    GuardSession,
     On,
     OnError,
     OutputStream,
     Redaction,
+    SqliteStateStore,
     Status,
     Step,
     TextKind,
+    check_state_store,
     describe_guardrails,
     guardrail,
     guardrail_names,
@@ -160,6 +164,7 @@ from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
 from turnwise.sessions import (
     DEFAULT_PRESET,
+    SESSION,
     BoundarySettings,
     BreakerCounts,
     BreakerSettings,
@@ -358,12 +363,12 @@ def sessions(turn: TurnScores) -> Stance:
     )
 
     def evicted(session: Evicted) -> None:
-        assert session.remembered
+        assert session.remembered and session.key
 
     store: StateStore = MemoryStateStore(limit=10, on_evict=evicted)
     live = Sessions(store, lambda: datetime.now(UTC), SessionMemory(mine))
     stance: Stance = live.take("user-1", turn, response="No.", conversation_id="chat-1")
-    state: SessionState | None = store.get("user-1")
+    state: SessionState | None = store.get(SESSION, "user-1")
     assert state is not None and infos
     breakers: BreakerCounts = state.breakers
     exchanges: ExchangeCounts = state.exchanges
@@ -376,6 +381,19 @@ def sessions(turn: TurnScores) -> Stance:
     level: TrustLevel = stance.trust_level
     assert breakers and exchanges and reasons and whither and heat and phase and mode and level
     return assess(state, settings, restarted=True)
+
+
+def state(folder: Path) -> Forgotten:
+    check_state_store(MemoryStateStore)
+    with SqliteStateStore(folder / "guard.db", limit=1_000) as store:
+        pipeline = GuardrailPipeline({"guardrails": ["drift"]}, state_store=store)
+        chat: Conversation | None = pipeline.load_conversation("c1")
+        session: GuardSession = pipeline.session("user-1")
+        trust: float | None = session.trust
+        phase: Phase | None = session.breaker
+        stance: Stance | None = session.release()
+        assert chat or trust or phase or stance or session.reset()
+        return pipeline.forget("user-1")
 
 
 def record_of(store: Store) -> tuple[Run, RunTally]:
@@ -420,6 +438,8 @@ def bench(folder: Path) -> None:
     check_loader(lambda: get_loader("turnwise"), folder / "chats.jsonl")
     principles: tuple[Principle, ...] = (*builtin_principles(), load_principle(str(folder / "mine")))
     with Store(folder / "work.db", create=True) as store:
+        where: str = store.location
+        assert where
         imported: Imported = import_sequences(
             store,
             open_dataset("chats.jsonl", columns={"id": "uid"}, label="benign", label_map={"rude": "attack"}),

@@ -16,9 +16,11 @@
     ├── PluginError               an installed plug-in that can't be loaded
     ├── ChartError                a chart that can't be drawn
     ├── SessionError              settings, a state or records of session memory that can't be
+    │   └── StateError            a state store that can't be reached, or a state in it that can't be read
     └── StoreError                the record can't be opened, read or written
         ├── StoreLockedError      another process holds it
-        ├── StoreCorruptError     the file is damaged, or no store at all
+        ├── StoreUnreachableError the server that holds it does not answer
+        ├── StoreCorruptError     it is damaged, or no store at all
         └── StoreVersionError     written by a later turnwise
 
 A message says what was wrong, where (file, line, field), and what to do.
@@ -156,6 +158,10 @@ class SessionError(TurnwiseError, ValueError):
     """Settings, a state or records of session memory that can't be."""
 
 
+class StateError(SessionError):
+    """A state store that can't be reached, or a state in it that can't be read; never taken for an empty state."""
+
+
 class StoreError(TurnwiseError):
     """The record can't be opened, read or written."""
 
@@ -164,8 +170,21 @@ class StoreLockedError(StoreError):
     """Another process holds the store and did not let go in time."""
 
 
+class StoreUnreachableError(StoreError):
+    """The server that holds the store does not answer, or does not let in who asks.
+
+    Args:
+        message: what is wrong and what to do.
+        soon: whether the server says that it will answer in a moment.
+    """
+
+    def __init__(self, message: str, *, soon: bool = False) -> None:
+        super().__init__(message)
+        self.soon = soon
+
+
 class StoreCorruptError(StoreError):
-    """The file is damaged, or is no turnwise store."""
+    """The store is damaged, or is none."""
 
 
 class StoreVersionError(StoreError):

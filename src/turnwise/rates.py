@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from turnwise.errors import UsageError
 
@@ -53,6 +55,30 @@ def rates_by_label(fired: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
     return {label: Rate(sum(those), len(those)) for label, those in found.items()}
 
 
+def wilson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the score interval of a proportion (Wilson, 1927), narrower than the exact one.
+
+    Args:
+        count: successes, 0 to `of`.
+        of: trials, at least 0; without trials the interval is (0, 1).
+        confidence: in (0, 1).
+
+    Raises:
+        UsageError: an argument outside its range.
+
+    >>> [round(end, 4) for end in wilson(0, 50)]
+    [0.0, 0.0713]
+    """
+    _check(count, of, confidence)
+    if not of:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, spread = count / of, z * z / of
+    middle = (share + spread / 2) / (1 + spread)
+    half = math.sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
 def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return the exact two-sided interval of a proportion (Clopper and Pearson, 1934).
 
@@ -68,16 +94,21 @@ def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> tuple[floa
     >>> low, round(high, 4)
     (0.0, 0.0711)
     """
-    if not 0 <= count <= of:
-        raise UsageError(f"{count} successes in {of} trials: the count must lie between 0 and the trials")
-    if not 0 < confidence < 1:
-        raise UsageError(f"confidence must lie in (0, 1), not {confidence}")
+    _check(count, of, confidence)
     tail = (1 - confidence) / 2
     low = 0.0 if count == 0 else _beta_quantile(tail, count, of - count + 1)
     high = 1.0 if count == of else _beta_quantile(1 - tail, count + 1, of - count)
     return low, high
 
 
+def _check(count: int, of: int, confidence: float) -> None:
+    if not 0 <= count <= of:
+        raise UsageError(f"{count} successes in {of} trials: the count must lie between 0 and the trials")
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence must lie in (0, 1), not {confidence}")
+
+
+@functools.lru_cache(maxsize=4096)  # a report shows the same rates in many places
 def _beta_quantile(probability: float, a: int, b: int) -> float:
     """Return x with I_x(a, b) = probability, by bisection down to neighbouring floats."""
     low, high = 0.0, 1.0

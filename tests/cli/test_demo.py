@@ -101,16 +101,6 @@ def test_the_recorded_reader_sees_more_with_the_turns_so_far_and_hardly_flags_th
     assert so_far["benign"]["fired"] <= 1
 
 
-@pytest.mark.integration
-def test_the_demo_by_default_has_the_reader_and_the_embedded_observer_as_it_ships(tmp_path: Path) -> None:
-    told, _ = run("--store", str(tmp_path / "shipped.db"), "--json")
-    shipped = json.loads(told)
-    assert [a["run"] for a in shipped["arms"]] == ["reader-turn", "reader-history", "local-turn", "local-history"]
-    assert Path(shipped["report"]).is_file()
-    caught = {a["run"]: a["summary"]["attack"]["fired"] for a in shipped["arms"]}
-    assert caught["reader-history"] > caught["local-history"]
-
-
 def test_thresholds_come_from_other_conversations(demo: Any) -> None:
     beside = json.loads(
         example_judgements("history").with_name("operating_points.json").read_text(encoding="utf-8")

@@ -205,7 +205,7 @@ def differs_each_time():
         (KeepsOneStateForAll, "turns alone give other signals|at turn|turn 1"),
         (RemovesAPrinciple, "the scores given at turn 1 were changed"),
         (AddsAPrinciple, "the scores given at turn 1 were changed"),
-        (KeepsEveryTurn, "a conversation of 4,000 turns: the state grows"),
+        (KeepsEveryTurn, "a conversation of 2,000 turns: the state grows"),
         (IsNotANumber, "not finite"),
         (ContributesInfinity, "not finite"),
         (ForgetsThatItFired, "fired is False, but must be kept once active"),

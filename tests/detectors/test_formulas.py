@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from river.drift import PageHinkley as RiverPageHinkley
 from scipy import stats
@@ -129,7 +129,6 @@ def boundary_testing(values):
         ("never", lambda values: [0.0] * len(values)),
     ],
 )
-@settings(max_examples=60)
 @given(points=series)
 def test_the_score_is_that_of_the_formula(spec, formula, points):
     values = [F for _, F in points]

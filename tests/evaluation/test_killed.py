@@ -95,12 +95,11 @@ def expected(
     ("jobs", "kill"),
     [
         # In the first batch; right behind the second, while it is being written; near the end; with workers.
-        (1, "main:7"),
-        (1, f"main:{2 * BATCH * TURNS + 1}"),
-        (1, f"main:{SEQUENCES * TURNS - 3}"),
-        (2, f"main:{BATCH * TURNS + 20}"),
+        pytest.param(1, "main:7", id="early"),
+        pytest.param(1, f"main:{2 * BATCH * TURNS + 1}", id="while writing", marks=pytest.mark.integration),
+        pytest.param(1, f"main:{SEQUENCES * TURNS - 3}", id="late", marks=pytest.mark.integration),
+        pytest.param(2, f"main:{BATCH * TURNS + 20}", id="two workers", marks=pytest.mark.integration),
     ],
-    ids=["early", "while writing", "late", "two workers"],
 )
 def test_a_killed_run_is_completed_by_the_same_command(
     run: Callable[..., subprocess.CompletedProcess[str]],

@@ -214,7 +214,7 @@ def read(text: str) -> None:
     assert parse_expression(str(expression)) == expression
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.text(max_size=200))
 @example("\x00")
 @example("\ud800")
@@ -226,13 +226,13 @@ def test_any_text_is_a_tree_or_a_pattern_error(text: str) -> None:
     read(text)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from([*WORDS, *default_library().names()]), max_size=40), st.sampled_from(["", " "]))
 def test_any_sequence_of_words_is_a_tree_or_a_pattern_error(words: list[str], between: str) -> None:
     read(between.join(words))
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     expression=st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES)) for kind in Kind)),
     cuts=st.lists(

@@ -58,7 +58,7 @@ def check_against_reference(expression: Expression, turns: list[TurnScores]) -> 
             assert given_value[:2] == (False, None)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(expression=st.one_of(trees(Kind.NUMBER), trees(Kind.CONDITION)), turns=trajectories())
 def test_live_evaluation_agrees_with_the_plain_meaning_at_every_turn(
     expression: Expression, turns: list[TurnScores]
@@ -70,7 +70,7 @@ def test_live_evaluation_agrees_with_the_plain_meaning_at_every_turn(
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data(), turns=trajectories())
 def test_each_function_agrees_with_its_plain_meaning(
     function: str, data: st.DataObject, turns: list[TurnScores]
@@ -81,7 +81,7 @@ def test_each_function_agrees_with_its_plain_meaning(
         assume(False)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     expression=st.one_of(trees(Kind.NUMBER), trees(Kind.CONDITION)), turns=trajectories(), cut=st.integers(0, 12)
 )
@@ -93,7 +93,7 @@ def test_a_state_goes_through_json_at_any_turn(expression: Expression, turns: li
     assert (*first, *(resumed.update(scores) for scores in turns[cut:])) == whole
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(pattern=trees(Kind.CONDITION), turns=trajectories())
 def test_the_margin_has_the_sign_of_the_answer(pattern: Expression, turns: list[TurnScores]) -> None:
     for given_value in Evaluator(pattern).run(turns):
@@ -254,7 +254,7 @@ def test_ever_and_final_are_two_answers() -> None:
         match(parse_expression("peak(F)"), [])
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(pattern=trees(Kind.CONDITION), turns=trajectories(), cut=st.integers(0, 12))
 def test_a_pattern_is_causal(pattern: Expression, turns: list[TurnScores], cut: int) -> None:
     evaluator = Evaluator(pattern)

@@ -22,7 +22,7 @@ PATTERNS = Library(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(st.one_of(*(trees(kind, 7, (None, "reciprocity", *ODD_NAMES), LONG_NUMBERS) for kind in Kind)))
 def test_printing_and_parsing_undo_each_other(expression: Expression) -> None:
     text = to_text(expression)

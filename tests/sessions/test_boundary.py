@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwise.scoring import Score, TurnScores, balance, trust_strength
@@ -154,7 +154,6 @@ SCORES = st.builds(
 )
 
 
-@settings(max_examples=50)
 @given(st.lists(st.tuples(SCORES, st.sampled_from([50, 9_000]), st.booleans()), min_size=1, max_size=25))
 def test_the_original_rules_by_their_direct_formula(turns):
     """All turns at hand, nothing folded: what the session memory says at each turn must be the same."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from postgresql_server import PostgresqlServer, ask_directly, held_up
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance, Reply, Score
@@ -21,14 +22,23 @@ NOW = datetime(2025, 6, 7, 8, 9, 10, 123456, tzinfo=UTC)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where the store of a test is, or is to be."""
+    """Return where the store of a test is, or is to be, if it is a file."""
     return tmp_path / "work.db"
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.integration)])
+def location(request: pytest.FixtureRequest, path: Path) -> str:
+    """Return where the store of a test is, or is to be: a file, and then a schema of a real PostgreSQL."""
+    if request.param == "sqlite":
+        return str(path)
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    return server.new_schema()
+
+
 @pytest.fixture
-def store(path: Path) -> Iterator[Store]:
+def store(location: str) -> Iterator[Store]:
     """Return an empty store whose clock stands still."""
-    with Store(path, create=True, clock=lambda: NOW) as opened:
+    with Store(location, create=True, clock=lambda: NOW) as opened:
         yield opened
 
 
@@ -122,14 +132,34 @@ def make_failure(make_run: Callable[..., Run], make_key: Callable[..., Evaluatio
 
 
 @pytest.fixture
-def raw(path: Path) -> Callable[..., list[tuple[Any, ...]]]:
-    """Return a function that asks the file itself, over a connection of its own."""
+def raw(location: str, path: Path) -> Callable[..., list[tuple[Any, ...]]]:
+    """Return a function that asks the database itself, over a connection of its own."""
 
     def ask(statement: str, *values: object) -> list[tuple[Any, ...]]:
+        if "://" in location:
+            return ask_directly(location, statement.replace("?", "%s"), *values)
         with closing(sqlite3.connect(path)) as connection, connection:
             return connection.execute(statement, values).fetchall()
 
     return ask
+
+
+@pytest.fixture
+def writing(location: str) -> Callable[[], AbstractContextManager[object]]:
+    """Return a function that writes as another process does: while its block runs, all other writers wait."""
+
+    @contextmanager
+    def write() -> Iterator[None]:
+        if "://" in location:
+            with held_up(location):
+                yield
+            return
+        with closing(sqlite3.connect(location, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+            other.execute("ROLLBACK")
+
+    return write
 
 
 def provenance_of(run: Run, version: str, code_version: str) -> Provenance:

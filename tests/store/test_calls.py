@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +32,7 @@ def begun(store: Store, make_sequence: Callable[..., Sequence], make_run: Callab
 
 
 def test_calls_come_back_whole_and_in_order_on_request(
-    path: Path, begun: Store, make_reply: MakeReply, make_evaluation: MakeEvaluation, make_failure: MakeFailure
+    location: str, begun: Store, make_reply: MakeReply, make_evaluation: MakeEvaluation, make_failure: MakeFailure
 ) -> None:
     replies = [make_reply(f"k{number}", number, text=f"text {number}") for number in (1, 2, 3)]
     for reply in replies:
@@ -49,7 +48,7 @@ def test_calls_come_back_whole_and_in_order_on_request(
     scored = make_evaluation("a", calls=calls, raw_reply="text 1", cost_usd=0.001)
     failure = make_failure("a", 2, calls=failed, raw_reply="text 3")
     begun.append([scored, make_evaluation("b"), failure])
-    with Store(path) as again:
+    with Store(location) as again:
         assert again.trajectory("first", "a", replies=True).evaluations == (scored,)
         assert again.trajectory("first", "b", replies=True).evaluations == (make_evaluation("b"),)
         assert again.failures("first", replies=True) == (failure,)

@@ -68,7 +68,6 @@ def test_a_run_is_deleted_with_all_that_was_scored_in_it(filled: Store, raw: Raw
         "replies": 2,  # the one that was paid for, and the raw reply of the other run
     }
     assert raw("SELECT text FROM replies WHERE request_key IS NULL") == [("second",)]
-    assert raw("SELECT count(*) FROM sqlite_master WHERE name LIKE '%by_reply'") == [(0,)]
     assert len(filled.trajectory("second", "a", replies=True).evaluations[0].calls) == 1
 
 
@@ -84,10 +83,10 @@ def test_a_deleted_run_can_be_made_anew_with_another_configuration(
 
 
 def test_another_store_does_not_write_to_a_run_that_is_gone(
-    filled: Store, path: Path, make_run: Callable[..., Run], make_evaluation: Callable[..., Evaluation]
+    filled: Store, location: str, make_run: Callable[..., Run], make_evaluation: Callable[..., Evaluation]
 ) -> None:
     filled.close()
-    with Store(path) as one, Store(path) as other:
+    with Store(location) as one, Store(location) as other:
         one.append([make_evaluation("a", 2, run="second")])
         with pytest.raises(StoreLockedError, match="run 'second' is being written by another process"):
             other.delete_run("second")
@@ -98,13 +97,13 @@ def test_another_store_does_not_write_to_a_run_that_is_gone(
 
 @pytest.mark.parametrize("change", [lambda s: s.delete_run("first"), lambda s: s.rename_run("first", "old")])
 def test_a_run_that_another_process_writes_is_left_alone(
-    filled: Store, path: Path, change: Callable[[Store], object]
+    filled: Store, location: str, path: Path, change: Callable[[Store], object]
 ) -> None:
     filled.close()
-    command = [sys.executable, "-c", WRITER, str(path)]
+    command = [sys.executable, "-c", WRITER, location]
     with (
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer,
-        Store(path) as store,
+        Store(location) as store,
     ):
         assert writer.stdin and writer.stdout
         assert writer.stdout.readline() == "writing\n"
@@ -115,7 +114,8 @@ def test_a_run_that_another_process_writes_is_left_alone(
         writer.wait()
         change(store)
         assert "first" not in [run.name for run in store.runs()]
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    if path.exists():
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_a_run_is_renamed(filled: Store, make_evaluation: Callable[..., Evaluation]) -> None:
@@ -145,11 +145,11 @@ def test_what_can_not_be_renamed_stays(
     assert [run.name for run in filled.runs()] == ["first", "second"]
 
 
-def test_questions_follow(filled: Store, path: Path, make_run: Callable[..., Run]) -> None:
-    with Store(path) as asking:
+def test_questions_follow(filled: Store, location: str, make_run: Callable[..., Run]) -> None:
+    with Store(location) as asking:
         assert len(asking.query(PATTERN, "first")) == 2
         filled.close()
-        with Store(path) as store:
+        with Store(location) as store:
             store.rename_run("first", "pilot")
             assert len(asking.query(PATTERN, "pilot")) == 2
             with pytest.raises(UnknownNameError, match="unknown run 'first'"):

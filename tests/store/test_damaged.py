@@ -19,6 +19,12 @@ Raw = Callable[..., list[tuple[Any, ...]]]
 
 
 @pytest.fixture
+def location(path: Path) -> str:
+    """Return where the store of a test is: a file, in which anybody may change anything."""
+    return str(path)
+
+
+@pytest.fixture
 def filled(
     store: Store,
     make_sequence: Callable[..., Sequence],
@@ -165,3 +171,14 @@ def test_a_name_in_the_schema_that_is_no_text_is_damage(path: Path, raw: Raw) ->
     )
     with pytest.raises(StoreCorruptError, match=r"work\.db is damaged .*; restore a copy"):
         Store(path)
+
+
+def test_groups_are_read_without_any_text(
+    store: Store, make_sequence: Callable[..., Sequence], raw: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    store.add_sequences([make_sequence("a", goal="open the lock")])
+    raw("UPDATE turns SET metadata = 'no JSON'")
+    raw("UPDATE sequences SET conversation = 'no JSON'")
+    with pytest.raises(StoreCorruptError, match=r"sequences\.conversation where sequence_id is 'a'"):
+        store.sequence("a")
+    assert store.groups() == {"a": "open the lock"}

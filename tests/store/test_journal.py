@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,13 +36,13 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_reply_comes_back_whole(path: Path, store: Store, make_reply: MakeReply) -> None:
+def test_a_reply_comes_back_whole(location: str, store: Store, make_reply: MakeReply) -> None:
     journal: ReplyJournal = store.journal
     full = make_reply(text="ü {", refusal="no", finish_reason="length")
     bare = make_reply("k2", finish_reason=None, prompt_tokens=None, completion_tokens=None, cost_usd=None, text="")
     for reply in (full, bare):
         journal.record(reply)
-    with Store(path) as again:
+    with Store(location) as again:
         assert again.journal.find("k1", 1) == full
         assert again.journal.find("k2", 1) == bare
 
@@ -70,8 +69,8 @@ def test_half_a_surrogate_pair_costs_no_reply(store: Store, make_reply: MakeRepl
     assert (found.text, found.refusal) == ("cut off \\ud83d", "\\ud83d")
 
 
-def test_a_reply_is_on_disk_when_record_returns(path: Path, store: Store) -> None:
-    done = subprocess.run([sys.executable, "-c", RECORD_AND_DIE, path], timeout=60, check=False)
+def test_a_reply_is_on_disk_when_record_returns(location: str, store: Store) -> None:
+    done = subprocess.run([sys.executable, "-c", RECORD_AND_DIE, location], timeout=60, check=False)
     assert done.returncode == -signal.SIGKILL
     found = [store.journal.find(f"k{number}", 1) for number in range(6)]
     assert [reply and reply.text for reply in found] == [*(f"reply {number}" for number in range(5)), None]
@@ -91,8 +90,8 @@ def test_fifty_threads_record_and_find_at_once(store: Store, make_reply: MakeRep
     assert found == [[f"{number}/{repeat}" for repeat in range(1, 11)] for number in range(50)]
 
 
-def test_a_closed_store_keeps_no_reply(path: Path, make_reply: MakeReply) -> None:
-    with closing(Store(path, create=True)) as store:
+def test_a_closed_store_keeps_no_reply(location: str, make_reply: MakeReply) -> None:
+    with closing(Store(location, create=True)) as store:
         journal = store.journal
     with pytest.raises(StoreError, match="the store is closed"):
         journal.record(make_reply())

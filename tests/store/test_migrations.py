@@ -15,11 +15,17 @@ from sqlalchemy import Connection, inspect, text
 from turnwise.errors import StoreVersionError
 from turnwise.scoring import Call, Evaluation, Reply, Score
 from turnwise.store import Store
-from turnwise.store.database import connect
 from turnwise.store.schema import MIGRATIONS, Migration, migrate
+from turnwise.store.sqlite import connect
 
 LATER = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
 Raw = Callable[..., list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def location(path: Path) -> str:
+    """Return where the store of a test is: a file, which may be of an older version."""
+    return str(path)
 
 
 def _add_column(connection: Connection) -> None:
@@ -45,7 +51,7 @@ LATER_MIGRATIONS = (
 
 @contextmanager
 def writing(path: Path) -> Iterator[Connection]:
-    engine = connect(path)
+    engine = connect(path, 10)
     try:
         with engine.connect().execution_options(writes=True) as connection, connection.begin():
             yield connection

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -161,7 +160,7 @@ def test_a_library_that_is_not_installed_is_named(
         getattr(result, method)()
 
 
-def test_queries_from_several_threads(asked: Store, path: Path) -> None:
+def test_queries_from_several_threads(asked: Store, location: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(4) as pool:

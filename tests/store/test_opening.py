@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -25,11 +26,16 @@ from turnwise.errors import (
 )
 from turnwise.scoring import Evaluation
 from turnwise.store import Run, Store
-from turnwise.store.damage import translated
-from turnwise.store.database import path_of
+from turnwise.store.sqlite import translated
 
 MakeSequence = Callable[..., Sequence]
 Raw = Callable[..., list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def location(path: Path) -> str:
+    """Return where the store of a test is: these tests are about files."""
+    return str(path)
 
 
 def test_a_missing_store_is_made_only_where_that_is_wanted(path: Path) -> None:
@@ -39,7 +45,7 @@ def test_a_missing_store_is_made_only_where_that_is_wanted(path: Path) -> None:
     with Store(path, create=True) as store:
         assert store.counts() == {"sequences": 0, "turns": 0, "runs": 0, "evaluations": 0, "failures": 0}
     with Store(path) as store:
-        assert store.path == path
+        assert store.location == str(path)
 
 
 def test_create_opens_a_store_that_is_there(path: Path, make_sequence: MakeSequence) -> None:
@@ -67,8 +73,11 @@ def test_a_url_names_the_same_file_as_its_path(path: Path, make_sequence: MakeSe
         assert store.counts()["sequences"] == 1
 
 
-def test_a_relative_location_is_relative_in_both_forms() -> None:
-    assert path_of("folder/work.db") == path_of("sqlite:///folder/work.db") == Path("folder/work.db")
+def test_a_relative_location_is_relative_in_both_forms(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    Store("work.db", create=True).close()
+    with Store("sqlite:///work.db") as store:
+        assert store.location == "work.db"
 
 
 @pytest.mark.parametrize("name", ["what?.db", "50%20off.db", "a b#c.db", "größe.db", "mode=ro.db"])
@@ -78,16 +87,22 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("location", ["postgresql://me:secret@server/work", "duckdb:///work.db", "sqlite://"])
+@pytest.mark.parametrize("location", ["mysql://me:secret@server/work", "duckdb:///work.db", "sqlite://"])
 def test_another_database_is_wrong_use_and_no_password_is_shown(location: str) -> None:
     with pytest.raises(UsageError, match="can't be opened as a store: give a file") as caught:
         Store(location, create=True)
     assert "secret" not in str(caught.value)
 
 
+def test_a_store_in_postgresql_says_which_extra_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)  # as if it were not installed
+    with pytest.raises(UsageError, match=r"needs psycopg: python -m pip install 'turnwise\[postgresql\]'"):
+        Store("postgresql://me:secret@server/work")
+
+
 @pytest.mark.parametrize("location", ["://", "mysql://server:port/work"])
 def test_a_broken_url_is_wrong_use(location: str) -> None:
-    with pytest.raises(UsageError, match="is not a store: give a file, or sqlite:///file"):
+    with pytest.raises(UsageError, match=r"is not a store: give a file, sqlite:///file or postgresql://"):
         Store(location, create=True)
 
 
@@ -274,11 +289,11 @@ def test_a_store_can_not_be_made_in_a_read_only_folder(path: Path) -> None:
 def test_what_sqlite_says_becomes_an_error_that_says_what_to_do(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA query_only = 1")
-        with pytest.raises(StoreError, match="the file or its folder is read-only"), translated(path):
+        with pytest.raises(StoreError, match="the file or its folder is read-only"), translated(str(path)):
             connection.execute("CREATE TABLE a (b)")
-        with pytest.raises(StoreError, match=r"work\.db: no such table: nowhere"), translated(path):
+        with pytest.raises(StoreError, match=r"work\.db: no such table: nowhere"), translated(str(path)):
             connection.execute("SELECT * FROM nowhere")
-        with pytest.raises(sqlite3.ProgrammingError), translated(path):
+        with pytest.raises(sqlite3.ProgrammingError), translated(str(path)):
             connection.execute("SELECT ?", (1, 2))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +14,10 @@ from turnwise.store import Run, Store
 MakeRun = Callable[..., Run]
 
 
-def test_a_run_is_stored_whole(path: Path, store: Store, make_run: MakeRun) -> None:
+def test_a_run_is_stored_whole(location: str, store: Store, make_run: MakeRun) -> None:
     given = make_run()
     assert store.start_run(given) == given
-    with Store(path) as again:
+    with Store(location) as again:
         assert again.run("first") == given
         assert again.runs() == (given,)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn, from_messages
-from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
+from turnwise.errors import UnknownNameError, UsageError
 from turnwise.store import SequenceHead, Store
 
 MakeSequence = Callable[..., Sequence]
@@ -98,7 +97,8 @@ def test_other_content_under_a_taken_id_stores_nothing_of_the_call(
     store: Store, make_sequence: MakeSequence, change: dict[str, Any]
 ) -> None:
     store.add_sequences([make_sequence("a")])
-    other = make_sequence("a", *change.pop("turns", ()), **change)
+    rest = {name: value for name, value in change.items() if name != "turns"}
+    other = make_sequence("a", *change.get("turns", ()), **rest)
     with pytest.raises(UsageError, match="duplicate id 'a': the store holds a sequence of that id with other"):
         store.add_sequences([make_sequence("b"), other, make_sequence("c")])
     assert [head.sequence_id for head in store.heads()] == ["a"]
@@ -174,24 +174,13 @@ def test_groups_are_what_the_metadata_say_sequences_share(store: Store, make_seq
     assert store.groups(ids=[]) == {}
 
 
-def test_groups_are_read_without_any_text(
-    store: Store, make_sequence: MakeSequence, raw: Callable[..., list[tuple[Any, ...]]]
-) -> None:
-    store.add_sequences([make_sequence("a", goal="open the lock")])
-    raw("UPDATE turns SET metadata = 'no JSON'")
-    raw("UPDATE sequences SET conversation = 'no JSON'")
-    with pytest.raises(StoreCorruptError, match=r"sequences\.conversation where sequence_id is 'a'"):
-        store.sequence("a")
-    assert store.groups() == {"a": "open the lock"}
-
-
-def test_more_sequences_than_a_page_holds(path: Path, make_sequence: MakeSequence) -> None:
+def test_more_sequences_than_a_page_holds(location: str, make_sequence: MakeSequence) -> None:
     names = [f"s{number:04}" for number in range(MANY)]
-    with Store(path, create=True) as store:
+    with Store(location, create=True) as store:
         given = [make_sequence(name, (name, None), label=Label.ATTACK) for name in names]
         given[700] = make_sequence(names[700], (names[700], None), ("two", None), label=Label.BENIGN)
         assert store.add_sequences(given) == [True] * MANY
-    with Store(path) as store:
+    with Store(location) as store:
         read = list(store.sequences())
         assert [sequence.sequence_id for sequence in read] == names
         assert [next(iter(sequence.conversation)).prompt for sequence in read] == names

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from turnwise.conversation import Sequence
 from turnwise.errors import StoreError, UnknownNameError, UsageError
 from turnwise.scoring import Evaluation
 from turnwise.store import Run, Store
-from turnwise.store.database import Writer, connect
+from turnwise.store.sqlite import SqliteFile
+from turnwise.store.writer import Writer
 
 THREADS, APPENDS = 16, 50
 
@@ -31,8 +32,8 @@ from turnwise.conversation import Side
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Store
 
-path, sequence_id, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with Store(path) as store:
+location, sequence_id, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with Store(location) as store:
     print("ready", flush=True)
     sys.stdin.readline()
     for turn in range(1, count + 1):
@@ -68,18 +69,18 @@ def test_every_thread_finds_its_work_stored_when_it_is_told_so(
 
 
 def test_one_bad_job_of_a_group_costs_the_others_nothing(
-    begun: Store, path: Path, make_evaluation: Callable[..., Evaluation]
+    begun: Store,
+    writing: Callable[[], AbstractContextManager[object]],
+    make_evaluation: Callable[..., Evaluation],
 ) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with writing():
         # While somebody else writes, all of these wait, and so share the transaction that follows.
-        other.execute("BEGIN IMMEDIATE")
         first = begun.append_soon([make_evaluation("s0", 1)])
         twice = begun.append_soon([make_evaluation("s1", 1), make_evaluation("s0", 1)])
         unknown = begun.append_soon([make_evaluation("s2", 1), make_evaluation("nobody")])
         last = begun.append_soon([make_evaluation("s3", 1)])
-        other.execute("ROLLBACK")
-        assert first.result() is None
-        assert last.result() is None
+    assert first.result() is None
+    assert last.result() is None
     with pytest.raises(UsageError, match="in the store already"):
         twice.result()
     with pytest.raises(UnknownNameError, match="unknown sequence 'nobody'"):
@@ -89,9 +90,9 @@ def test_one_bad_job_of_a_group_costs_the_others_nothing(
 
 
 def test_two_stores_on_one_file_write_at_once(
-    begun: Store, path: Path, make_evaluation: Callable[..., Evaluation]
+    begun: Store, location: str, make_evaluation: Callable[..., Evaluation]
 ) -> None:
-    with Store(path) as second, ThreadPoolExecutor(2) as pool:
+    with Store(location) as second, ThreadPoolExecutor(2) as pool:
 
         def write(store: Store, name: str) -> None:
             for turn in range(1, APPENDS + 1):
@@ -102,10 +103,10 @@ def test_two_stores_on_one_file_write_at_once(
         assert second.counts()["evaluations"] == begun.counts()["evaluations"] == 2 * APPENDS
 
 
-def test_two_processes_write_at_once(begun: Store, path: Path) -> None:
+def test_two_processes_write_at_once(begun: Store, location: str) -> None:
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), name, str(APPENDS)],
+            [sys.executable, "-c", WRITER, location, name, str(APPENDS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -127,12 +128,12 @@ def test_two_processes_write_at_once(begun: Store, path: Path) -> None:
 
 
 def test_closing_writes_what_is_pending(
-    begun: Store, path: Path, make_evaluation: Callable[..., Evaluation]
+    begun: Store, location: str, make_evaluation: Callable[..., Evaluation]
 ) -> None:
     pending = [begun.append_soon([make_evaluation("s0", turn)]) for turn in range(1, 41)]
     begun.close()
     assert all(future.done() for future in pending)
-    with Store(path) as again:
+    with Store(location) as again:
         assert again.counts()["evaluations"] == 40
 
 
@@ -141,8 +142,8 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.engine = connect(path)
-        self.writer = Writer(self.engine, path)
+        self.file = SqliteFile(path, 10)
+        self.writer = Writer(self.file)
         self.do("CREATE TABLE t (x)").result()
 
     def do(self, statement: str, *values: object) -> Future[int]:
@@ -169,7 +170,7 @@ class Table:
 
     def close(self) -> None:
         self.writer.close()
-        self.engine.dispose()
+        self.file.close()
 
 
 @pytest.fixture
@@ -212,8 +213,8 @@ def _give(number: int, connection: Connection) -> int:
 
 
 def test_a_group_has_an_end(path: Path) -> None:
-    engine = connect(path)
-    with closing(Writer(engine, path)) as writer:
+    file = SqliteFile(path, 10)
+    with closing(Writer(file)) as writer:
         jobs = [writer.submit(functools.partial(_give, number)) for number in range(1_000)]
         assert [job.result() for job in jobs] == list(range(1_000))
-    engine.dispose()
+    file.close()

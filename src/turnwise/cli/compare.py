@@ -113,7 +113,9 @@ def _runs_by_turn(store: object) -> list[str]:
     modes = (ContextMode.TURN, ContextMode.HISTORY)
     names = [known.name for known in store.runs() if Context.parse(known.context).mode in modes]
     if not names:
-        raise UsageError(f"{store.path} has no run with context turn or history: make one with turnwise evaluate")
+        raise UsageError(
+            f"{store.location} has no run with context turn or history: make one with turnwise evaluate"
+        )
     return names
 
 

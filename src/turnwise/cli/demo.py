@@ -27,7 +27,9 @@ _NARROW = 6
 
 
 def demo(
-    store: Annotated[str, typer.Option(help="File that keeps the conversations and scores.")] = "turnwise-demo.db",
+    store: Annotated[
+        str, typer.Option(help="File, or postgresql://... URL, that keeps the conversations and scores.")
+    ] = "turnwise-demo.db",
     observer: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,10 +53,11 @@ def demo(
             done = run_demo(opened, observers)
         except UsageError as error:
             raise UsageError(
-                f"{store} holds a demo of another version ({error}); remove the file, or name another with --store"
+                f"{opened.location} holds a demo of another version ({error}); remove it, or name another "
+                "with --store"
             ) from error
         if not json:
-            _print(store, done)
+            _print(opened.location, done)
         if is_installed(*FOR_A_REPORT):
             try:
                 report = _write_report(opened, done.runs)
@@ -66,14 +69,17 @@ def demo(
         else f"The demo ends with the report of a study once this is installed:\n  {EXTRA}"
     )
     if json:
-        print_json({"store": store, "report": None if report is None else str(report), **done.to_dict()})
+        print_json({"store": opened.location, "report": None if report is None else str(report), **done.to_dict()})
         note(told)
     else:
         say("", *told.split("\n"))
 
 
 def _write_report(store: Store, runs: Sequence[DemoRun]) -> Path:
-    """Write the report of a study on the examples into a folder beside the store, and return its page."""
+    """Write the report of a study on the examples, and return its page.
+
+    It goes into a folder beside the store, or into the working directory where that is in a server.
+    """
     from turnwise.cli.output import note
     from turnwise.cli.study import rescorer
     from turnwise.study.compare import Settings, compare
@@ -83,7 +89,7 @@ def _write_report(store: Store, runs: Sequence[DemoRun]) -> Path:
     names = tuple(run.run for run in runs if run.observer == runs[0].observer)
     settings = Settings(runs=names, detectors=("cusum",), thresholds="given")
     study = compare(store, settings, rescore=rescorer())
-    path = Path(store.path)
+    path = Path(store.location.rpartition("/")[2] if "://" in store.location else store.location)
     return write_report(study, path.with_name(f"{path.stem}-report"), tell=note)[0]
 
 

@@ -62,7 +62,8 @@ def discover(
         return
     _print(found)
     if written is not None:
-        note(f"wrote {written}: turnwise query found_1 --patterns {written} --store {store} --run {used.name}")
+        question = f"turnwise query found_1 --patterns {written} --store {opened.location} --run {used.name}"
+        note(f"wrote {written}: {question}")
 
 
 def as_json(found: Discovery) -> dict[str, Any]:

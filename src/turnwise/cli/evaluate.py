@@ -99,7 +99,7 @@ def evaluate(
     _tell(summaries, json=json, several=len(specs) > 1)
     if not json:
         chosen = summaries[-1].run
-        say(f"next: turnwise detect --store {store} --run {chosen} --detector any_turn --detector cusum")
+        say(f"next: turnwise detect --store {opened.location} --run {chosen} --detector any_turn --detector cusum")
     _exit(summaries)
 
 

@@ -11,11 +11,12 @@ from turnwise.cli.guard_audit import audit
 from turnwise.cli.guard_chat import chat
 from turnwise.cli.guard_options import ConfigFile, Findings, Preset
 from turnwise.cli.guard_replay import replay
+from turnwise.cli.guard_sessions import sessions
 from turnwise.cli.output import say
 from turnwise.errors import UsageError
 
 guard = typer.Typer(
-    help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit.",
+    help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, sessions.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -68,3 +69,4 @@ def check(
 guard.command()(chat)
 guard.command()(replay)
 guard.add_typer(audit, name="audit")
+guard.add_typer(sessions, name="sessions")

@@ -155,7 +155,7 @@ def stats(store: options.Store = options.DEFAULT_STORE, json: options.Json = Fal
     elif found:
         _print_replies(found)
     else:
-        note(f"{store} has no replies of a language model")
+        note(f"{opened.location} has no replies of a language model")
 
 
 @cache.command()

@@ -21,7 +21,8 @@ MOST = sys.maxsize
 
 
 Store: TypeAlias = Annotated[
-    str, typer.Option(envvar="TURNWISE_STORE", help="File or sqlite:/// URL of the store.", show_envvar=True)
+    str,
+    typer.Option(envvar="TURNWISE_STORE", help="File of the store, or postgresql://... URL.", show_envvar=True),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 Run: TypeAlias = Annotated[str | None, typer.Option(help="Name of the run; the only one where there is one.")]

@@ -94,6 +94,7 @@ def status(
 ) -> None:
     """Show which store, run and observer commands use here, and where each setting comes from."""
     from turnwise.cli.output import Table, print_json, print_table
+    from turnwise.store import shown_location
 
     told = {
         "COMMANDLINE": "command line",
@@ -101,7 +102,7 @@ def status(
         "DEFAULT_MAP": str(find_project().path),
         "DEFAULT": "default",
     }
-    values = {"store": store, "run": run, "observer": observer}
+    values = {"store": shown_location(store), "run": run, "observer": observer}
     rows = {
         name: {"value": value, "from": told.get(_source(name, context), "default")}
         for name, value in values.items()

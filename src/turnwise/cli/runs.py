@@ -52,7 +52,7 @@ def list_runs(
     elif found:
         _print(found)
     else:
-        note(f"{store} has no run yet; turnwise evaluate --store {store} makes one")
+        note(f"{opened.location} has no run yet; turnwise evaluate --store {opened.location} makes one")
 
 
 @runs.command()

@@ -13,6 +13,7 @@ from turnwise.conversation.json_values import check_keys, json_object, read_utc
 from turnwise.conversation.participants import Participants, ParticipantType
 from turnwise.conversation.tool_history import ToolHistory
 from turnwise.conversation.turn import OPENAI_KEY, Turn
+from turnwise.conversation.turn_log import Outline, TurnLog
 from turnwise.errors import ConversationError
 from turnwise.notebook import data_frame, html_table
 from turnwise.visible import shown
@@ -449,6 +450,59 @@ class Conversation(ToolHistory):
         conversation._counts_after = after
         conversation._recount()
         return conversation
+
+    # As a state store keeps it
+
+    @property
+    def outline(self) -> Outline:
+        """What is to be known of the turns without reading them, for `take_over`."""
+        with self._lock:
+            return self._log.outline
+
+    def take_over(
+        self,
+        outline: Outline,
+        changed: Mapping[int, Turn],
+        load: Callable[[range], Iterable[Turn]],
+        *,
+        own_after: int = 0,
+        counts_after: int = 0,
+    ) -> None:
+        """Take in what was added and changed elsewhere. Turn objects stay, and turns of one's own come last.
+
+        A conversation without turns takes constant time: early turns are read when somebody asks for them.
+
+        Args:
+            outline: the turns as they are there.
+            changed: turns that were added or changed there, by number.
+            load: returns the turns of the numbers that it is given, in order.
+            own_after: number after which turns are not known there.
+            counts_after: number after which prompts count against the rate limit.
+        """
+        with self._lock:
+            own = [self._log.retract(number) for number in range(len(self._log), own_after, -1)]
+            if len(self._log):
+                for number in sorted(changed):
+                    self._tools.pop(number, None)
+                    self._log.refresh(changed[number])
+                self._log.settle(outline)
+            else:
+                self._log = TurnLog.resumed(outline, changed, load)
+            for turn in reversed(own):
+                turn.number = len(self._log) + 1
+                self._log.append(turn)
+            self._counts_after = max(self._counts_after, min(counts_after, outline.turns))
+            self._recount()
+
+    def take_back(self, number: int) -> None:
+        """Take the last turn away again, as though it had not been said.
+
+        Raises:
+            ConversationError: it is not the last turn.
+        """
+        with self._lock:
+            self._log.retract(number)
+            self._recount()
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the turns as a table of pandas.

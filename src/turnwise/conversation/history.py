@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from threading import RLock
 from typing import Any, Final
 
-from turnwise.clock import Clock
+from turnwise.clock import Clock, utc_now
 from turnwise.conversation.json_values import as_utc
 from turnwise.conversation.rate_limit import TURNS_PER, WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, MESSAGE_KEYS, OPENAI_KEY, Side, Turn
@@ -276,6 +276,18 @@ class LimitedHistory(History):
             self._counts_after = len(self._log)
             if self._rate_limit is not None:
                 self._rate_limit.reset()
+
+    def use_clock(self, clock: Clock) -> None:
+        """Go by another clock from now on, where the conversation goes by the system's.
+
+        Args:
+            clock: gives the present time, aware.
+        """
+        with self._lock:
+            if self._clock is utc_now and clock is not utc_now:
+                self._clock = clock
+                self._timeline = Timeline(clock)
+                self._recount()
 
     def _time(self, given: datetime | None) -> datetime:
         return as_utc(self._clock() if given is None else given, "the time")

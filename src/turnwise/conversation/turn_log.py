@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, overload
+from typing import Any, Final, NamedTuple, SupportsIndex, overload
 
 from turnwise.conversation.turn import GUARD_KEY, Side, Turn
 from turnwise.errors import ConversationError
+
+_AT_ONCE: Final = 64
+"""Turns of a stored conversation that are read at once, at least."""
 
 
 class Turns(Sequence[Turn]):
@@ -63,6 +66,74 @@ class Turns(Sequence[Turn]):
         return f"Turns({list(self)!r})"
 
 
+class StoredTurns(list[Turn]):
+    """The turns of a stored conversation; the early ones are read when somebody asks for them.
+
+    Args:
+        count: how many there are.
+        known: those that are known already, by number.
+        load: returns the turns of the numbers that it is given, in order.
+
+    >>> turns = StoredTurns(2, {2: Turn(2, "b")}, lambda numbers: [Turn(number, "a") for number in numbers])
+    >>> turns.missing, turns[-1].prompt, turns[0].prompt, turns.missing
+    (1, 'b', 'a', 0)
+    """
+
+    def __init__(self, count: int, known: Mapping[int, Turn], load: Callable[[range], Iterable[Turn]]) -> None:
+        super().__init__(map(known.get, range(1, count + 1)))  # type: ignore[arg-type]  # None: not read yet
+        self.missing = count - sum(1 <= number <= count for number in known)
+        self._load = load
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Turn: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Turn]: ...
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Turn | list[Turn]:
+        if self.missing:
+            places = range(len(self))[index] if isinstance(index, slice) else (range(len(self))[index],)
+            self._read(places)
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[Turn]:
+        if self.missing:
+            self._read(range(len(self)))
+        return super().__iter__()
+
+    def is_known(self, number: int) -> bool:
+        """Return whether the turn of a number was read already."""
+        return super().__getitem__(number - 1) is not None
+
+    def _read(self, places: Sequence[int]) -> None:
+        missing = [place for place in places if super(StoredTurns, self).__getitem__(place) is None]
+        if missing:
+            # At least so many at once: whoever asks for one turn asks for its neighbours next.
+            first = max(0, min(missing[0], missing[-1] + 1 - _AT_ONCE))
+            for turn in self._load(range(first + 1, missing[-1] + 2)):
+                if super().__getitem__(turn.number - 1) is None:
+                    self[turn.number - 1] = turn
+                    self.missing -= 1
+
+
+class Outline(NamedTuple):
+    """What is to be known of the turns of a conversation without reading them.
+
+    Args:
+        turns: how many there are.
+        complete: how many have their response.
+        waiting: first and last number of each run of turns that wait for their response.
+        earliest: the earliest time stamp, or None.
+        latest: the latest.
+    """
+
+    turns: int
+    complete: int
+    waiting: tuple[tuple[int, int], ...]
+    earliest: datetime | None
+    latest: datetime | None
+
+
 class TurnLog:
     """Turns in order; adding, completing, counting and looking one up take constant time.
 
@@ -80,14 +151,71 @@ class TurnLog:
 
     def __init__(self, turns: Iterable[Turn] = ()) -> None:
         self._turns: list[Turn] = []
-        # Open turns by number, oldest first. A plain dict would do but for its first key: finding that slows
+        # Numbers of open turns, oldest first. A plain dict would do but for its first key: finding that slows
         # down with every key that was deleted before it.
-        self._open: OrderedDict[int, Turn] = OrderedDict()
+        self._open: OrderedDict[int, None] = OrderedDict()
         self._complete = 0
         self._earliest: datetime | None = None
         self._latest: datetime | None = None
         for turn in turns:
             self.append(turn)
+
+    @classmethod
+    def resumed(
+        cls, outline: Outline, known: Mapping[int, Turn], load: Callable[[range], Iterable[Turn]]
+    ) -> TurnLog:
+        """Return the log of a stored conversation, without reading its early turns.
+
+        Args:
+            outline: what `outline` gave.
+            known: turns that are read already, by number.
+            load: returns the turns of the numbers that it is given, in order.
+        """
+        log = cls()
+        log._turns = StoredTurns(outline.turns, known, load)
+        log.settle(outline)
+        return log
+
+    @property
+    def outline(self) -> Outline:
+        """What is to be known of the turns without reading them."""
+        runs: list[tuple[int, int]] = []
+        for number in self._open:
+            if runs and runs[-1][1] == number - 1:
+                runs[-1] = (runs[-1][0], number)
+            else:
+                runs.append((number, number))
+        return Outline(len(self), self._complete, tuple(runs), self._earliest, self._latest)
+
+    def settle(self, outline: Outline) -> None:
+        """Take what is known of the turns from their outline, after some were changed elsewhere."""
+        numbers = (number for first, last in outline.waiting for number in range(first, last + 1))
+        self._open = OrderedDict.fromkeys(numbers)
+        self._complete, self._earliest, self._latest = outline.complete, outline.earliest, outline.latest
+
+    def refresh(self, turn: Turn) -> None:
+        """Put a turn as it was changed elsewhere in its place; the object stays. `settle` comes after."""
+        if turn.number > len(self._turns):
+            self._turns.append(turn)
+        elif not isinstance(self._turns, StoredTurns) or self._turns.is_known(turn.number):
+            kept = self._turns[turn.number - 1]
+            kept.prompt, kept.response = turn.prompt, turn.response
+            kept.timestamp, kept.response_timestamp = turn.timestamp, turn.response_timestamp
+            kept.metadata.clear()
+            kept.metadata.update(turn.metadata)
+
+    def retract(self, number: int) -> Turn:
+        """Take the last turn away again, as though it had not been said, and return it.
+
+        Raises:
+            ConversationError: it is not the last turn.
+        """
+        if number != len(self._turns):
+            raise ConversationError(f"turn {number} can't be taken back: there are {len(self._turns)} turns")
+        turn = self._turns.pop()
+        self._open.pop(number, None)
+        self._complete -= turn.complete
+        return turn
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -104,7 +232,7 @@ class TurnLog:
     @property
     def open_turns(self) -> list[Turn]:
         """The turns that wait for their response, in order."""
-        return list(self._open.values())
+        return [self._turns[number - 1] for number in self._open]
 
     @property
     def waiting(self) -> bool:
@@ -114,7 +242,8 @@ class TurnLog:
     @property
     def first_open(self) -> Turn | None:
         """The oldest turn that waits for its response; None where none does."""
-        return next(iter(self._open.values()), None)
+        number = next(iter(self._open), None)
+        return None if number is None else self.turn(number)
 
     @property
     def complete_count(self) -> int:
@@ -162,7 +291,7 @@ class TurnLog:
             self._complete += 1
             self._stretch(turn.response_timestamp)
         elif GUARD_KEY not in turn.metadata or not turn.blocked(Side.PROMPT):
-            self._open[turn.number] = turn
+            self._open[turn.number] = None
         self._stretch(turn.timestamp)
         return turn
 
@@ -195,7 +324,7 @@ class TurnLog:
         turn.response = turn.response_timestamp = None
         self._complete -= 1
         later = bool(self._open) and next(reversed(self._open)) > turn.number
-        self._open[turn.number] = turn
+        self._open[turn.number] = None
         if later:
             self._open = OrderedDict(sorted(self._open.items()))
 

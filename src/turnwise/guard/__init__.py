@@ -20,8 +20,11 @@ from turnwise.guard.guardrail import (
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.records import Detail, PipelineResult, Status
+from turnwise.guard.session import Forgotten, GuardSession
+from turnwise.guard.state import SqliteStateStore, check_state_store
 from turnwise.guard.step import Step
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
+from turnwise.sessions import MemoryStateStore, StateStore
 
 __all__ = [
     "CLEAN",
@@ -31,19 +34,25 @@ __all__ = [
     "Cost",
     "Detail",
     "Finding",
+    "Forgotten",
+    "GuardSession",
     "Guardrail",
     "GuardrailInfo",
     "GuardrailPipeline",
+    "MemoryStateStore",
     "On",
     "OnError",
     "OutputStream",
     "PipelineResult",
     "Redaction",
+    "SqliteStateStore",
+    "StateStore",
     "Status",
     "Step",
     "TextKind",
     "ToolText",
     "check_guardrail",
+    "check_state_store",
     "describe_guardrails",
     "finding_of",
     "guardrail",

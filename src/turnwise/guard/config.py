@@ -17,7 +17,8 @@ from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.guardrail import GUARDRAILS, Guardrail, OnError
 from turnwise.guard.limits import RateLimits
-from turnwise.guard.step import DROPPED, TOO_LONG, UNREAD, Step
+from turnwise.guard.state.settings import StateSettings
+from turnwise.guard.step import DROPPED, STATE, TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, Place, read_yaml
 from turnwise.paths import to_path
 from turnwise.plugins import hints_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
     from turnwise.guard.audit.record import AuditSink
+    from turnwise.sessions import StateStore
 
 PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by", "on_unread")
 """Keys of a configuration that hold one value each."""
@@ -112,6 +114,7 @@ class Config:
             ``warn`` or ``allow``; see `GuardrailPipeline.check_messages`.
         rate_limits: limits per key and over all keys; a conversation has its own beside them.
         audit: where checks are written; None for nowhere.
+        state: where sessions, conversations and counts are kept, to survive; None for this process alone.
         entries: the guardrails, in order.
         lines: where everything stands, for errors.
         folder: where the YAML file lies that this came from, which its files are relative to; None for the folder
@@ -126,6 +129,7 @@ class Config:
     on_unread: OnError = OnError.WARN
     rate_limits: RateLimits = field(default_factory=RateLimits)
     audit: AuditSettings | None = None
+    state: StateSettings | None = None
     entries: tuple[Entry, ...] = ()
     lines: Lines = field(default=NO_LINES, repr=False, compare=False)
     folder: Path | None = field(default=None, repr=False, compare=False)
@@ -202,7 +206,7 @@ class Config:
         """
         if not isinstance(data, Mapping):
             raise lines.error((), f"a configuration is a mapping with guardrails, not {type(data).__name__}")
-        _check_keys(data, (*PLAIN, "rate_limits", "audit", "guardrails"), (), lines)
+        _check_keys(data, (*PLAIN, "rate_limits", "audit", "state", "guardrails"), (), lines)
         hints = typing.get_type_hints(cls)
         plain = {key: _checked(data[key], hints[key], (key,), lines) for key in PLAIN if key in data}
         most = data.get("max_characters", 1)
@@ -216,10 +220,11 @@ class Config:
             rate_limits = RateLimits(**{name: getattr(limits, name) for name in limits.__dataclass_fields__})
         except GuardError as error:
             raise lines.error(("rate_limits",), str(error)) from error
-        audit = data.get("audit")
+        audit, state = data.get("audit"), data.get("state")
         return cls(
             rate_limits=rate_limits,
             audit=None if audit is None else _dataclass(AuditSettings, audit, ("audit",), lines),
+            state=None if state is None else _dataclass(StateSettings, state, ("state",), lines),
             entries=tuple(_entry(item, ("guardrails", at), lines) for at, item in enumerate(items)),
             lines=lines,
             **plain,
@@ -234,7 +239,7 @@ class Config:
         steps: list[Step] = []
         for entry in self.entries:
             step = _build(entry, self.lines, self.folder)
-            if step.name in (DROPPED, UNREAD, TOO_LONG):
+            if step.name in (DROPPED, UNREAD, TOO_LONG, STATE):
                 raise self.lines.error(entry.place, f"no guardrail can be called {step.name!r}; rename it")
             if any(step.name == other.name for other in steps):
                 raise self.lines.error(
@@ -251,6 +256,15 @@ class Config:
             return self.audit.open(clock)
         except TurnwiseError as error:
             raise self.lines.error(("audit",), str(error)) from error
+
+    def open_state(self, clock: Clock) -> StateStore | None:
+        """Return the state store that the configuration asks for, open; None where it asks for none."""
+        if self.state is None:
+            return None
+        try:
+            return self.state.open(clock)
+        except TurnwiseError as error:
+            raise self.lines.error(("state",), str(error)) from error
 
 
 def _entry(item: object, place: Place, lines: Lines) -> Entry:

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
 from turnwise.plugins import Registry, is_factory, parameters_of
-from turnwise.sessions import Stance
+from turnwise.sessions import Sessions, Stance, StateStore
+
+if TYPE_CHECKING:
+    from turnwise.guard.state.work import Work
 
 if TYPE_CHECKING:
     from turnwise.guard.arguments import Arguments
@@ -200,6 +204,7 @@ class Check:
         before: characters of the text that come before this stretch of it, where it is a stretch; see
             `Guardrail.reach`.
         more: whether more of it is still to come.
+        state: what sessions are kept in until the check has ended, where the pipeline has a state store.
     """
 
     text: str
@@ -212,6 +217,7 @@ class Check:
     tool: ToolText | None = None
     before: int = 0
     more: bool = False
+    state: Work | None = None
 
     @property
     def kind(self) -> TextKind:
@@ -296,6 +302,35 @@ class Guardrail(ABC):
     @abstractmethod
     def check(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""
+
+    def placed(self, name: str, clock: Clock) -> Guardrail:
+        """Return the guardrail as it stands in a pipeline; most don't care.
+
+        Args:
+            name: how the pipeline calls it.
+            clock: gives the pipeline's time, aware.
+        """
+        return self
+
+    def sessions(self, store: StateStore | None = None) -> Sessions | None:
+        """Return its session memory, as it stands in a state store where one is given; None for one without."""
+        return None
+
+    def park(self, conversation: Conversation) -> bytes | None:
+        """Return what it remembers of a conversation, for `resume` in another process; None for nothing."""
+        return None
+
+    def resume(self, conversation: Conversation, parked: bytes) -> None:
+        """Go on with a conversation where `park` was called, maybe by another process or an earlier version.
+
+        Args:
+            conversation: the conversation, with all turns that there were.
+            parked: what `park` gave.
+
+        Raises:
+            TurnwiseError: it can't be read; it is never taken for nothing.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has a park, so it needs a resume")
 
 
 GuardrailFactory = Callable[..., Guardrail]

@@ -104,7 +104,7 @@ class KeyLimits:
         self._settings = settings
         self._timeline = Timeline(clock)
         self._everyone = RateLimit(settings.everyone) if settings.everyone else None
-        self._widest = _widest(settings.per_key, *settings.roles.values())
+        self._widest = widest(settings.per_key, *settings.roles.values())
         self.active = self._everyone is not None or bool(self._widest)
         """Whether there is any limit."""
         self._keys: OrderedDict[bytes, RateLimit] = OrderedDict()
@@ -152,6 +152,11 @@ class KeyLimits:
             while len(self._keys) > self._settings.most_keys:
                 self._keys.popitem(last=False)
 
+    def forget(self, key: str) -> bool:
+        """Forget the prompts of a key, and return whether there were any."""
+        with self._lock:
+            return self._keys.pop(sha256(key.encode("utf-8", "surrogatepass")).digest(), None) is not None
+
     def _own(self, key: str) -> RateLimit:
         hashed = sha256(key.encode("utf-8", "surrogatepass")).digest()
         own = self._keys.get(hashed)
@@ -164,8 +169,12 @@ class KeyLimits:
         return own
 
 
-def _widest(*several: Limits) -> dict[str, int]:
-    """Return the largest limit of each window that any of several sets."""
+def widest(*several: Limits) -> dict[str, int]:
+    """Return the largest limit of each window that any of several sets.
+
+    >>> widest({"minute": 2}, {"minute": 3, "day": 9})
+    {'minute': 3, 'day': 9}
+    """
     windows = [window for window in WINDOWS if any(window in limits for limits in several)]
     return {window: max(limits.get(window, 0) for limits in several) for window in windows}
 

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 
-from turnwise.conversation import Side, Turn
+from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.errors import ObserverError
 from turnwise.guard.guardrail import Finding
@@ -113,7 +113,7 @@ class _Taken:
         turn: the turn, whose texts may change.
         before: the observer's session before it.
         passed: the same without blocked texts; None where there were none.
-        prompt: its prompt as it was taken.
+        prompt: its prompt as it was taken; None where that was elsewhere, so that it is read again.
         response: its response likewise.
         left_out: whether its judged text was blocked and reached nobody.
     """
@@ -121,7 +121,7 @@ class _Taken:
     turn: Turn
     before: ObserverSession
     passed: ObserverSession | None
-    prompt: str
+    prompt: str | None
     response: str | None
     left_out: bool = False
 
@@ -144,6 +144,25 @@ class ScorerState:
     blocked_at: int = 0
     recent: dict[int, _Taken] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """Where a speaker stands in a conversation, as it can be kept.
+
+    Args:
+        recent: the turns that may still change and are read again, in the order in which they were taken.
+        blocked_at: number of the latest turn with a blocked text, while `passed` is there.
+        session: the observer's state before those turns.
+        passed: the same without the texts that were blocked; None where nothing was blocked of late.
+        whole: whether this is all; else the observer's state can't become bytes, and every turn is read again.
+    """
+
+    recent: tuple[int, ...] = ()
+    blocked_at: int = 0
+    session: bytes = b""
+    passed: bytes | None = None
+    whole: bool = True
 
 
 class Scorer:
@@ -263,7 +282,7 @@ class Scorer:
         if taken is None or taken.passed is None:
             return given
         trajectory = state.trajectory
-        prompt, response = (text, None) if trajectory is Trajectory.INITIATOR else (taken.prompt, text)
+        prompt, response = (text, None) if trajectory is Trajectory.INITIATOR else (taken.prompt or "", text)
         read, side = _as_judged(trajectory, turn.number, prompt, response)
         with state.lock:
             session = taken.passed.copy()
@@ -385,6 +404,59 @@ class Scorer:
             session.observe(heard)
             if passed is not None:
                 passed.observe(heard)
+
+    def park(self, state: ScorerState) -> Parked:
+        """Return where a speaker stands before the turns that may still change, for `resume`.
+
+        Args:
+            state: what `start` gave.
+        """
+        if self._forgets:
+            return Parked()
+        with state.lock:
+            first = next(iter(state.recent.values()), None)
+            session, passed = (state.session, state.passed) if first is None else (first.before, first.passed)
+            kept, kept_passed = session.park(), None if passed is None else passed.park()
+            if kept is None or (passed is not None and kept_passed is None):
+                return Parked(whole=False)
+            return Parked(tuple(state.recent), state.blocked_at, kept, kept_passed)
+
+    def resume(
+        self,
+        conversation: Conversation,
+        taken: int,
+        parked: Parked,
+        trajectory: Trajectory = Trajectory.INITIATOR,
+    ) -> ScorerState:
+        """Return the state of a speaker who was followed elsewhere. Nothing is scored.
+
+        Args:
+            conversation: the conversation, with at least the turns that were taken in.
+            taken: turns that were taken in.
+            parked: what `park` gave.
+            trajectory: whose texts are judged.
+
+        Raises:
+            ObserverError: the bytes are no state of this observer.
+        """
+        name = conversation.conversation_id
+        state = self.start(name, trajectory)
+        if self._forgets:
+            return state
+        if not parked.whole:
+            for number in range(1, taken + 1):
+                turn = conversation.turn(number)
+                if turn.text(trajectory.side) is not None:
+                    self.skip(state, turn)
+            return state
+        resumed = partial(ObserverSession.resumed, self._observer, self._context, name, goes_on=True)
+        state.session, state.blocked_at = resumed(parked.session), parked.blocked_at
+        if parked.passed is not None:
+            state.passed = resumed(parked.passed)
+        for number in parked.recent:
+            state.recent[number] = _Taken(conversation.turn(number), state.session, state.passed, None, None)
+        self.follow(state)
+        return state
 
     def score_after(
         self, earlier: Iterable[Turn], turn: Turn, side: Side, conversation_id: str = ""

@@ -2,66 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Ordered
-from functools import partial
-from hashlib import sha256
 from os import PathLike, fspath
 from threading import Lock
-from time import perf_counter
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from turnwise.clock import Clock, utc_now
-from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.participants import UNKNOWN_NAME
-from turnwise.conversation.tools import CALLS, RESULTS
-from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
+from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError
-from turnwise.guard.arguments import Arguments
-from turnwise.guard.audit.record import AuditEvent, AuditSink
+from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
-from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
-from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
-from turnwise.guard.log import log_check
-from turnwise.guard.metadata import GuardMetadataError, read_turn
-from turnwise.guard.records import (
-    Detail,
-    PipelineResult,
-    Records,
-    SideRecord,
-    Status,
-    TurnRecord,
-    joined,
-    with_attempt,
-)
+from turnwise.guard.guardrails.speakers import RESPONDER_MARK
+from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import (
-    LastText,
-    answered_turn,
-    checkable,
-    encodable,
-    last_texts,
+    digest_of,
     short_id,
-    turn_metadata,
 )
-from turnwise.guard.setup import KINDS, Setup
-from turnwise.guard.step import DROPPED, TOO_LONG, UNREAD, CheckRun, Step, afinish, failure, finish, redacted
-from turnwise.guard.stream import AsyncOutputStream, EndStream, OutputStream, StreamEnd
-from turnwise.sessions import Stance
-from turnwise.sessions.state import ID_BYTES
-
-RATE_LIMIT = "rate_limit"
-"""Name under which results tell of a rate limit."""
-
-_SECTIONS: Final = {TextKind.TOOL_CALL: CALLS, TextKind.TOOL_RESULT: RESULTS}
-"""Where the checks of calls and results stand in what is kept of a turn."""
-
-_PROMPT_MARK = turn_metadata(None, Side.PROMPT)
-
-NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
-NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
-BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
+from turnwise.guard.session import Forgotten, GuardSession, Memory
+from turnwise.guard.setup import Given, Setup
+from turnwise.guard.state.conversations import STORED
+from turnwise.guard.state.work import key_of
+from turnwise.guard.step import Step, afinish, finish
+from turnwise.guard.stream import AsyncOutputStream, OutputStream
+from turnwise.guard.texts import (
+    check_call,
+    check_last,
+    check_prompt,
+    check_response,
+    check_result,
+    checked_session,
+    open_stream,
+)
+from turnwise.sessions import SESSION, StateKind, StateStore
 
 
 class GuardrailPipeline:
@@ -72,9 +47,12 @@ class GuardrailPipeline:
 
     Args:
         config: a configuration as a mapping, the path of a YAML file with one, or a `Config`.
-        clock: gives the present time, aware; for rate limits over keys and for the times of checks.
+        clock: gives the present time, aware; for rate limits, sessions, audit, and the time stamps of checks and
+            of conversations that go by no clock of their own.
         audit: is told of every check, or the path of a file of JSON lines to write them to; by default what the
             configuration says.
+        state_store: keeps sessions, conversations and counts, so that they survive this process and other workers
+            know them; by default what the configuration says. The caller closes what it passes.
 
     Raises:
         GuardError: a configuration that can't be read or does not fit, or a guardrail that can't be built; it
@@ -96,11 +74,12 @@ class GuardrailPipeline:
         *,
         clock: Clock = utc_now,
         audit: AuditSink | str | PathLike[str] | None = None,
+        state_store: StateStore | None = None,
     ) -> None:
         self._clock = clock
-        self._given = _opened(audit, clock)
-        self._setup = Setup.of(Config.read(config), clock, audit=self._given)
-        self._retired: list[AuditSink] = []
+        self._given = Given(_opened(audit, clock), state_store)
+        self._setup = Setup.of(Config.read(config), clock, self._given)
+        self._retired: list[AuditSink | StateStore] = []
         self._changing = Lock()
 
     @classmethod
@@ -111,6 +90,7 @@ class GuardrailPipeline:
         overrides: Mapping[str, Mapping[str, Any]] | None = None,
         clock: Clock = utc_now,
         audit: AuditSink | str | PathLike[str] | None = None,
+        state_store: StateStore | None = None,
     ) -> Self:
         """Return the pipeline of a preset.
 
@@ -120,6 +100,7 @@ class GuardrailPipeline:
                 ``{"pii": {"action": "block"}}``.
             clock: as for the constructor.
             audit: as for the constructor.
+            state_store: as for the constructor.
 
         Raises:
             UnknownNameError: no preset has that name, or it has no guardrail of a name in `overrides`.
@@ -129,7 +110,7 @@ class GuardrailPipeline:
         >>> pipeline.check_input("I am jane@example.com").blocked
         True
         """
-        return cls(Config.preset(name, overrides), clock=clock, audit=audit)
+        return cls(Config.preset(name, overrides), clock=clock, audit=audit, state_store=state_store)
 
     @staticmethod
     def available_presets() -> tuple[str, ...]:
@@ -191,17 +172,24 @@ class GuardrailPipeline:
         """
         with self._changing:
             before = self._setup
-            after = Setup.of(Config.read(config), self._clock, before, self._given)
-            if before.audit is not None and before.audit is not after.audit:
-                self._retired.append(before.audit)
+            after = Setup.of(Config.read(config), self._clock, self._given, before)
+            self._retired += [one for one in before.opened if one not in after.opened]
             self._setup = after
 
+    @property
+    def state_store(self) -> StateStore | None:
+        """Where sessions, conversations and counts are kept; None for this process alone."""
+        keeper = self._setup.keeper
+        return None if keeper is None else keeper.store
+
     def close(self) -> None:
-        """Write what the audit still holds, and close it; checks after that are not audited."""
+        """Write what the audit still holds, and close it; checks after that are not audited.
+
+        A state store that the configuration names is closed as well; one that was passed is not.
+        """
         with self._changing:
-            for audit in (*self._retired, self._setup.audit):
-                if audit is not None:
-                    audit.close()
+            for one in (*self._retired, *self._setup.opened):
+                one.close()
             self._retired.clear()
 
     def __enter__(self) -> Self:
@@ -209,6 +197,68 @@ class GuardrailPipeline:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    # What lasts
+
+    def load_conversation(self, conversation_id: str) -> Conversation | None:
+        """Return a conversation from the state store, in constant time; None for one that is not known.
+
+        Any worker goes on with it where the last one stopped: nothing is scored again. Early turns are read when
+        somebody asks for them, such as `Conversation.to_messages`.
+
+        Args:
+            conversation_id: its name.
+
+        Raises:
+            GuardError: there is no state store.
+            StateError: the store can't be read, or what it has of the conversation is broken.
+        """
+        keeper = self._setup.keeper
+        if keeper is None:
+            raise GuardError("there is no state store to load from; pass state_store, or set state in the file")
+        return keeper.conversations.load(conversation_id)
+
+    def session(self, session_id: str) -> GuardSession:
+        """Return a session: its stance, trust and circuit breaker, and how to reset or release it.
+
+        Args:
+            session_id: as checks name it: the one that was passed, else by ``session_by`` the initiator's name or
+                the conversation_id.
+        """
+        store, name = self.state_store, checked_session(session_id)
+        digest = digest_of(name)
+        memories: dict[str, Memory] = {}
+        for step in self._setup.steps:
+            sessions = step.guardrail.sessions(store)
+            if sessions is not None:
+                given = short_id(name) if store is None else digest
+                memories[step.name] = Memory(sessions, given, None if store is None else key_of(step.name, digest))
+        return GuardSession(session_id, memories, store)
+
+    def forget(self, session_id: str) -> Forgotten:
+        """Forget all that is known of a session: its memory, its conversations, and prompts counted in its name.
+
+        What callers hold themselves, such as a `Conversation`, stays with them; so does the audit.
+
+        Args:
+            session_id: as for `session`; rate limits are forgotten of the key of the same name.
+
+        Raises:
+            StateError: the state store can't be written.
+        """
+        setup = self._setup
+        limits = setup.limits.forget(session_id)
+        names = (session_id, f"{session_id}{RESPONDER_MARK}")
+        if setup.keeper is None:
+            return Forgotten(sum(self.session(name).reset() for name in names), 0, limits)
+        store, digests = setup.keeper.store, [digest_of(checked_session(name)) for name in names]
+
+        def removed(kind: StateKind[Any], digest: str) -> int:
+            return sum(store.remove(kind, key) for key in store.keys(kind, owner=digest))
+
+        limits = setup.keeper.limits.forget(session_id) or limits
+        sessions = sum(removed(SESSION, digest) for digest in digests)
+        return Forgotten(sessions, removed(STORED, digests[0]), limits)
 
     # Checks
 
@@ -242,7 +292,7 @@ class GuardrailPipeline:
                 metadata with a key of the guard's own. No turn is made then, as after the next.
             ConversationError: metadata that JSON does not have.
         """
-        return finish(self._input(content, conversation, key, role, session_id, metadata))
+        return finish(check_prompt(self._setup, content, conversation, key, role, session_id, metadata))
 
     async def acheck_input(
         self,
@@ -255,7 +305,9 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
-        return await afinish(self._input(content, conversation, key, role, session_id, metadata, here=False))
+        return await afinish(
+            check_prompt(self._setup, content, conversation, key, role, session_id, metadata, here=False)
+        )
 
     def check_output(
         self,
@@ -286,7 +338,7 @@ class GuardrailPipeline:
             GuardError: as for `check_input`, or `turn` and `turn_number` that differ.
             ConversationError: as for `check_input`, or the turn does not exist, or has its response.
         """
-        return finish(self._output(content, conversation, turn_number, turn, session_id, metadata))
+        return finish(check_response(self._setup, content, conversation, turn_number, turn, session_id, metadata))
 
     async def acheck_output(
         self,
@@ -299,7 +351,9 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> PipelineResult:
         """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
-        run = self._output(content, conversation, turn_number, turn, session_id, metadata, here=False)
+        run = check_response(
+            self._setup, content, conversation, turn_number, turn, session_id, metadata, here=False
+        )
         return await afinish(run)
 
     def check_tool_call(
@@ -332,7 +386,7 @@ class GuardrailPipeline:
             GuardError: an empty session_id.
             ConversationError: a name or arguments that can't be, or there is no such turn.
         """
-        return finish(self._tool_call(name, arguments, conversation, call_id, turn_number, session_id))
+        return finish(check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id))
 
     async def acheck_tool_call(
         self,
@@ -345,7 +399,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a call as `check_tool_call` does, without blocking the event loop where a guardrail waits."""
-        run = self._tool_call(name, arguments, conversation, call_id, turn_number, session_id, here=False)
+        run = check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id, here=False)
         return await afinish(run)
 
     def check_tool_result(
@@ -377,7 +431,7 @@ class GuardrailPipeline:
             GuardError: content that is None or no text, or an empty session_id.
             ConversationError: there is no such turn.
         """
-        return finish(self._tool_result(content, conversation, call_id, name, turn_number, session_id))
+        return finish(check_result(self._setup, content, conversation, call_id, name, turn_number, session_id))
 
     async def acheck_tool_result(
         self,
@@ -390,7 +444,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a result as `check_tool_result` does, without blocking the event loop where a guardrail waits."""
-        run = self._tool_result(content, conversation, call_id, name, turn_number, session_id, here=False)
+        run = check_result(self._setup, content, conversation, call_id, name, turn_number, session_id, here=False)
         return await afinish(run)
 
     def stream_output(
@@ -422,7 +476,7 @@ class GuardrailPipeline:
         ...     "".join(stream.guard(["Write to ann@exam", "ple.org, please."]))
         'Write to [EMAIL], please.'
         """
-        return OutputStream(*self._stream(conversation, turn_number, turn, session_id, metadata))
+        return OutputStream(*open_stream(self._setup, conversation, turn_number, turn, session_id, metadata))
 
     def astream_output(
         self,
@@ -434,7 +488,7 @@ class GuardrailPipeline:
         metadata: Mapping[str, Any] | None = None,
     ) -> AsyncOutputStream:
         """Open a response that comes in pieces, for async code; see `stream_output`. It is not awaited itself."""
-        return AsyncOutputStream(*self._stream(conversation, turn_number, turn, session_id, metadata))
+        return AsyncOutputStream(*open_stream(self._setup, conversation, turn_number, turn, session_id, metadata))
 
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
@@ -461,334 +515,11 @@ class GuardrailPipeline:
             ConversationError: an empty list, or a message that is none.
             GuardError: the last message is of another role, or holds nothing.
         """
-        return finish(self._last(messages, kwargs))
+        return finish(check_last(self._setup, messages, kwargs))
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        return await afinish(self._last(messages, {**kwargs, "here": False}))
-
-    # How a check goes, alike for sync and async
-
-    def _last(self, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]) -> CheckRun | PipelineResult:
-        before, texts = last_texts(messages)
-        if len(texts) == 1:
-            return self._one(texts[0], before, kwargs)
-        return self._several(texts, before, kwargs)
-
-    def _several(self, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any]) -> CheckRun:
-        """Check several texts, one after the other, and join what comes of them."""
-        results: list[PipelineResult] = []
-        for text in texts:
-            run = self._one(text, before, kwargs)
-            results.append(run if isinstance(run, PipelineResult) else (yield from run))
-        return joined(results)
-
-    def _one(self, text: LastText, before: Conversation, kwargs: Mapping[str, Any]) -> CheckRun | PipelineResult:
-        if text.kind is TextKind.INPUT:
-            return self._input(text.text, before, unread=text.unread, **kwargs)
-        if text.kind is TextKind.OUTPUT:
-            return self._output(text.text, before, unread=text.unread, **kwargs)
-        session_id, here = kwargs.get("session_id"), kwargs.get("here", True)
-        if text.kind is TextKind.TOOL_CALL:
-            return self._tool_call(
-                text.name, text.text, before, text.call_id, None, session_id, text.unread, here=here
-            )
-        return self._tool_result(
-            text.text, before, text.call_id, text.name or None, None, session_id, text.unread, here=here
-        )
-
-    def _tool_call(
-        self,
-        name: str,
-        arguments: str | Mapping[str, Any],
-        conversation: Conversation | None,
-        call_id: str | None,
-        turn_number: int | None,
-        session_id: str | None,
-        unread: str = "",
-        *,
-        here: bool = True,
-    ) -> CheckRun:
-        start = perf_counter()
-        chat = Conversation() if conversation is None else conversation
-        setup = self._setup
-        session = _session(session_id, chat, setup)
-        turn, call = chat.take_tool_call(
-            name,
-            encodable(arguments) if isinstance(arguments, str) else arguments,
-            call_id=call_id,
-            turn_number=turn_number,
-            checking=True,
-            moved=_with_text_beside,
-        )
-        read = Arguments(call.arguments)
-        tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
-        check = Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
-        return self._run(setup, check, unread, start, here=here)
-
-    def _tool_result(
-        self,
-        content: str,
-        conversation: Conversation | None,
-        call_id: str | None,
-        name: str | None,
-        turn_number: int | None,
-        session_id: str | None,
-        unread: str = "",
-        *,
-        here: bool = True,
-    ) -> CheckRun:
-        start = perf_counter()
-        content = checkable(content)
-        chat = Conversation() if conversation is None else conversation
-        setup = self._setup
-        session = _session(session_id, chat, setup)
-        turn, result = chat.take_tool_result(
-            content,
-            call_id=call_id,
-            name=name,
-            turn_number=turn_number,
-            checking=True,
-            moved=_with_text_beside,
-        )
-        tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
-        check = Check(content, Side.PROMPT, turn, chat, session, tool=tool)
-        return self._run(setup, check, unread, start, here=here)
-
-    def _input(
-        self,
-        content: str,
-        conversation: Conversation | None,
-        key: str | None = None,
-        role: str | None = None,
-        session_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        unread: str = "",
-        *,
-        here: bool = True,
-    ) -> CheckRun | PipelineResult:
-        start = perf_counter()
-        if not (isinstance(content, str) and content.isascii()):
-            content = checkable(content)
-        chat = Conversation() if conversation is None else conversation
-        setup = self._setup
-        session = _session(session_id, chat, setup)
-        extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
-        refusal = setup.limits.refuse(key, role, self._clock()) if setup.limits.active else None
-        turn = None if refusal else chat.try_add_prompt(content, extra)
-        if turn is None:
-            return self._refused(setup, content, chat, refusal, session, perf_counter() - start)
-        return self._run(setup, Check(content, Side.PROMPT, turn, chat, session), unread, start, here=here)
-
-    def _output(
-        self,
-        content: str,
-        conversation: Conversation | None,
-        turn_number: int | None = None,
-        turn: Turn | None = None,
-        session_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        unread: str = "",
-        *,
-        here: bool = True,
-    ) -> CheckRun:
-        start = perf_counter()
-        content = checkable(content)
-        chat = Conversation() if conversation is None else conversation
-        setup = self._setup
-        session = _session(session_id, chat, setup)
-        answered = _answer(content, chat, turn_number, turn, metadata)
-        return self._run(setup, Check(content, Side.RESPONSE, answered, chat, session), unread, start, here=here)
-
-    def _stream(
-        self,
-        conversation: Conversation | None,
-        turn_number: int | None,
-        turn: Turn | None,
-        session_id: str | None,
-        metadata: Mapping[str, Any] | None,
-    ) -> tuple[EndStream, Setup, Conversation, Turn, str]:
-        """Complete the turn that a response answers with nothing yet, and return what a stream is made of."""
-        start = perf_counter()
-        chat = Conversation() if conversation is None else conversation
-        setup = self._setup
-        session = _session(session_id, chat, setup)
-        answered = _answer("", chat, turn_number, turn, metadata)
-        return partial(self._end_stream, setup, start), setup, chat, answered, session
-
-    def _end_stream(
-        self, setup: Setup, start: float, check: Check, how: StreamEnd, *, here: bool
-    ) -> CheckRun | PipelineResult:
-        """Check a response that came in pieces, or record that it broke off."""
-        check.text = checkable(check.text)
-        check.conversation.rephrase(check.turn.number, check.text)
-        if not how.dropped:
-            return self._run(setup, check, "", start, here=here, known=how.known)
-        details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
-        extra = {DROPPED: failure(OnError.BLOCK, "the response broke off before its end")}
-        return self._conclude(setup, check, check.text, details, extra, start, blocked=True)
-
-    def _run(
-        self,
-        setup: Setup,
-        check: Check,
-        unread: str,
-        start: float,
-        *,
-        here: bool,
-        known: tuple[str, Detail] | None = None,
-    ) -> CheckRun:
-        """Run the guardrails of one side in order, here or where the steps go that are yielded."""
-        tool = check.tool
-        content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
-        most = setup.config.max_characters
-        details: list[Detail] = []
-        extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
-        if len(content) > most:
-            extra[TOO_LONG] = _refused_length(len(content), most)
-            check.text = content[:most]
-        blocker: Step | None = None
-        try:
-            for step in steps:
-                if not step.enabled:
-                    detail = NOT_ENABLED
-                elif TOO_LONG in extra:
-                    detail = NOT_READ
-                elif known is not None and known[0] == step.name:
-                    detail = known[1]
-                elif blocker is not None and setup.spares(step, blocker):
-                    detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
-                else:
-                    detail = step.run(check) if here else (yield step, check)
-                details.append(detail)
-                if detail.blocked and blocker is None:
-                    blocker = step
-                if detail.redactions:
-                    check.text = redacted(check.text, detail)
-        except BaseException:
-            # Nobody waits for the result any more, but the turn stays and must not pass for clean.
-            details += [step.failed("the check was cancelled") for step in steps[len(details) :]]
-            blocked = any(detail.blocked for detail in (*details, *extra.values()))
-            self._conclude(setup, check, content, details, extra, start, blocked=blocked)
-            raise
-        blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
-        return self._conclude(setup, check, content, details, extra, start, blocked=blocked)
-
-    def _conclude(
-        self,
-        setup: Setup,
-        check: Check,
-        content: str,
-        details: list[Detail],
-        extra: Mapping[str, Detail],
-        start: float,
-        *,
-        blocked: bool,
-    ) -> PipelineResult:
-        """Keep with its turn what the guardrails said, and what none could read; return the result and tell it."""
-        turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
-        read = side if tool is None else tool.kind
-        names = setup.names[read]
-        if extra:
-            names, details = (*names, *extra), [*details, *extra.values()]
-        record = SideRecord(
-            pipeline_type=KINDS[read],
-            timestamp=self._clock(),
-            blocked=blocked,
-            names=names,
-            verdicts=tuple(details),
-            stance=_same_stance(check.stance, turn) if GUARD_KEY in turn.metadata else check.stance,
-            tool=None if tool is None else tool.name,
-            call_id=None if tool is None else tool.call_id,
-        )
-        if tool is not None:
-            if check.text != content:
-                _replace_tool_text(check, tool, () if TOO_LONG in extra else details)
-            elif tool.arguments is not None:
-                check.text = tool.arguments.raw
-            part = _SECTIONS[tool.kind], tool.call_id
-            change = partial(_with_part, turn.number, record, part)
-            conversation.annotate(turn.number, GUARD_KEY, change, release=part)
-        else:
-            if check.text != content:
-                conversation.replace_text(turn.number, side, check.text)
-            if blocked and side is Side.PROMPT:
-                conversation.withdraw(turn.number)
-            conversation.annotate(turn.number, GUARD_KEY, partial(_with_check, turn.number, record), release=side)
-        acted = failed = False
-        for detail in details:
-            if detail.action is not None:
-                acted = True
-            if detail.path is not None:
-                failed = True
-        result = PipelineResult(
-            blocked=blocked,
-            warnings=record.told("warned") if acted else [],
-            reasons=record.told("blocked") if blocked else [],
-            details=dict(zip(names, record.verdicts, strict=True)),
-            pipeline_type=record.pipeline_type,
-            conversation_id=conversation.conversation_id,
-            turn_number=turn.number,
-            stance=check.stance,
-            text=check.text,
-            seconds=perf_counter() - start,
-            tool=None if tool is None else tool.name,
-            call_id=None if tool is None else tool.call_id,
-        )
-        if blocked or failed:
-            log_check(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
-        if setup.audit is not None:
-            self._tell(setup, result, check.session_id, conversation)
-        return result
-
-    def _refused(
-        self,
-        setup: Setup,
-        content: str,
-        conversation: Conversation,
-        refusal: Refusal | None,
-        session_id: str,
-        seconds: float,
-    ) -> PipelineResult:
-        """Note a prompt that a rate limit refused, and return its result."""
-        limits = conversation.rate_limit or {}
-        own = ", ".join(f"{most} {window.replace('_', ' ')}" for window, most in limits.items())
-        reason = refusal.reason if refusal else f"more than {own} in this conversation"
-        scope = refusal.scope if refusal else CONVERSATION
-        wait = refusal.retry_after if refusal else conversation.rate_limit_wait()
-        note_refusal(
-            conversation,
-            scope=scope,
-            reason=reason,
-            text_sha256=sha256(content.encode()).hexdigest(),
-            now=self._clock(),
-            retry_after=wait,
-        )
-        result = PipelineResult(
-            blocked=True,
-            warnings=[],
-            reasons=[f"{RATE_LIMIT}: {reason}"],
-            details={
-                RATE_LIMIT: Detail(Status.EVALUATED, blocked=True, found=True, confidence=1.0, reason=reason)
-            },
-            pipeline_type=TextKind.INPUT,
-            conversation_id=conversation.conversation_id,
-            turn_number=None,
-            stance=None,
-            text=content,
-            rate_limited=True,
-            seconds=seconds,
-            retry_after=wait,
-        )
-        log_check(result.conversation_id, None, TextKind.INPUT, result.details.items())
-        if setup.audit is not None:
-            self._tell(setup, result, session_id, conversation)
-        return result
-
-    def _tell(self, setup: Setup, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
-        if setup.audit is not None:
-            event = AuditEvent.of(result, session_id, conversation, setup.config.name, self._clock())
-            setup.audit.write(event)
+        return await afinish(check_last(self._setup, messages, {**kwargs, "here": False}))
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:
@@ -796,91 +527,3 @@ def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> Audi
     if isinstance(audit, str | PathLike):
         return AuditSettings(fspath(audit)).open(clock)
     return audit
-
-
-def _session(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
-    if session_id is None:
-        # People without a name are not one person.
-        by_person = setup.by_person and conversation.initiator != UNKNOWN_NAME
-        session_id = conversation.initiator if by_person else conversation.conversation_id
-    if not isinstance(session_id, str) or not session_id:
-        raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
-    return session_id if session_id.isascii() and len(session_id) <= ID_BYTES else short_id(session_id)
-
-
-def _answer(
-    content: str,
-    conversation: Conversation,
-    turn_number: int | None,
-    turn: Turn | None,
-    metadata: Mapping[str, Any] | None,
-) -> Turn:
-    """Complete the turn that a response answers; one that is named and has a blocked response gets another."""
-    extra = turn_metadata(metadata, Side.RESPONSE)
-    number = answered_turn(turn_number, turn, conversation)
-    if number is not None:
-        answered = conversation.turn(number)
-        if answered.complete and answered.blocked(Side.RESPONSE):
-            conversation.annotate(number, ATTEMPTS_KEY, partial(with_attempt, answered))
-            # With the messages that the turn came from, which hold the blocked text.
-            conversation.replace_text(number, Side.RESPONSE, "")
-            return conversation.rephrase(number, content, extra)
-    return conversation.answer(content, extra, turn_number=number)
-
-
-def _refused_length(length: int, most: int) -> Detail:
-    """Return what is told of a text that is too long to be checked."""
-    reason = f"{length:,} characters, at most {most:,} are checked; what is beyond is not kept"
-    return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
-
-
-def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:
-    """Return the checks of a turn after one more; earlier ones that can't be read are left out."""
-    if before is not None and not isinstance(before, TurnRecord):
-        before = _readable(number, before)
-    if before is None:
-        on_input = record.pipeline_type is TextKind.INPUT
-        return TurnRecord(record if on_input else None, None if on_input else record, record.pipeline_type)
-    if record.pipeline_type is TextKind.INPUT:
-        return before.replaced(input=record, last=TextKind.INPUT)
-    return before.replaced(output=record, last=TextKind.OUTPUT)
-
-
-def _readable(number: int, before: object) -> TurnRecord | None:
-    try:
-        return read_turn(before, number)
-    except GuardMetadataError:
-        return None
-
-
-def _with_part(number: int, record: SideRecord, part: tuple[str, str], before: object) -> TurnRecord:
-    """Return the checks of a turn after one of a call or a result."""
-    known = _readable(number, before) or TurnRecord(None, None, record.pipeline_type)
-    section, identity = part
-    records: Records = getattr(known, section)
-    changed: dict[str, Any] = {section: records.with_record(identity, record)}
-    return known.replaced(last=record.pipeline_type, **changed)
-
-
-def _with_text_beside(before: object, identity: str) -> object:
-    """Return the checks of a turn whose response turned out to be a text beside calls: the check moves there."""
-    known = before if isinstance(before, TurnRecord) else _readable(1, before)
-    if known is None or known.output is None:
-        return before
-    return known.replaced(output=None, texts=known.texts.with_record(identity, known.output))
-
-
-def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) -> None:
-    """Let a call or result go on with what guardrails replaced in it, which the text of the check then is."""
-    if tool.arguments is not None:
-        redactions = [detail.redactions for detail in details if detail.redactions]
-        check.text = tool.arguments.redacted(redactions) if redactions else check.text
-    number, section = check.turn.number, _SECTIONS[tool.kind]
-    check.conversation.replace_tool_text(number, section, tool.call_id, check.text)
-
-
-def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:
-    """Return a stance; as the object that the turn keeps already where it is equal."""
-    before = turn.metadata.get(GUARD_KEY)
-    kept = before.input.stance if isinstance(before, TurnRecord) and before.input is not None else None
-    return kept if kept == stance else stance

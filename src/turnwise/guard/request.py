@@ -53,6 +53,15 @@ def short_id(text: str) -> str:
     return text if len(raw) <= ID_BYTES else sha256(raw).hexdigest()
 
 
+def digest_of(name: str) -> str:
+    """Return what stands for a name in a state store, so that names are not in it: 32 digits of its SHA-256.
+
+    >>> digest_of("ann")
+    '49915e0d7d4b402e3017d010bc1c0e83'
+    """
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
 def checkable(content: object) -> str:
     """Return content as text that every guardrail can read; see `encodable`.
 

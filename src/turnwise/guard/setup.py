@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import Any, Final, Self
 
-from turnwise.clock import Clock
+from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Side
 from turnwise.errors import UnknownNameError
 from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.config import Config
-from turnwise.guard.guardrail import TextKind
+from turnwise.guard.guardrail import Guardrail, TextKind
 from turnwise.guard.limits import KeyLimits
+from turnwise.guard.state.keeper import Keeper
+from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import Step
+from turnwise.sessions import StateStore
 
 KINDS: Final[Mapping[str, TextKind]] = {
     Side.PROMPT: TextKind.INPUT,
@@ -22,6 +25,19 @@ KINDS: Final[Mapping[str, TextKind]] = {
     TextKind.TOOL_RESULT: TextKind.TOOL_RESULT,
 }
 """Kind of text by side of a turn, and by what a tool has to do with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a pipeline was given in place of what the configuration says.
+
+    Args:
+        audit: is told of every check; closed with the pipeline. None for what the configuration says.
+        store: keeps sessions, conversations and counts; it stays open. None likewise.
+    """
+
+    audit: AuditSink | None = None
+    store: StateStore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +52,10 @@ class Setup:
         by_person: whether a session is all that one person says.
         limits: the rate limits with what they counted.
         audit: where checks are told; None for nowhere.
+        clock: gives the present time, aware.
+        own_clock: whether conversations go by another clock than the system's.
+        keeper: keeps what must survive; None where that is this process alone.
+        opened: what the pipeline closes in the end.
     """
 
     config: Config
@@ -45,27 +65,41 @@ class Setup:
     by_person: bool
     limits: KeyLimits
     audit: AuditSink | None
+    clock: Clock
+    own_clock: bool
+    keeper: Keeper | None
+    opened: tuple[AuditSink | StateStore, ...]
 
     @classmethod
-    def of(cls, config: Config, clock: Clock, before: Setup | None = None, audit: AuditSink | None = None) -> Self:
+    def of(cls, config: Config, clock: Clock, given: Given, before: Setup | None = None) -> Self:
         """Return a configuration, built.
 
         Args:
             config: the configuration.
             clock: gives the present time, aware.
+            given: what the pipeline was given in place of what the configuration says.
             before: the one whose place it takes: what its guardrails remember and its limits counted goes on.
-            audit: where checks are told; by default what the configuration says.
 
         Raises:
-            GuardError: a guardrail can't be built, or the audit can't be opened.
+            GuardError: a guardrail can't be built, or the audit or the state store can't be opened.
         """
-        steps = config.build()
+        steps = tuple(replace(step, guardrail=step.guardrail.placed(step.name, clock)) for step in config.build())
         counted = before is not None and before.config.rate_limits == config.rate_limits
         limits = before.limits if before is not None and counted else KeyLimits(config.rate_limits, clock)
+        # Opened last of all that can fail, so that a configuration that is refused leaves nothing open.
+        store, audit = given.store, given.audit
+        opened: list[AuditSink | StateStore] = []
+        if store is None:
+            same = before is not None and before.config.state == config.state and before.keeper is not None
+            store = (
+                before.keeper.store if before is not None and before.keeper and same else config.open_state(clock)
+            )
+            opened += [] if store is None else [store]
         if audit is None:
-            # Opened last of all that can fail, so that a configuration that is refused leaves nothing open.
-            same = before is not None and before.audit is not None and before.config.audit == config.audit
+            same = before is not None and before.config.audit == config.audit and before.audit is not None
             audit = before.audit if before is not None and same else config.open_audit(clock)
+        if audit is not None:
+            opened.append(audit)
         if before is not None:
             known = {step.name: step.guardrail for step in before.steps}
             for step in steps:
@@ -73,22 +107,22 @@ class Setup:
                     step.guardrail.take_over(known[step.name])
             if limits is not before.limits:
                 limits.take_over(before.limits)
-        return cls.in_order(config, steps, limits, audit)
-
-    @classmethod
-    def in_order(cls, config: Config, steps: tuple[Step, ...], limits: KeyLimits, audit: AuditSink | None) -> Self:
-        """Return guardrails in the order in which they run."""
-        # Cheap ones first: the sort keeps the order of the file among those that cost alike.
-        ordered = tuple(sorted(steps, key=lambda step: step.cost))
-        by_side = {side: tuple(step for step in ordered if step.looks_at(kind)) for side, kind in KINDS.items()}
+        rails = {step.name: step.guardrail for step in steps}
+        parking = {name: rail for name, rail in rails.items() if type(rail).park is not Guardrail.park}
+        keeper = None
+        if store is not None:
+            earlier = None if before is None else before.keeper
+            keeper = Keeper(store, config.state or StateSettings(), parking, config.rate_limits, clock, earlier)
         return cls(
             config=config,
-            steps=ordered,
-            by_side=by_side,
-            names={side: tuple(step.name for step in those) for side, those in by_side.items()},
+            **_in_order(steps),
             by_person=config.session_by == "initiator",
             limits=limits,
             audit=audit,
+            clock=clock,
+            own_clock=clock is not utc_now,
+            keeper=keeper,
+            opened=tuple(opened),
         )
 
     def switched(self, name: str, *, enabled: bool) -> Self:
@@ -104,10 +138,19 @@ class Setup:
         if all(step.name != name for step in self.steps):
             raise UnknownNameError("guardrail", name, [step.name for step in self.steps])
         steps = tuple(replace(step, enabled=enabled) if step.name == name else step for step in self.steps)
-        return self.in_order(self.config, steps, self.limits, self.audit)
+        return replace(self, **_in_order(steps))
 
     def spares(self, step: Step, blocker: Step) -> bool:
         """Tell whether a guardrail is spared a text that one before it has blocked."""
         if self.config.short_circuit == "costly":
             return step.cost > blocker.cost
         return self.config.short_circuit
+
+
+def _in_order(steps: tuple[Step, ...]) -> dict[str, Any]:
+    """Return guardrails in the order in which they run, by what they look at."""
+    # Cheap ones first: the sort keeps the order of the file among those that cost alike.
+    ordered = tuple(sorted(steps, key=lambda step: step.cost))
+    by_side = {side: tuple(step for step in ordered if step.looks_at(kind)) for side, kind in KINDS.items()}
+    names = {side: tuple(step.name for step in those) for side, those in by_side.items()}
+    return {"steps": ordered, "by_side": by_side, "names": names}

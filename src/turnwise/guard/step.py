@@ -42,6 +42,9 @@ UNREAD = "unread"
 TOO_LONG = "too_long"
 """Name under which results tell of a text that is too long to be checked; no guardrail is called so."""
 
+STATE = "state"
+"""Name under which results tell of a state store that could not be used; no guardrail is called so."""
+
 _REASON = 500
 """Characters of an error's message that a detail keeps."""
 

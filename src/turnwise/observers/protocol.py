@@ -176,6 +176,18 @@ class KeepsReplies(Protocol):
         """Return the same observer, which looks for replies in a journal first and records those it pays for."""
 
 
+@runtime_checkable
+class CanPark(Protocol):
+    """An observer whose state of a conversation can become bytes: the state has a method ``to_bytes``."""
+
+    def restore(self, data: bytes) -> Any:
+        """Return the state that ``to_bytes`` wrote.
+
+        Raises:
+            ObserverError: the bytes are no such state, or one of another version of the observer.
+        """
+
+
 _DIGITS = 10
 """Digits that are surely enough for the turns of a window; Python refuses to read some thousand."""
 

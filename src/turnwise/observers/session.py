@@ -6,6 +6,7 @@ Runs, single conversations and the guard all go through it, so a fault of an obs
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from turnwise.conversation import Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.protocol import (
+    CanPark,
     Context,
     Observation,
     ObservationFailure,
@@ -130,6 +132,47 @@ class ObserverSession:
         own_copy = getattr(self._state, "__deepcopy__", None)
         other._state = copy.deepcopy(self._state) if own_copy is None else own_copy({})
         return other
+
+    def park(self) -> bytes | None:
+        """Return where the session stands as bytes, for `resumed`.
+
+        None where the observer's state can't become bytes: then only reading the turns again leads there.
+        """
+        if self._broken is not None:
+            return None
+        if isinstance(self._state, str):
+            return b"j" + json.dumps(self._state).encode("ascii")
+        to_bytes = getattr(self._state, "to_bytes", None)
+        return b"b" + to_bytes() if to_bytes is not None and isinstance(self._observer, CanPark) else None
+
+    @classmethod
+    def resumed(
+        cls, observer: Observer, context: Context, conversation_id: str, parked: bytes, *, goes_on: bool = False
+    ) -> ObserverSession:
+        """Return a session that stands where `park` was called, maybe in another process.
+
+        Args:
+            observer: the same observer, in the same version.
+            context: the same context.
+            conversation_id: id of the conversation.
+            parked: what `park` gave.
+            goes_on: as for the constructor.
+
+        Raises:
+            ObserverError: the bytes are no such state.
+        """
+        session = cls(observer, context, conversation_id, goes_on=goes_on)
+        kind, data = parked[:1], parked[1:]
+        if kind == b"b" and isinstance(observer, CanPark):
+            session._state = observer.restore(data)
+        elif kind == b"j" and isinstance(session._state, str):
+            try:
+                session._state = json.loads(data)
+            except ValueError as error:
+                raise ObserverError(f"no state of observer {observer.info.name!r}: {error}") from error
+        else:
+            raise ObserverError(f"no state of observer {observer.info.name!r}; start the conversation anew")
+        return session
 
     def _named(self) -> str:
         return f"observer {self._observer.info.name!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import signal
@@ -93,12 +94,13 @@ def draw(charts: Mapping[str, Spec], *, for_print: bool = False) -> Drawings:
     """
     if not charts:
         return Drawings({}, {}, "", ())
-    jobs = [chart(spec, "svg") for spec in charts.values()]
-    script: bytes | ChartError = b""
+    made = render([chart(spec, "svg") for spec in charts.values()])
+    script: str | ChartError = ""
     if for_print:
-        *made, script = render([*jobs, library(vl_version(next(iter(charts.values()))))])
-    else:
-        made = render(jobs)
+        try:
+            script = browser_library(vl_version(next(iter(charts.values()))))
+        except ChartError as error:
+            script = error
     svg: dict[str, str | ChartError] = {
         name: drawing if isinstance(drawing, ChartError) else numbered_anew(drawing.decode())
         for name, drawing in zip(charts, made, strict=True)
@@ -112,7 +114,7 @@ def draw(charts: Mapping[str, Spec], *, for_print: bool = False) -> Drawings:
     return Drawings(
         svg=svg,
         pdf={name: canonical(one) for name, one in pdf.items() if isinstance(one, bytes)},
-        library="" if isinstance(script, ChartError) else script.decode(),
+        library="" if isinstance(script, ChartError) else script,
         failures=tuple(failures),
     )
 
@@ -127,6 +129,19 @@ def drawn(job: Mapping[str, Any]) -> bytes:
     if isinstance(made, ChartError):
         raise made
     return made
+
+
+@functools.cache
+def browser_library(version: str) -> str:
+    """Return the JavaScript that draws charts in a browser; it takes longer than any chart, and is made once.
+
+    Args:
+        version: of Vega-Lite, as `vl_version` gives it.
+
+    Raises:
+        ChartError: it could not be made; the next call tries again.
+    """
+    return drawn(library(version)).decode()
 
 
 def _tried(jobs: Sequence[Mapping[str, Any]], seconds: float) -> list[bytes | ChartError]:
@@ -243,7 +258,7 @@ def save(spec: Spec, path: str | Path) -> None:
     target = check_target(path)
     kind = target.suffix.lower().removeprefix(".")
     if kind == "html":
-        content = page(spec, drawn(library(vl_version(spec))).decode()).encode()
+        content = page(spec, browser_library(vl_version(spec))).encode()
     else:
         content = drawn(chart(spec, kind))
     try:

@@ -1,7 +1,7 @@
 """Session memory, what outlives a conversation: trust, boundary testing, circuit breaker, stance."""
 
 from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
-from turnwise.sessions.live import Evicted, MemoryStateStore, Sessions, StateStore
+from turnwise.sessions.live import Sessions
 from turnwise.sessions.memory import SessionMemory
 from turnwise.sessions.refusal import is_refusal
 from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
@@ -16,14 +16,17 @@ from turnwise.sessions.settings import (
     presets,
 )
 from turnwise.sessions.stance import EngagementMode, Stance, TrustLevel, assess
-from turnwise.sessions.state import BreakerCounts, ExchangeCounts, SessionState
+from turnwise.sessions.state import SESSION, BreakerCounts, ExchangeCounts, SessionState
+from turnwise.sessions.state_store import Change, Evicted, MemoryStateStore, StateKind, StateStore
 
 __all__ = [
     "DEFAULT_PRESET",
+    "SESSION",
     "BoundarySettings",
     "BreakerCounts",
     "BreakerSettings",
     "BreakerState",
+    "Change",
     "EngagementMode",
     "Evicted",
     "ExchangeCounts",
@@ -37,6 +40,7 @@ __all__ = [
     "SessionTrajectory",
     "Sessions",
     "Stance",
+    "StateKind",
     "StateStore",
     "TrajectorySettings",
     "TrustLevel",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from turnwise.bounded import read_json
 from turnwise.errors import SessionError
 from turnwise.sessions.breaker import BreakerState, Phase
 from turnwise.sessions.settings import F_HISTORY, HISTORY, in_range, whole
+from turnwise.sessions.state_store import StateKind
 from turnwise.visible import shown
 
 CONVERSATIONS = 2
@@ -261,3 +264,44 @@ def _breaker(values: Sequence[Any]) -> BreakerState:
     in_range("breaker trust", trust, 0.0, 1.0)
     whole("breaker violations", violations, 0)
     return BreakerState(Phase(phase), attempts, trust, violations)
+
+
+def _dump(state: SessionState) -> bytes:
+    return json.dumps(state.to_dict(), separators=(",", ":")).encode("ascii")
+
+
+def _load(data: bytes, key: str, version: int) -> SessionState:
+    return SessionState.from_dict(read_json(data.decode("ascii")))
+
+
+def _end(state: SessionState) -> SessionState | None:
+    """Return what is left of a terminated session for which there was no room."""
+    if not state.terminated:
+        return None
+    return SessionState(
+        state.session_id,
+        state.started_at,
+        state.last_at,
+        state.interactions,
+        state.trust,
+        breaker=state.breaker,
+    )
+
+
+def _last_at(state: SessionState) -> datetime:
+    return state.last_at
+
+
+def _owner(state: SessionState) -> str:
+    return state.session_id
+
+
+_WORDS: Final = (
+    b'"recovery","terminated","violated",{"id":"","at":[17,17],"turns":1,"trust":0.7,"F":[0.0,0.0,0.0],"F_history":'
+    b'[0.0,0.1],"balances":[0.85,0.7,-0.5],"breakers":[0,0,0],"refusals":[0,0],"exchanges":[0,0,0,0],'
+    b'"conversations":[""],"breaker":["normal",0,0.5,0]}'
+)
+"""What payloads of version 1 have in common. It never changes: they can't be read without it."""
+
+SESSION: Final = StateKind("session", 1, _dump, _load, used_at=_last_at, remnant=_end, owner=_owner, words=_WORDS)
+"""Session states in a state store."""

@@ -1,6 +1,7 @@
 """The record: what was imported, scored and failed, durable and with its provenance."""
 
 from turnwise.store.audit_log import AuditLog
+from turnwise.store.backend import shown_location
 from turnwise.store.importing import Imported, import_sequences
 from turnwise.store.journal import Journal, KeptReplies
 from turnwise.store.runs import Run, RunTally
@@ -20,4 +21,5 @@ __all__ = [
     "Store",
     "StoredScore",
     "import_sequences",
+    "shown_location",
 ]

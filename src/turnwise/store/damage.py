@@ -1,73 +1,36 @@
-"""A file that is locked, read-only or damaged, and rows that do not fit together: which error, and what to do."""
+"""Values and rows that can't be what they should: which they are, where they are, and what to do."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Connection, RowMapping, Select
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy import JSON, Column, Connection, RowMapping, Select, Text, cast
+from sqlalchemy.exc import DataError, OperationalError
 
-from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, UsageError
+from turnwise.errors import StoreCorruptError, UsageError
 from turnwise.store import schema
 
-_NO_UTF8 = "Could not decode to UTF-8"
-"""What the driver says of a text that is none."""
+NO_UTF8 = "Could not decode to UTF-8"
+"""What SQLite's driver says of a text that is none."""
+
+MEND = "restore a copy, or import and evaluate into another store"
+"""What to do where something is damaged."""
 
 _ROW_NAMES = ("name", "sequence_id", "id", "sequence", "turn")
 """Columns that tell a row from the others of its table."""
 
 _SHOWN = 200
-"""Characters of what SQLite says that a message shows."""
-
-_MEND = "restore a copy, or import and evaluate into another store"
+"""Characters of what a database says that a message shows."""
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turn what SQLite raises inside the block into an error that says what to do.
-
-    Raises:
-        StoreError: what SQLite says of the file.
-        UsageError: a text that can't be written as UTF-8.
-    """
-    try:
-        yield
-    except (DatabaseError, sqlite3.DatabaseError) as error:
-        cause = getattr(error, "orig", None) or error
-        text = str(cause)
-        if "locked" in text or "busy" in text:
-            raise StoreLockedError(
-                f"{path} is locked by another process; wait for it to finish, or use another store"
-            ) from error
-        if "readonly" in text:
-            raise StoreError(f"{path} can't be written: the file or its folder is read-only") from error
-        if "not a database" in text:
-            raise StoreCorruptError(f"{path} is not a turnwise store; name another file with --store") from error
-        if "malformed" in text or "disk image" in text or _NO_UTF8 in text:
-            raise StoreCorruptError(f"{path} is damaged ({_line(text)}); {_MEND}") from error
-        if isinstance(error, OperationalError | sqlite3.OperationalError):
-            raise StoreError(f"{path}: {text}") from error
-        raise
-    except schema.UnreadableValueError as error:
-        raise StoreCorruptError(f"{path} is damaged ({error}); {_MEND}") from error
-    except UnicodeDecodeError as error:  # a name in the file that even the message of SQLite can't hold
-        raise StoreCorruptError(f"{path} is damaged (a name in it is not UTF-8); {_MEND}") from error
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"{error.object[:40]!r} contains an unpaired surrogate, which is not valid Unicode"
-        ) from error
-
-
-@contextmanager
-def intact(path: Path, what: str) -> Iterator[None]:
+def intact(where: str, what: str) -> Iterator[None]:
     """Turn what is raised where rows do not fit together inside the block into an error that names them.
 
     Args:
-        path: the file of the store.
+        where: the store, as messages name it.
         what: what the rows are about, such as ``"sequence 'a'"``.
 
     Raises:
@@ -76,62 +39,72 @@ def intact(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, LookupError, AttributeError) as error:
-        reason = _line(str(error)) or type(error).__name__
+        reason = first_line(str(error)) or type(error).__name__
         raise StoreCorruptError(
-            f"{path} is damaged: {what} can't be read ({reason}); everything else can: {_MEND}"
+            f"{where} is damaged: {what} can't be read ({reason}); everything else can: {MEND}"
         ) from error
 
 
-def read_all(connection: Connection, query: Select[Any], path: Path) -> list[RowMapping]:
+def read_all(connection: Connection, query: Select[Any], where: str) -> list[RowMapping]:
     """Return all rows of a query.
 
     Args:
         connection: in a transaction.
         query: the query.
-        path: the file of the store, for messages.
+        where: the store, as messages name it.
 
     Raises:
         StoreCorruptError: a value can't be what its column holds; the message says where it is.
     """
     try:
         return list(connection.execute(query).mappings())
-    except (schema.UnreadableValueError, OperationalError) as error:
-        if isinstance(error, OperationalError) and _NO_UTF8 not in str(error):
+    except (schema.UnreadableValueError, OperationalError, DataError) as error:
+        if isinstance(error, OperationalError) and NO_UTF8 not in str(error):
             raise
         place = _unreadable(connection, query)
         if place is None:  # mended meanwhile
             raise
-        raise StoreCorruptError(f"{path} is damaged: {place}; other rows can be read: {_MEND}") from error
+        raise StoreCorruptError(f"{where} is damaged: {place}; other rows can be read: {MEND}") from error
 
 
 def _unreadable(connection: Connection, query: Select[Any]) -> str | None:
     """Return where the first value is that a query can't read, and what it is."""
-    driver = connection.connection.driver_connection
-    assert driver is not None
-    text = str(query.compile(connection, compile_kwargs={"literal_binds": True}))
     columns = list(query.selected_columns)
-    before, driver.text_factory = driver.text_factory, bytes
-    try:
-        for row in driver.execute(text):
-            for column, value in zip(columns, row, strict=True):
-                try:
-                    _read_value(connection, column, value)
-                except schema.UnreadableValueError as error:
-                    return f"{_place(columns, column, row)}: {error}"
-    finally:
-        driver.text_factory = before
+    for row in _as_stored(connection, query):
+        for column, value in zip(columns, row, strict=True):
+            try:
+                _read_value(column, value)
+            except schema.UnreadableValueError as error:
+                return f"{_place(columns, column, row)}: {error}"
     return None
 
 
-def _read_value(connection: Connection, column: Any, value: object) -> None:
+def _as_stored(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
+    """Yield the rows of a query as they are stored: texts of SQLite as bytes, and all of PostgreSQL as text."""
+    if connection.dialect.name != "sqlite":
+        texts = (cast(column, Text) for column in query.selected_columns)
+        yield from connection.execute(query.with_only_columns(*texts, maintain_column_froms=True))
+        return
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    text = str(query.compile(connection, compile_kwargs={"literal_binds": True}))
+    before, driver.text_factory = driver.text_factory, bytes
+    try:
+        yield from driver.execute(text)
+    finally:
+        driver.text_factory = before
+
+
+def _read_value(column: Any, value: Any) -> None:
     if isinstance(value, bytes):
         try:
             value = value.decode()
         except UnicodeDecodeError:
             raise schema.UnreadableValueError(value, "UTF-8") from None
-    read = column.type.dialect_impl(connection.dialect).result_processor(connection.dialect, None)
-    if read is not None:
-        read(value)
+    if value is not None and isinstance(column.type, schema.UtcTime):
+        schema.read_time(value)
+    elif value is not None and isinstance(column.type, JSON):
+        schema.read_stored_json(value)
 
 
 def _place(columns: Sequence[Any], column: Any, row: Sequence[object]) -> str:
@@ -143,7 +116,12 @@ def _place(columns: Sequence[Any], column: Any, row: Sequence[object]) -> str:
     return " ".join([name, "where", " and ".join(f"{key} is {keys[key]!r}" for key in _ROW_NAMES if key in keys)])
 
 
-def _line(text: str) -> str:
+def first_line(text: str) -> str:
     """Return the first line of what somebody else says, and not more of it than is read."""
     line = text.split("\n", 1)[0]
     return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
+def no_unicode(error: UnicodeEncodeError) -> UsageError:
+    """Return the error for a text that can't be written as UTF-8."""
+    return UsageError(f"{error.object[:40]!r} contains an unpaired surrogate, which is not valid Unicode")

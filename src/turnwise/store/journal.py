@@ -6,15 +6,16 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from turnwise.errors import StoreError
 from turnwise.notebook import Shown
 from turnwise.scoring import Reply
 from turnwise.store import schema
-from turnwise.store.damage import translated
 from turnwise.store.database import Database
 from turnwise.store.score_rows import read_reply, reply_row
 
@@ -86,13 +87,17 @@ class Journal:
         """
         row = reply_row(reply)
         with self._lock:
-            job = self._job = self._job or self._db.write(self._write)
+            if self._job is None:
+                self._waiting = []
+                self._job = self._db.write(partial(self._write, self._waiting))
+            job = self._job
             self._waiting.append(row)
         job.result()
 
-    def _write(self, connection: Connection) -> None:
+    def _write(self, rows: list[dict[str, Any]], connection: Connection) -> None:
         with self._lock:
-            rows, self._waiting, self._job = self._waiting, [], None
+            if rows is self._waiting:  # who comes now waits for the next job
+                self._job = None
         connection.execute(insert(schema.replies), rows)
 
     def close(self) -> None:
@@ -107,8 +112,8 @@ class Journal:
                 table.c.model,
                 func.count().label("replies"),
                 func.count().filter(table.c.reusable).label("reusable"),
-                func.coalesce(func.sum(table.c.prompt_tokens), 0).label("prompt_tokens"),
-                func.coalesce(func.sum(table.c.completion_tokens), 0).label("completion_tokens"),
+                schema.total(table.c.prompt_tokens).label("prompt_tokens"),
+                schema.total(table.c.completion_tokens).label("completion_tokens"),
                 func.sum(table.c.cost_usd).label("cost_usd"),
                 func.min(table.c.received_at, type_=schema.UtcTime).label("oldest"),
                 func.max(table.c.received_at, type_=schema.UtcTime).label("newest"),
@@ -148,17 +153,24 @@ class _Finder:
         self._closed = False
 
     def find(self, request_key: str, repeat: int) -> Reply | None:
-        with self._lock, translated(self._db.path):
+        with self._lock:
             if self._closed:
                 raise StoreError("the store is closed")
-            if self._connection is None:
-                self._connection = self._db.engine.connect().execution_options(single=True)
-            row = (
-                self._connection.execute(_NEWEST, {"request_key": request_key, "repeat": repeat})
-                .mappings()
-                .first()
-            )
+            row = self._db.until_reached(lambda: self._row(request_key, repeat))
         return None if row is None else read_reply(row)
+
+    def _row(self, request_key: str, repeat: int) -> RowMapping | None:
+        with self._db.translated():
+            if self._connection is None:
+                self._connection = self._db.standalone()
+            try:
+                asked = {"request_key": request_key, "repeat": repeat}
+                return self._connection.execute(_NEWEST, asked).mappings().first()
+            except SQLAlchemyError:
+                if self._connection.invalidated:  # the server was lost: another one next time
+                    self._connection.close()
+                    self._connection = None
+                raise
 
     def close(self) -> None:
         with self._lock:

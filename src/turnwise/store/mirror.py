@@ -12,16 +12,16 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Select, case, func, select
+from sqlalchemy import Connection, case, func, select
 
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.sql import Columns
 from turnwise.store import schema
-from turnwise.store.damage import intact, translated
+from turnwise.store.bulk import numbers, rows
+from turnwise.store.damage import intact
 from turnwise.store.database import Database
 from turnwise.store.runs import edition
 
@@ -54,9 +54,6 @@ _MAKE_TABLES = (
 )
 """What an empty mirror is made with. No file can be read through it, and no setting changed."""
 
-_BATCH = 1_000_000
-"""Evaluations that are held in memory at once while they are copied."""
-
 _COLUMNS = ("sequence", "turn", "origin", "prompt_chars", "response_chars", "T", "I", "F")
 """What is read of an evaluation; its origin is twice its provenance, and 1 more where it is of the response."""
 
@@ -65,7 +62,7 @@ class _Mark(NamedTuple):
     """How far a table of the record was copied: a row, and what tells it from another of the same number."""
 
     row: int
-    content: str | None
+    content: object
 
 
 _NOTHING = _Mark(0, None)
@@ -174,35 +171,37 @@ class Mirror:
         import duckdb
 
         with (
-            translated(self.record.path),
-            intact(self.record.path, "a row of the scores, or of what they are about,"),
+            self.record.translated(),
+            intact(self.record.where, "a row of the scores, or of what they are about,"),
         ):
             try:
-                return self._copied_from_record(runs)
+                return self.record.ask(lambda record: self._copied_from_record(record, runs))
             except (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError) as error:
                 raise ValueError(str(error)) from error
 
-    def _copied_from_record(self, runs: Sequence[str] | None) -> list[int]:
-        with self.record.engine.connect() as record, record.begin():
-            if not self._is_the_same(record):
-                self.close()
-                self._edition = edition(record)
-            self._copy_names(record)
-            for run in runs or ():
-                if run not in self._runs:
-                    raise UnknownNameError("run", run, self._runs)
-            keys = list(self._runs.values()) if runs is None else [self._runs[run] for run in runs]
-            for key in keys:
-                try:
-                    self._copy_run(record, key, with_trajectories=runs is not None)
-                except BaseException:
-                    self.close()  # half a copy is none
-                    raise
-            return keys
+    def _copied_from_record(self, record: Connection, runs: Sequence[str] | None) -> list[int]:
+        if not self._is_the_same(record):
+            self.close()
+            self._edition = edition(record)
+        self._copy_names(record)
+        for run in runs or ():
+            if run not in self._runs:
+                raise UnknownNameError("run", run, self._runs)
+        keys = list(self._runs.values()) if runs is None else [self._runs[run] for run in runs]
+        for key in keys:
+            try:
+                self._copy_run(record, key, with_trajectories=runs is not None)
+            except BaseException:
+                self.close()  # half a copy is none
+                raise
+        return keys
 
     def _is_the_same(self, record: Connection) -> bool:
         """Return whether no run was renamed or deleted, and the rows that were copied last are what they were."""
         if edition(record) != self._edition:
+            return False
+        runs = dict(rows(record, select(schema.runs.c.name, schema.runs.c.id)))
+        if not self._runs.items() <= runs.items():
             return False
         marks = [(schema.sequences, self._sequences)]
         marks += [(schema.evaluations, copied.evaluations) for copied in self._copied.values()]
@@ -214,7 +213,7 @@ class Mirror:
         if last.row > self._sequences.row:
             table = schema.sequences.c
             wanted = select(table.id, table.sequence_id, table.label, table.source, table.turns)
-            columns = list(zip(*_rows(record, wanted.where(table.id > self._sequences.row)), strict=True))
+            columns = list(zip(*rows(record, wanted.where(table.id > self._sequences.row)), strict=True))
             numbers = {"sequence": columns[0], "turns": columns[4]}
             for label in set(columns[2]):
                 Label(label)  # what is no label is refused before it is copied
@@ -223,7 +222,7 @@ class Mirror:
             self._sequences = last
         table = schema.runs.c
         wanted = select(table.id, table.name, table.observer, table.observer_version, table.context)
-        for row in _rows(record, wanted):
+        for row in rows(record, wanted):
             if row[1] not in self._runs:
                 database.execute("INSERT INTO copied.runs VALUES (?, ?, ?, ?, ?)", list(row))
                 self._runs[row[1]] = row[0]
@@ -233,7 +232,7 @@ class Mirror:
         last = _mark(record, schema.evaluations)
         fresh = _Fresh()
         if last.row > copied.evaluations.row:
-            fresh = self._copy_evaluations(record, key, copied.evaluations.row)
+            fresh = self._copy_evaluations(record, key, copied.evaluations.row, last.row)
             copied.evaluations = last
         if copied.columns is None:
             if with_trajectories:
@@ -243,8 +242,8 @@ class Mirror:
         elif fresh.sequences:
             self._renew_trajectories(key, fresh.sequences)
 
-    def _copy_evaluations(self, record: Connection, key: int, after: int) -> _Fresh:
-        """Copy the evaluations of a run above a row number, and return what they are about."""
+    def _copy_evaluations(self, record: Connection, key: int, after: int, last: int) -> _Fresh:
+        """Copy the evaluations of a run between two row numbers, and return what they are about."""
         import numpy as np
 
         table, texts = schema.evaluations.c, schema.turns.c
@@ -261,16 +260,15 @@ class Mirror:
             )
             .join(schema.turns, (texts.sequence == table.sequence) & (texts.turn == table.turn))
             # By row number, not by the index on runs: most of what is new belongs to the run that is asked for.
-            .where(table.id > after, table.provenance.in_(list(origins)))
+            .where(table.provenance.in_(list(origins)))
         )
         principle_of = np.zeros(max(origins, default=0) + 1, np.int64)
         for provenance, principle in origins.items():
             principle_of[provenance] = principle
         names = {number: name for name, number in self._principles.items()}
-        values = chain.from_iterable(_rows(record, wanted))
-        fresh, width = _Fresh(), len(_COLUMNS)
-        while len(flat := np.fromiter(islice(values, _BATCH * width), np.float64)):
-            columns = dict(zip(_COLUMNS, flat.reshape(-1, width).T, strict=True))
+        fresh = _Fresh()
+        for found in numbers(record, wanted, table.id, after, last):
+            columns = dict(zip(_COLUMNS, found.T, strict=True))
             whole = {name: columns.pop(name).astype(np.int64) for name in _COLUMNS[:-3]}
             origin = whole.pop("origin")
             whole |= {
@@ -289,7 +287,7 @@ class Mirror:
         """Return the number of the principle by provenance of a run."""
         table = schema.provenances.c
         found: dict[int, int] = {}
-        for provenance, principle in _rows(record, select(table.id, table.principle).where(table.run == key)):
+        for provenance, principle in rows(record, select(table.id, table.principle).where(table.run == key)):
             if principle not in self._principles:
                 self._principles[principle] = len(self._principles)
                 values = [self._principles[principle], principle]
@@ -335,17 +333,8 @@ def _mark(record: Connection, table: Any, row: int | None = None) -> _Mark:
     """Return the mark of a row, or of the last row; `_NOTHING` where there is none."""
     when = table.c.imported_at if table is schema.sequences else table.c.created_at
     number = select(func.max(table.c.id)).scalar_subquery() if row is None else row
-    found = next(_rows(record, select(table.c.id, when).where(table.c.id == number)), None)
+    found = next(rows(record, select(table.c.id, when).where(table.c.id == number)), None)
     return _NOTHING if found is None else _Mark(*found)
-
-
-def _rows(record: Connection, query: Select[Any]) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a query as the driver gives them: of a million rows, nothing else is fast enough."""
-    text = str(query.compile(record.engine, compile_kwargs={"literal_binds": True}))
-    cursor = record.connection.cursor()
-    cursor.execute(text)
-    rows: Iterator[tuple[Any, ...]] = iter(cursor)  # type: ignore[call-overload]  # the drivers used here all can
-    return rows
 
 
 def _arrays(numbers: dict[str, Any], texts: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection
+
 from turnwise.conversation import Label
 from turnwise.errors import NotScoredError, UnknownNameError, UsageError
 from turnwise.notebook import ROWS, html_table
@@ -15,7 +17,7 @@ from turnwise.patterns import Expression, Library, parse
 from turnwise.patterns.sql import Columns, matches_sql
 from turnwise.patterns.tree import Length, OtherRun, Series
 from turnwise.rates import Rate
-from turnwise.store.damage import intact, translated
+from turnwise.store.damage import intact
 from turnwise.store.mirror import Mirror
 from turnwise.store.where import known_names, parse_where
 
@@ -238,13 +240,11 @@ def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:
 
 
 def _sequences(mirror: Mirror, run: str, where: str) -> list[int]:
-    stored = mirror.record
-    with (
-        translated(stored.path),
-        intact(stored.path, "the metadata of a sequence"),
-        stored.engine.connect() as record,
-    ):
+    def found(record: Connection) -> list[int]:
         return parse_where(where, known_names(record)).sequences(record, run)
+
+    with mirror.record.translated(), intact(mirror.record.where, "the metadata of a sequence"):
+        return mirror.record.ask(found)
 
 
 def _check_source(connection: DuckDBPyConnection, source: str) -> None:

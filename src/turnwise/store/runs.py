@@ -32,7 +32,6 @@ from turnwise.notebook import Shown
 from turnwise.store import schema
 from turnwise.store.damage import intact
 from turnwise.store.database import Database
-from turnwise.store.run_locks import RunLocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class Runs:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._locks = RunLocks(database.path)
+        self._locks = database.run_locks()
         self._held: set[str] = set()
         self._lock = Lock()
 
@@ -127,7 +126,7 @@ class Runs:
         return rows[0]
 
     def _made(self, row: RowMapping) -> Run:
-        with intact(self._db.path, f"run {row['name']!r}"):
+        with intact(self._db.where, f"run {row['name']!r}"):
             return _read_run(row)
 
     def _names(self) -> list[str]:
@@ -135,12 +134,12 @@ class Runs:
 
     def only(self) -> str:
         """Return the name of the only run; UsageError where there are none or several."""
-        names, path = self._names(), self._db.path
+        names, where = self._names(), self._db.where
         if len(names) == 1:
             return names[0]
         if not names:
-            raise UsageError(f"{path} has no run yet: make one with turnwise evaluate --store {path}")
-        raise UsageError(f"{path} has several runs: choose one with --run ({', '.join(names)})")
+            raise UsageError(f"{where} has no run yet: make one with turnwise evaluate --store {where}")
+        raise UsageError(f"{where} has several runs: choose one with --run ({', '.join(names)})")
 
     def principle_versions(self, run: str) -> dict[str, str]:
         """Return the version of every principle that a run was scored against, by name."""
@@ -157,20 +156,29 @@ class Runs:
         self.hold(run.name)
         return started
 
-    def hold(self, name: str) -> None:
-        """Keep others from renaming and deleting a run that is about to be written, until this is closed."""
+    def hold(self, name: str) -> bool:
+        """Keep others from renaming and deleting a run that is about to be written, until this is closed.
+
+        Returns whether they could until now: what was known of the run may be wrong then.
+        """
         with self._lock:
+            if self._locks.lost():
+                self._held.clear()
             if name in self._held:
-                return
-            query = select(schema.runs.c.id).where(schema.runs.c.name == name)
-            found = self._db.read(query)
-            if found:
-                key = found[0]["id"]
-                self._locks.share(key)
-                if self._db.read(query) == found:
-                    self._held.add(name)
-                else:  # it was renamed or deleted meanwhile
-                    self._locks.release(key)
+                return False
+            self._db.until_reached(lambda: self._take(name))
+            return True
+
+    def _take(self, name: str) -> None:
+        query = select(schema.runs.c.id).where(schema.runs.c.name == name)
+        found = self._db.read(query)
+        if found:
+            key = found[0]["id"]
+            self._locks.share(key)
+            if self._db.read(query) == found:
+                self._held.add(name)
+            else:  # it was renamed or deleted meanwhile
+                self._locks.release(key)
 
     def rename(self, old: str, new: str) -> Run:
         """Give a run another name; see `Store.rename_run`."""
@@ -255,7 +263,9 @@ def _delete(connection: Connection, key: int) -> None:
     connection.execute(delete(schema.runs).where(schema.runs.c.id == key))
     resting = [select(table.c.reply).where(table.c.reply.is_not(None)) for table in (scores, failures, calls)]
     orphans = replies.c.request_key.is_(None), *(~replies.c.id.in_(query) for query in resting)
-    if connection.scalar(select(exists().where(*orphans))):
+    if connection.dialect.name != "sqlite":  # there the indexes are always there
+        connection.execute(delete(replies).where(*orphans))
+    elif connection.scalar(select(exists().where(*orphans))):
         # Each deleted reply is looked for in these tables: without an index that reads all of them.
         for table in (scores, failures, calls):
             connection.execute(text(f"CREATE INDEX {table.name}_by_reply ON {table.name} (reply)"))
@@ -266,12 +276,18 @@ def _delete(connection: Connection, key: int) -> None:
 
 
 def edition(connection: Connection) -> int:
-    """Return a number that changes whenever rows of the record are renamed or deleted rather than added."""
+    """Return a number that changes whenever rows of the record are renamed or deleted rather than added.
+
+    PostgreSQL never gives the number of a row twice, so there such a change shows in the names of the runs.
+    """
+    if connection.dialect.name != "sqlite":
+        return 0
     return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
 
 
 def _renew_edition(connection: Connection) -> None:
-    connection.exec_driver_sql(f"PRAGMA user_version = {(edition(connection) + 1) % 2**31}")
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA user_version = {(edition(connection) + 1) % 2**31}")
 
 
 def _differing(field: str, there: object, here: object) -> tuple[str, str]:
@@ -340,8 +356,8 @@ def _calls() -> Select[Any]:
             schema.runs.c.name,
             func.count().label("calls"),
             func.count().filter(both.c.cached).label("cached"),
-            func.coalesce(func.sum(replies.c.prompt_tokens).filter(paid), 0).label("prompt_tokens"),
-            func.coalesce(func.sum(replies.c.completion_tokens).filter(paid), 0).label("completion_tokens"),
+            schema.total(replies.c.prompt_tokens, paid).label("prompt_tokens"),
+            schema.total(replies.c.completion_tokens, paid).label("completion_tokens"),
         )
         .select_from(both)
         .join(schema.runs, schema.runs.c.id == both.c.run)

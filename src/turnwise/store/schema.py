@@ -16,10 +16,13 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     Connection,
+    DateTime,
     Dialect,
     Float,
     ForeignKey,
@@ -31,6 +34,8 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    cast,
+    func,
     insert,
     inspect,
     select,
@@ -38,6 +43,7 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.schema import CreateColumn
+from sqlalchemy.types import TypeEngine
 
 from turnwise.clock import Clock
 from turnwise.errors import StoreCorruptError, StoreVersionError
@@ -64,15 +70,20 @@ class UtcTime(TypeDecorator[datetime]):
     impl = String(32)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Keep it as PostgreSQL's own time where that holds the record, so that analysts can reckon with it."""
+        return dialect.type_descriptor(self.impl if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | datetime | None:
         """Write a time; a naive one is refused, since nobody can tell what it means."""
         if value is None:
             return None
         if value.tzinfo is None:
             raise ValueError(f"the time {value} has no time zone")
-        return value.astimezone(UTC).isoformat(timespec="microseconds")
+        in_utc = value.astimezone(UTC)
+        return in_utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else in_utc
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         """Read a time.
 
         Raises:
@@ -80,13 +91,57 @@ class UtcTime(TypeDecorator[datetime]):
         """
         if value is None:
             return None
-        try:
-            time = datetime.fromisoformat(value)
-        except (ValueError, TypeError):
-            raise UnreadableValueError(value, "a time") from None
-        if time.tzinfo is None:
-            raise UnreadableValueError(value, "a time with a zone")
-        return time
+        return value.astimezone(UTC) if isinstance(value, datetime) else read_time(value)
+
+
+def read_time(text: str) -> datetime:
+    """Return the aware time of a text.
+
+    Raises:
+        UnreadableValueError: it is none, or has no zone.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except (ValueError, TypeError):
+        raise UnreadableValueError(text, "a time") from None
+    if time.tzinfo is None:
+        raise UnreadableValueError(text, "a time with a zone")
+    return time
+
+
+class _PostgresqlText(TypeDecorator[str]):
+    """Any text in PostgreSQL, which has no NUL: that is written as ``␀0``, and ``␀`` itself as ``␀␀``.
+
+    Texts sort by their code points, as in SQLite, whatever the language of the database is.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(collation="C")
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Write a text."""
+        if value is None or ("\0" not in value and "␀" not in value):
+            return value
+        return value.replace("␀", "␀␀").replace("\0", "␀0")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Read a text."""
+        if value is None or "␀" not in value:
+            return value
+        return "␀".join(part.replace("␀0", "\0") for part in value.split("␀␀"))
+
+
+def _text(length: int | None = None) -> TypeEngine[str]:
+    """Return the type of a text; SQLite is told a length and does not mind a longer one."""
+    return (String(length) if length else Text()).with_variant(_PostgresqlText(), "postgresql")
+
+
+def _count() -> TypeEngine[int]:
+    """Return the type of whole numbers without a limit that is met: 64 bits."""
+    return Integer().with_variant(BigInteger(), "postgresql")
 
 
 def read_stored_json(text: str) -> Any:
@@ -101,11 +156,22 @@ def read_stored_json(text: str) -> Any:
         raise UnreadableValueError(text, "JSON") from None
 
 
+def total(column: Column[int], condition: ColumnElement[bool] | None = None) -> ColumnElement[int]:
+    """Return the sum of a column of whole numbers, 0 where there is none.
+
+    Args:
+        column: the column.
+        condition: only of rows for which this holds.
+    """
+    added = func.sum(column) if condition is None else func.sum(column).filter(condition)
+    return func.coalesce(cast(added, BigInteger), 0)  # sums of 64 bits are decimals in PostgreSQL
+
+
 schema_migrations = Table(
     "schema_migrations",
     metadata,
     Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),
+    Column("name", _text(), nullable=False),
     Column("applied_at", UtcTime, nullable=False),
 )
 
@@ -113,11 +179,11 @@ sequences = Table(
     "sequences",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("sequence_id", Text, nullable=False, unique=True),
-    Column("label", String(16), nullable=False),
-    Column("source", Text, nullable=False),
+    Column("sequence_id", _text(), nullable=False, unique=True),
+    Column("label", _text(16), nullable=False),
+    Column("source", _text(), nullable=False),
     Column("turns", Integer, nullable=False),
-    Column("content_sha256", String(64), nullable=False),
+    Column("content_sha256", _text(64), nullable=False),
     Column("conversation", JSON, nullable=False),
     Column("metadata", JSON, nullable=False),
     Column("imported_at", UtcTime, nullable=False),
@@ -129,8 +195,8 @@ turns = Table(
     metadata,
     Column("sequence", ForeignKey("sequences.id"), primary_key=True),
     Column("turn", Integer, primary_key=True),
-    Column("prompt", Text, nullable=False),
-    Column("response", Text),
+    Column("prompt", _text(), nullable=False),
+    Column("response", _text()),
     Column("prompt_chars", Integer, nullable=False),
     Column("response_chars", Integer, nullable=False),
     Column("timestamp", UtcTime),
@@ -142,13 +208,13 @@ runs = Table(
     "runs",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("observer", Text, nullable=False),
-    Column("observer_version", Text, nullable=False),
-    Column("context", String(32), nullable=False),
+    Column("name", _text(), nullable=False, unique=True),
+    Column("observer", _text(), nullable=False),
+    Column("observer_version", _text(), nullable=False),
+    Column("context", _text(32), nullable=False),
     Column("parameters", JSON, nullable=False),
     Column("operating_points", JSON, nullable=False),
-    Column("code_version", Text, nullable=False),
+    Column("code_version", _text(), nullable=False),
     Column("created_at", UtcTime, nullable=False),
 )
 
@@ -157,29 +223,29 @@ provenances = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("run", ForeignKey("runs.id"), nullable=False),
-    Column("principle", Text, nullable=False),
-    Column("principle_version", Text, nullable=False),
-    Column("code_version", Text, nullable=False),
+    Column("principle", _text(), nullable=False),
+    Column("principle_version", _text(), nullable=False),
+    Column("code_version", _text(), nullable=False),
     UniqueConstraint("run", "principle", "principle_version", "code_version"),
 )
 
 replies = Table(
     "replies",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("text", Text, nullable=False),
+    Column("id", _count(), primary_key=True),
+    Column("text", _text(), nullable=False),
     Column("received_at", UtcTime, nullable=False),
     # The rest is known only of replies that were bought, and so came through the journal.
-    Column("request_key", String(64)),
-    Column("repeat", Integer),
-    Column("model", Text),
-    Column("finish_reason", Text),
-    Column("refusal", Text),
-    Column("prompt_tokens", Integer),
-    Column("completion_tokens", Integer),
+    Column("request_key", _text(64)),
+    Column("repeat", _count()),
+    Column("model", _text()),
+    Column("finish_reason", _text()),
+    Column("refusal", _text()),
+    Column("prompt_tokens", _count()),
+    Column("completion_tokens", _count()),
     Column("cost_usd", Float),
     Column("latency_s", Float),
-    Column("nonce", Text),
+    Column("nonce", _text()),
     Column("reusable", Boolean, nullable=False, server_default=true()),
     Index("replies_by_request", "request_key", "repeat"),
 )
@@ -189,9 +255,9 @@ def _what_it_is_about() -> list[Column[object]]:
     return [
         Column("run", ForeignKey("runs.id"), nullable=False),
         Column("sequence", ForeignKey("sequences.id"), nullable=False),
-        Column("principle", Text, nullable=False),
+        Column("principle", _text(), nullable=False),
         Column("turn", Integer, nullable=False),
-        Column("side", String(8), nullable=False),
+        Column("side", _text(8), nullable=False),
         Column("provenance", ForeignKey("provenances.id"), nullable=False),
         Column("reply", ForeignKey("replies.id")),
         Column("latency_s", Float),
@@ -203,12 +269,12 @@ def _what_it_is_about() -> list[Column[object]]:
 evaluations = Table(
     "evaluations",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", _count(), primary_key=True),
     *_what_it_is_about(),
     Column("T", Float, nullable=False),
     Column("I", Float, nullable=False),
     Column("F", Float, nullable=False),
-    Column("reasoning", Text),
+    Column("reasoning", _text()),
     UniqueConstraint("run", "sequence", "principle", "turn", "side"),
     CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="in_range"),
     CheckConstraint("side IN ('prompt', 'response')", name="known_side"),
@@ -217,29 +283,29 @@ evaluations = Table(
 failures = Table(
     "failures",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", _count(), primary_key=True),
     *_what_it_is_about(),
-    Column("reason", Text, nullable=False),
-    Column("message", Text, nullable=False),
+    Column("reason", _text(), nullable=False),
+    Column("message", _text(), nullable=False),
     Index("failures_by_run", "run", "sequence"),
 )
 
 calls = Table(
     "calls",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", _count(), primary_key=True),
     Column("evaluation", ForeignKey("evaluations.id")),
     Column("failure", ForeignKey("failures.id")),
-    Column("repeat", Integer, nullable=False),
+    Column("repeat", _count(), nullable=False),
     Column("reply", ForeignKey("replies.id")),
     Column("T", Float),
     Column("I", Float),
     Column("F", Float),
-    Column("reasoning", Text),
-    Column("reason", Text),
-    Column("message", Text),
+    Column("reasoning", _text()),
+    Column("reason", _text()),
+    Column("message", _text()),
     Column("cached", Boolean, nullable=False),
-    Column("attempts", Integer, nullable=False),
+    Column("attempts", _count(), nullable=False),
     Index("calls_by_evaluation", "evaluation"),
     Index("calls_by_failure", "failure"),
     CheckConstraint("(evaluation IS NULL) <> (failure IS NULL)", name="of_one_outcome"),
@@ -249,17 +315,25 @@ calls = Table(
 audit_events = Table(
     "audit_events",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", _count(), primary_key=True),
     Column("time", UtcTime, nullable=False),
-    Column("kind", String(16), nullable=False),
-    Column("conversation_id", Text),
-    Column("session_id", Text),
+    Column("kind", _text(16), nullable=False),
+    Column("conversation_id", _text()),
+    Column("session_id", _text()),
     Column("blocked", Boolean),
     Column("record", JSON, nullable=False),
     Index("audit_events_by_time", "time"),
-    Index("audit_events_by_conversation", "conversation_id"),
-    Index("audit_events_by_session", "session_id"),
+    # By hash in PostgreSQL: whoever talks chooses these names, and only a hash has no longest one.
+    Index("audit_events_by_conversation", "conversation_id", postgresql_using="hash"),
+    Index("audit_events_by_session", "session_id", postgresql_using="hash"),
 )
+
+
+for _table in (evaluations, failures, calls):
+    # Who deletes a reply looks for it here. In SQLite such an index is made for the deletion alone.
+    Index(f"{_table.name}_by_reply", "reply", _table=_table, postgresql_where=_table.c.reply.is_not(None)).ddl_if(
+        dialect="postgresql"
+    )
 
 
 def may_be_store(tables: Collection[str]) -> bool:
@@ -346,7 +420,7 @@ def migrate(
     """
     tables = inspect(connection).get_table_names()
     if not may_be_store(tables):
-        raise StoreCorruptError(f"{where} is a database but not a turnwise store; name another file with --store")
+        raise StoreCorruptError(f"{where} is a database but not a turnwise store; name another one with --store")
     schema_migrations.create(connection, checkfirst=True)
     had = set(connection.scalars(select(schema_migrations.c.version)))
     newest = migrations[-1].version

@@ -121,11 +121,13 @@ class Scores:
     def append(self, scored: Iterable[Evaluation | Failure]) -> Future[None]:
         """Queue evaluations and failures for one transaction; see `Store.append_soon`."""
         given = list(scored)
-        for run in {one.key.run for one in given}:
-            self._runs.hold(run)
+        fresh = {self._runs.hold(run) for run in {one.key.run for one in given}}
+        if True in fresh:
+            self._known_keys.forget()
         learned: dict[Hashable, int] = {}
 
         def write(connection: Connection) -> None:
+            learned.clear()  # of a transaction that came to nothing
             append(connection, given, KeyLookup(connection, self._known_keys, learned))
 
         def remember(done: Future[None]) -> None:
@@ -169,19 +171,19 @@ class Scores:
             rows = self._db.read(_with_provenance(table, run, replies).where(table.c.sequence.in_(keys), *wanted))
             calls = self._calls(table, rows) if replies else {}
             for row in rows:
-                with intact(self._db.path, f"evaluation {row['id']} of run {run!r}"):
+                with intact(self._db.where, f"evaluation {row['id']} of run {run!r}"):
                     about = known, names[row["sequence"]], calls.get(row["id"], ())
                     found[row["sequence"]].append(read_evaluation(row, *about))
             lengths: dict[int, dict[int, tuple[int, int]]] = {key: {} for key in keys}
             columns = texts.c.sequence, texts.c.turn, texts.c.prompt_chars, texts.c.response_chars
             query = select(*columns).where(texts.c.sequence.in_(keys))
             for row in self._db.read(query if turns is None else query.where(_within(texts, turns))):
-                with intact(self._db.path, f"turn {row['turn']} of a sequence"):
+                with intact(self._db.where, f"turn {row['turn']} of a sequence"):
                     lengths[row["sequence"]][row["turn"]] = row["prompt_chars"], row["response_chars"]
             for row in page:
                 head = self._sequences.made_head(row)
                 key = row["id"]
-                with intact(self._db.path, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
+                with intact(self._db.where, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
                     part = range(1, head.turns + 1) if turns is None else turns_within(turns, head.turns)
                     check_turns(len(part), lengths[key])
                     trajectory = Trajectory(
@@ -206,7 +208,7 @@ class Scores:
         queries = self._narrowed(query, table.c.sequence, ids)
         rows = sorted(itertools.chain.from_iterable(map(self._db.read, queries)), key=lambda row: int(row["id"]))
         calls = self._calls(table, rows) if replies else {}
-        with intact(self._db.path, f"a failure of run {run!r}"):
+        with intact(self._db.where, f"a failure of run {run!r}"):
             return tuple(read_failure(row, known, row["sequence_id"], calls.get(row["id"], ())) for row in rows)
 
     def table(self, run: str, ids: Collection[str] | None = None, label: Label | None = None) -> ScoreTable:
@@ -223,7 +225,7 @@ class Scores:
             for page in self._sequences.head_rows(ids, label):
                 heads = {row["id"]: self._sequences.made_head(row) for row in page}
                 for row in self._db.read(of_run.where(table.c.sequence.in_(heads)).order_by(*order)):
-                    with intact(self._db.path, f"a score of run {run!r}"):
+                    with intact(self._db.where, f"a score of run {run!r}"):
                         head = heads[row["sequence"]]
                         about = head.sequence_id, head.label, head.source, row["turn"], Side(row["side"])
                         yield StoredScore(*about, row["principle"], row["T"], row["I"], row["F"])
@@ -246,7 +248,7 @@ class Scores:
         return [query.where(sequence.in_(keys)) for keys in batched(self._sequences.keys(ids), PAGE)]
 
     def _read_keys(self, run: str, queries: Iterable[Select[Any]]) -> set[EvaluationKey]:
-        with intact(self._db.path, f"a score of run {run!r}"):
+        with intact(self._db.where, f"a score of run {run!r}"):
             return {
                 EvaluationKey(run, row["sequence_id"], row["turn"], Side(row["side"]), row["principle"])
                 for row in itertools.chain.from_iterable(map(self._db.read, queries))
@@ -256,7 +258,7 @@ class Scores:
         found: dict[int, tuple[Call, ...]] = {}
         for query in calls_of(table, [row["id"] for row in rows]):
             for row in self._db.read(query):
-                with intact(self._db.path, f"call {row['id']}"):
+                with intact(self._db.where, f"call {row['id']}"):
                     found[row["outcome"]] = (*found.get(row["outcome"], ()), read_call(row))
         return found
 

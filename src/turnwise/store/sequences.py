@@ -16,7 +16,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.notebook import Shown
 from turnwise.store import schema
 from turnwise.store.damage import intact
-from turnwise.store.database import PAGE, Database, inserted
+from turnwise.store.database import PAGE, Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +49,43 @@ class Sequences:
     def add(self, sequences: Iterable[Sequence]) -> list[bool]:
         """Store sequences in one transaction, and say of each whether it was new; see `Store.add_sequences`."""
         given = list(sequences)
-        return self._db.write(lambda connection: [self._add(connection, item) for item in given]).result()
+        return self._db.write(lambda connection: self._add(connection, given)).result()
 
-    def _add(self, connection: Connection, sequence: Sequence) -> bool:
-        digest = sequence.content_hash()
+    def _add(self, connection: Connection, given: list[Sequence]) -> list[bool]:
         table = schema.sequences
-        stored = connection.scalar(
-            select(table.c.content_sha256).where(table.c.sequence_id == sequence.sequence_id)
-        )
-        if stored is not None:
-            if stored != digest:
+        stored: dict[str, str] = {}
+        for some in batched({sequence.sequence_id for sequence in given}, PAGE):
+            query = select(table.c.sequence_id, table.c.content_sha256).where(table.c.sequence_id.in_(some))
+            stored.update((row[0], row[1]) for row in connection.execute(query))
+        new: list[Sequence] = []
+        rows: list[dict[str, Any]] = []
+        was_new: list[bool] = []
+        for sequence in given:
+            digest = sequence.content_hash()
+            there = stored.get(sequence.sequence_id)
+            if there not in (None, digest):
                 raise UsageError(
                     f"duplicate id {sequence.sequence_id!r}: the store holds a sequence of that id "
                     "with other content"
                 )
-            return False
-        row = {
+            was_new.append(there is None)
+            if there is None:
+                stored[sequence.sequence_id] = digest
+                new.append(sequence)
+                rows.append(self._row(sequence, digest))
+        if rows:
+            statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
+            keys = connection.scalars(statement, rows).all()
+            turns = [
+                _turn_row(key, turn)
+                for key, sequence in zip(keys, new, strict=True)
+                for turn in sequence.conversation
+            ]
+            connection.execute(insert(schema.turns), turns)
+        return was_new
+
+    def _row(self, sequence: Sequence, digest: str) -> dict[str, Any]:
+        return {
             "sequence_id": sequence.sequence_id,
             "label": str(sequence.label),
             "source": sequence.source,
@@ -74,9 +95,6 @@ class Sequences:
             "metadata": dict(sequence.metadata),
             "imported_at": self._db.clock(),
         }
-        key = inserted(connection, table, row)
-        connection.execute(insert(schema.turns), [_turn_row(key, turn) for turn in sequence.conversation])
-        return True
 
     def read(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[Sequence]:
         """Yield sequences with their texts, in the order in which they were imported; see `Store.sequences`."""
@@ -88,7 +106,7 @@ class Sequences:
             )
             turns = {key: list(group) for key, group in itertools.groupby(rows, lambda row: row["sequence"])}
             for row in page:
-                with intact(self._db.path, f"sequence {row['sequence_id']!r}"):
+                with intact(self._db.where, f"sequence {row['sequence_id']!r}"):
                     mine = turns.get(row["id"], [])
                     check_turns(row["turns"], mine)
                     sequence = Sequence(
@@ -105,7 +123,7 @@ class Sequences:
         [key] = self.keys([sequence_id])
         table = schema.turns
         query = select(table).where(table.c.sequence == key, table.c.turn.between(turns.start, turns.stop - 1))
-        with intact(self._db.path, f"sequence {sequence_id!r}"):
+        with intact(self._db.where, f"sequence {sequence_id!r}"):
             return tuple(map(_read_turn, self._db.read(query.order_by(table.c.turn))))
 
     def heads(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
@@ -115,7 +133,7 @@ class Sequences:
 
     def made_head(self, row: RowMapping) -> SequenceHead:
         """Return the head of a sequence from its row."""
-        with intact(self._db.path, f"sequence {row['sequence_id']!r}"):
+        with intact(self._db.where, f"sequence {row['sequence_id']!r}"):
             return SequenceHead(row["sequence_id"], Label(row["label"]), row["source"], row["turns"])
 
     def head_rows(self, ids: Collection[str] | None, label: Label | None) -> Iterator[list[RowMapping]]:

@@ -1,4 +1,4 @@
-"""The record: sequences, runs, evaluations, failures and raw replies, in one SQLite file."""
+"""The record: sequences, runs, evaluations, failures and raw replies, in a SQLite file or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Store:
     Appends are durable when they return. Several threads and processes may use a store at once.
 
     Args:
-        location: a file, or ``sqlite:///file``.
-        create: make the file where there is none; else a missing file is an error.
+        location: a file, ``sqlite:///file``, or ``postgresql://user@host/database``; docs/postgresql.md has more.
+        create: make the record where there is none; else a missing one is an error.
         clock: gives the times that are recorded.
-        busy_seconds: how long to wait for another process that writes.
+        busy_seconds: how long to wait for another process that writes, and for a server that was lost.
 
     Attributes:
         journal: keeps the replies of language models, and finds them again.
@@ -46,7 +46,7 @@ class Store:
 
     Raises:
         StoreError: no such store, or it can't be opened; see its kinds in `turnwise.errors`.
-        UsageError: a URL that is no SQLite file.
+        UsageError: a location that names no file and no PostgreSQL, or psycopg is not installed.
     """
 
     def __init__(
@@ -65,18 +65,18 @@ class Store:
         self.audit = AuditLog(self._db)
 
     @property
-    def path(self) -> Path:
-        """Where the file is."""
-        return self._db.path
+    def location(self) -> str:
+        """Where it is: a file, or a URL without its password."""
+        return self._db.where
 
     def close(self) -> None:
-        """Write what is pending and let go of the file. Closing twice is harmless."""
+        """Write what is pending and let go of the database. Closing twice is harmless."""
         if "mirror" in vars(self):
             self.mirror.close()
-        self._db.close()
+        self._db.finish()
         self._runs.close()
         self.journal.close()
-        self._db.engine.dispose()
+        self._db.close()
 
     def __enter__(self) -> Self:
         return self
@@ -93,12 +93,12 @@ class Store:
         return {name: self._db.read(query)[0]["n"] for name, query in queries.items()}
 
     def __repr__(self) -> str:
-        return f"Store({str(self.path)!r})"
+        return f"Store({self.location!r})"
 
     def _repr_html_(self) -> str:
         from turnwise.notebook import html_table
 
-        return html_table(f"Store {self.path}", ("table", "rows"), self.counts().items())
+        return html_table(f"Store {self.location}", ("table", "rows"), self.counts().items())
 
     # Sequences
 

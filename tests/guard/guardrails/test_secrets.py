@@ -77,7 +77,36 @@ KEYS = [
     ("generic", "password: " + "correct7horse"),
 ]
 
+PASSWORDS = [
+    "curl -u admin:Sommer2024! https://intranet.example/api",
+    "pw: xK9$mmq2 user: jdoe",
+    "log in as jdoe / pass h0lidays-2023",
+    "username admin, password Passw0rd!23",
+    'the passphrase for my key is "purple-Monkey-42-dishwasher"',
+    "the password for the router is Blue7Horse",
+    "Mein Passwort lautet Sonnenblume42!",
+    "mi contraseña es Madrid2021#",
+    "Mon mot de passe est Chocolat!59",
+    "minha senha é Lisboa1974!",
+    "密码：Winter2019x",
+    "password: Tr!cky$Horse",
+    "my password is 48219377",
+    "my card PIN is 4821",
+    "recovery code: 8fk2-99ab-x1",
+    "export PGPASSWORD=W1nterWald7",
+    "SECRET_KEY='a7(0x)b9!c{2}d#4e5-f6'",
+]
+
 CLEAN = [
+    "the pass: Smith2Jones, touchdown!",
+    "postgres://user:password@localhost/db",
+    "The password must have 12 characters and 1 digit",
+    "password: minimum 8 characters",
+    "if (password === confirmPassword2) { submit(); }",
+    "my password is user-friendly!",
+    "My email and password: jane@example2.com",
+    "should a PIN have 4 or 6 digits?",
+    "pin code: 110001",
     "The keyword api_key is documented here.",
     "Set api_key = YOUR_API_KEY_GOES_HERE_123 in the file",
     "password: ********",
@@ -116,6 +145,15 @@ def test_keys_are_found_and_cut_out(kind: str, text: str) -> None:
         assert redaction.end - redaction.start >= 8
         assert f"{before}{text}{behind}"[redaction.start : redaction.end] not in finding.reason
         assert redaction.placeholder.startswith("[") and redaction.placeholder.endswith("]")
+
+
+@pytest.mark.parametrize("text", PASSWORDS)
+def test_passwords_are_found_as_people_write_them(text: str) -> None:
+    (redaction,) = finding_of(SECRETS, text).redactions
+    assert (
+        any(map(str.isdigit, text[redaction.start : redaction.end]))
+        or "$" in text[redaction.start : redaction.end]
+    )
 
 
 @pytest.mark.parametrize("text", CLEAN)

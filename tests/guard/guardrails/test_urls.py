@@ -332,6 +332,44 @@ def test_addresses_are_a_setting() -> None:
     assert not finding_of(urls, "http://192.0.2.1/ and https://example.com").found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I got 16.5/18",
+        "the plan costs $2.50/month",
+        "9.99/mo or 99.00/yr?",
+        "rated 4.5/5, GPA 3.8/4.0",
+        "24.12.2024/25.12.2024",
+        "10.30/11.00, a ratio of 1.5:1 or 1:25.000",
+        "Python 3.11/3.12, version 1.2.3.4/x, v1.2.3.4?",
+        "section 4.2.1.3/a",
+        "192.168.0.0/24 and 10.0.0.0/8",
+        "1.000.000/2",
+        "the address 203.0.113.9 shows up in my log",
+    ],
+)
+def test_prices_scores_dates_and_versions_are_no_addresses(text: str) -> None:
+    assert not finding_of(Urls(ip_addresses=True), text).found
+    assert not finding_of(Urls(allow_only=True), text).found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "203.0.113.9:8443",
+        "open 203.0.113.9/admin",
+        "203.0.113.9/",
+        "203.0.113.9?ref=mail",
+        "203[.]0[.]113[.]9/payload",
+        "http://203.0.113.9",
+        "http://3405803785/",
+        "http://1.2/x",
+    ],
+)
+def test_an_address_without_a_scheme_has_four_numbers_and_a_port_or_path(text: str) -> None:
+    assert "is an IP address" in finding_of(Urls(ip_addresses=True), text).reason
+
+
 def test_denied_wins_over_allowed() -> None:
     urls = Urls(allow=("example.com",), deny=("bad.example.com",), allow_only=True)
     assert finding_of(urls, "https://x.bad.example.com").reason == "x.bad.example.com is denied"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from turnwise.errors import GuardError
+from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard import GuardrailPipeline
+from turnwise.guard.guardrail import Cost
 from turnwise.guard.guardrails.toxicity import Toxicity
 
 HARMLESS = [
@@ -34,8 +35,7 @@ HARMLESS = [
 WARNED = [
     "I'm very angry at you!",
     "I am so fed up with you.",
-    "You are a useless idiot.",
-    "you're such a loser",
+    "You are useless.",
     "Shut up!",
     "I hate you",
     "What is wrong with you?",
@@ -44,6 +44,9 @@ WARNED = [
 ]
 
 FOUND = [
+    "You are a useless idiot.",
+    "you're such a loser",
+    "You are a racist bigot",
     "I will kill you and your family.",
     "Nobody wants you. Go die.",
     "Just kill yourself, you worthless idiot.",
@@ -78,26 +81,93 @@ def test_threats_and_hatred_are_found_in_full(verdict, text: str) -> None:  # ty
         "Yоu are an idiоt",  # the o is Cyrillic
         "𝐘𝐨𝐮 𝐚𝐫𝐞 𝐚𝐧 𝐢𝐝𝐢𝐨𝐭",
         "YOU’RE AN IDIOT",
+        "you are an idioooot",
+        "f**k you",
+        "k1ll y0urs3lf",
     ],
 )
 def test_hidden_words_are_found(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
-    assert verdict(Toxicity(), text) == "warn"
+    assert verdict(Toxicity(), text) == "block"
 
 
-def test_what_is_only_quoted_counts_half() -> None:
+def test_letters_for_signs_are_read_in_short_words_too(verdict) -> None:  # type: ignore[no-untyped-def]
+    assert verdict(Toxicity(), "I h@te you") == "warn"
+
+
+MENTIONED = [
+    'My boss wrote: "You are a useless idiot." What now?',
+    "My boss told me that you are a useless idiot.",
+    "What does 'you moron' mean?",
+    "Never say things like you are an idiot to a child.",
+    "How do I respond when somebody says I hate you?",
+    "In my novel the villain shouts you worthless worm at the hero.",
+]
+
+
+@pytest.mark.parametrize("text", MENTIONED)
+def test_what_is_quoted_reported_or_told_does_not_count(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
+    assert verdict(Toxicity(), text) == "clean"
+
+
+def test_a_quotation_hides_neither_what_stands_beside_it_nor_itself_alone() -> None:
     guardrail = Toxicity()
     said = guardrail.toxicity("You are a useless idiot.")
-    quoted = guardrail.toxicity('My boss wrote: "You are a useless idiot." What now?')
-    assert quoted == pytest.approx(said / 2)
-    both = guardrail.toxicity('"You are a useless idiot." Yes, you are a useless idiot.')
-    assert both == pytest.approx(said)
+    assert guardrail.toxicity('"You are a useless idiot." Yes, you are a useless idiot.') == pytest.approx(said)
+    assert guardrail.toxicity('"You are a useless idiot."') == pytest.approx(said)
+
+
+THREATS = [
+    "I'll hunt you down",
+    "I know where you live",
+    "you're dead",
+    "Pay up or your family gets hurt.",
+    "I'm going to stab my neighbour tonight.",
+]
+
+NO_THREATS = [
+    "this deadline is killing me",
+    "I'm going to kill you in Mario Kart tonight!",
+    "Somebody texted me I know where you live and I'm scared.",
+    'In my story the villain says: "I will hunt you down."',
+    "If you're dead tired, go to bed.",
+    "I will find you a better price.",
+    "I would never hurt you.",
+    "You are a useless idiot.",
+]
+
+
+@pytest.mark.parametrize("text", THREATS)
+def test_threats_are_a_type_of_their_own(check, text: str) -> None:  # type: ignore[no-untyped-def]
+    finding = Toxicity(types=("threats",)).check(check(text))
+    assert finding.in_full
+    assert finding.reason == "a threat"
+    assert finding.data == {"phrases": ["a threat"], "types": ["threats"]}
+
+
+@pytest.mark.parametrize("text", NO_THREATS)
+def test_games_idioms_stories_and_reports_are_no_threats(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
+    assert verdict(Toxicity(types=("threats",)), text) == "clean"
+
+
+def test_an_observer_counts_beside_the_lexicon(verdict) -> None:  # type: ignore[no-untyped-def]
+    stern = Toxicity(observer="scripted:0.7", observer_warn_above=0.2, observer_block_above=0.6)
+    assert stern.cost is Cost.MODEL
+    assert Toxicity().cost is Cost.TEXT
+    assert verdict(stern, "Hello there.") == "block"
+    mild = Toxicity(observer="scripted:0.1", observer_warn_above=0.2, observer_block_above=0.6)
+    assert verdict(mild, "Hello there.") == "clean"
+    assert verdict(mild, "Shut up!") == "warn"
+    assert verdict(mild, "I'll hunt you down") == "block"
 
 
 def test_a_reason_names_the_kinds_and_not_the_words(check) -> None:  # type: ignore[no-untyped-def]
     finding = Toxicity().check(check("Shut up, I will kill you"))
     assert finding.reason == "a threat, hostility towards the reader"
     assert finding.confidence == pytest.approx(1 - 0.1 * 0.5)
-    assert finding.data == {"phrases": ["a threat", "hostility towards the reader"]}
+    assert finding.data == {
+        "phrases": ["a threat", "hostility towards the reader"],
+        "types": ["threats", "hostility"],
+    }
 
 
 def test_words_of_a_user_count_with_their_weight(verdict) -> None:  # type: ignore[no-untyped-def]
@@ -121,7 +191,7 @@ def test_a_long_text_is_read_to_its_end(verdict) -> None:  # type: ignore[no-unt
     filler = "The weather was fine and we went for a walk. " * 2_000
     assert verdict(Toxicity(), filler) == "clean"
     assert verdict(Toxicity(), f"{filler}I will kill you. {filler}") == "block"
-    assert verdict(Toxicity(), f"{filler}You are an i d i o t. {filler}") == "warn"
+    assert verdict(Toxicity(), f"{filler}You are an i d i o t. {filler}") == "block"
 
 
 def test_a_lone_surrogate_does_not_hide_anything(verdict) -> None:  # type: ignore[no-untyped-def]
@@ -140,6 +210,11 @@ def test_a_lone_surrogate_does_not_hide_anything(verdict) -> None:  # type: igno
 def test_settings_that_can_not_be_are_refused(settings: dict, message: str) -> None:
     with pytest.raises(GuardError, match=message):
         Toxicity(**settings)
+
+
+def test_an_unknown_type_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'threats'"):
+        Toxicity(types=("threat",))  # type: ignore[arg-type]
 
 
 def test_in_a_pipeline_it_warns_and_blocks() -> None:

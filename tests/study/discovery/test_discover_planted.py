@@ -16,7 +16,7 @@ from turnwise.study.discovery import discover, halves_of, method, names_of, to_y
 PLANTED = "turns_since(current_streak(reciprocity.I > 0.5) >= 2) <= 1 and delta(F) > 0.3 and reciprocity.T > 0.5"
 """The pattern as a person who knows how the data were made would write it."""
 
-SHUFFLES = 10
+SHUFFLES = 6
 
 
 @pytest.fixture(scope="module")

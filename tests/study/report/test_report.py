@@ -19,6 +19,7 @@ from tests.support.memory import too_little_to_draw
 
 from turnwise.errors import UsageError
 from turnwise.plots.canonical import canonical
+from turnwise.plots.render import browser_library
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
 from turnwise.study import Example
@@ -222,17 +223,17 @@ def test_the_verdict_says_what_gained_how_much_and_with_which_p(study):
 
 
 def test_without_an_effect_the_verdict_says_so():
-    found = make_study(0.0)
+    found = make_study(0.0, splits=2, replicates=10)
     text = " ".join(verdict(found))
     assert "A difference is not shown" in text
     assert "It does not beat any_turn@t" in text
 
 
 def test_given_thresholds_and_baselines_alone_have_words_of_their_own():
-    given = " ".join(verdict(make_study(thresholds="given")))
+    given = " ".join(verdict(make_study(thresholds="given", splits=2, replicates=10)))
     assert "at the thresholds that were given" in given
     assert "thresholds were not matched" in given
-    alone = " ".join(verdict(make_study(detectors=(), runs=("h",))))
+    alone = " ".join(verdict(make_study(detectors=(), runs=("h",), splits=2, replicates=10)))
     assert "Nothing but baselines was asked for" in alone
 
 
@@ -279,7 +280,7 @@ def test_verdicts_at_the_last_turn_have_a_table_of_their_own(study):
 
 
 def test_small_cells_say_so(study):
-    found = make_study(small_cell=10)
+    found = make_study(small_cell=10, splits=2, replicates=10)
     table = next(table for table in all_tables(found) if table.name == "by_category")
     assert any("too few (" in cell for row in table.rows for cell in row)
     assert "too few" in as_csv(table)
@@ -287,7 +288,7 @@ def test_small_cells_say_so(study):
 
 
 def test_missing_conversations_have_bounds():
-    found = make_study(missing=50)
+    found = make_study(missing=50, splits=2, replicates=10)
     table = next(table for table in all_tables(found) if table.name == "missing")
     assert {row[0].partition("@")[2] for row in table.rows} == {"h"}
     assert "not evaluated" in found.warnings[0]
@@ -316,7 +317,7 @@ def test_every_figure_of_the_study_is_there(figures):
 
 
 def test_with_folds_there_is_no_calibration_curve():
-    names = {figure.name for figure in all_figures(make_study(folds=3, target_fpr=0.1))}
+    names = {figure.name for figure in all_figures(make_study(folds=3, target_fpr=0.1, splits=2, replicates=10))}
     assert "calibration" not in names
     assert "roc" in names
 
@@ -378,6 +379,7 @@ def test_signed_numbers_stay_in_a_csv_file_and_formulas_do_not():
 
 def test_figures_that_can_not_be_drawn_leave_the_rest_of_the_report(study, figures, tmp_path):
     told = []
+    browser_library.cache_clear()
     with too_little_to_draw():
         files = write_report(study, tmp_path / "out", tell=told.append)
     assert len(told) == len(figures) + 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from turnwise.detectors.kit.protocol import Detector, Signal, run_detector
 from turnwise.scoring import Score, TurnScores
 
-LONG = 4_000
+LONG = 2_000
 """Turns of the conversation over which the state must not grow."""
 
 SLACK = 1.1

@@ -20,6 +20,9 @@ from turnwise.spreadsheets import cell
 
 _SQLITE: Final = b"SQLite format 3\0"
 
+_SERVERS: Final = ("postgresql://", "postgresql+psycopg://", "postgres://")
+"""How the location of a store in a server begins."""
+
 CSV_COLUMNS: Final = (
     "time",
     "pipeline",
@@ -147,7 +150,7 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
     A line that a crash tore is left out and named; the others are read.
 
     Args:
-        location: a file of JSON lines, or a store.
+        location: a file of JSON lines, or a store: a file or ``postgresql://...``.
         question: which events; all by default.
 
     Raises:
@@ -155,6 +158,8 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
         StoreError: the store can't be opened.
     """
     wanted = _Wanted(question or AuditQuestion())
+    if str(location).startswith(_SERVERS):
+        return _of_store(str(location), wanted)
     try:
         path = to_path(str(location).removeprefix("sqlite:///"), home=True)
         with path.open("rb") as file:

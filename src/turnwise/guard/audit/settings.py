@@ -31,7 +31,8 @@ class AuditSettings:
     """Where checks are written, and how.
 
     Args:
-        path: the file; made where it is not there, readable by its owner alone.
+        path: the file; made where it is not there, readable by its owner alone. Of a store a URL will do as well,
+            such as ``postgresql://guard@server/audit``.
         sink: ``jsonl`` for a file of JSON lines, ``store`` for the table ``audit_events`` of a turnwise store.
         text: ``redacted`` writes texts with personal data and secrets replaced; ``hash`` only their SHA-256, from
             which a short text can be guessed; ``raw`` writes everything as it is, reasons and names as well.
@@ -87,13 +88,21 @@ class AuditSettings:
         return AuditWriter(
             partial(self._open_sink, clock),
             Recorder(self.text, redact),
-            path=self.path,
+            path=self._shown(),
             clock=clock,
             when_full=self.when_full,
             most=self.queue,
             characters=self.queue_characters,
             block_seconds=self.block_seconds,
         )
+
+    def _shown(self) -> str:
+        """Return where it is written, without a password."""
+        if self.sink == "jsonl":
+            return self.path
+        from turnwise.store import shown_location
+
+        return shown_location(self.path)
 
     def _open_sink(self, clock: Clock) -> RecordSink:
         if self.sink == "store":

@@ -16,7 +16,7 @@ from turnwise.guard.request import RESERVED
 
 
 def replay_pipeline(config: Config) -> GuardrailPipeline:
-    """Return a pipeline for texts of the past: without rate limits and audit, which are about live ones.
+    """Return a pipeline for texts of the past: without rate limits, audit and state, which are about live ones.
 
     Args:
         config: the configuration.
@@ -24,7 +24,7 @@ def replay_pipeline(config: Config) -> GuardrailPipeline:
     Raises:
         GuardError: a guardrail can't be built.
     """
-    return GuardrailPipeline(dataclasses.replace(config, rate_limits=RateLimits(), audit=None))
+    return GuardrailPipeline(dataclasses.replace(config, rate_limits=RateLimits(), audit=None, state=None))
 
 
 def check_again(

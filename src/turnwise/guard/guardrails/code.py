@@ -16,7 +16,7 @@ from turnwise.guard.recognisers.spans import Span, apart
 from turnwise.linear_regex import RegexSet
 
 _NAMES = {"fenced": "a code block", "html_script": "a script in HTML", "shell": "shell commands", "c": "C or C++"}
-_PROPER = {"sql": "SQL", "php": "PHP", "powershell": "PowerShell", "javascript": "JavaScript"}
+_PROPER = {"sql": "SQL", "php": "PHP", "powershell": "PowerShell", "javascript": "JavaScript", "csharp": "C#"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Code(Guardrail):
     Args:
         types: what to look for; all by default: ``fenced`` (blocks between ``` or ~~~, whatever they hold, but
             those marked as text), ``shell``, ``powershell``, ``sql``, ``html_script``, ``python``, ``javascript``,
-            ``java``, ``c`` (and C++), ``go``, ``rust``, ``php``.
+            ``java``, ``c`` (and C++), ``go``, ``rust``, ``csharp``, ``ruby``, ``kotlin``, ``php``.
         min_lines: lines of code from which it is a finding, at least 1, counted over all types.
         placeholder: what redaction puts in place.
 

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
 import threading
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 from weakref import WeakKeyDictionary
 
-from turnwise.clock import utc_now
+from turnwise.bounded import read_json
+from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal, State
-from turnwise.errors import GuardError, TurnwiseError
+from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.guardrails.speakers import RESPONDER_MARK, Judge, of_outputs, responder_session
 from turnwise.guard.metadata import GuardMetadataError, kept_scores
-from turnwise.guard.observing import Scorer, ScorerState, SideScores, Trajectory
+from turnwise.guard.observing import Parked, Scorer, ScorerState, SideScores, Trajectory
 from turnwise.guard.records import DriftData
-from turnwise.guard.request import short_id
+from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.state.work import Named
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
-from turnwise.sessions import EngagementMode, MemoryStateStore, SessionMemory, Sessions, Stance, preset
+from turnwise.sessions import (
+    EngagementMode,
+    MemoryStateStore,
+    SessionMemory,
+    Sessions,
+    Stance,
+    StateStore,
+    preset,
+)
 
 _CATCH_UP, _SCORED = 200, 10
 """Earlier turns that are read when a conversation is seen for the first time, and the latest that are scored then;
@@ -40,6 +52,9 @@ _LONGEST_REFUSED = 4_000
 
 _ALARMS = 2
 """Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
+
+_PARKED = 1
+"""Version of what `Drift.park` writes."""
 
 _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
@@ -93,6 +108,8 @@ class _Built:
         doubtful: highest F from which a text is read again where earlier ones were blocked.
         progress: where each conversation stands with its initiator; one that nobody holds any more is forgotten.
         answers: the same with its responder, where those texts are judged.
+        name: how the pipeline calls the guardrail.
+        fingerprint: tells parked states of this observer and detector from those of others.
     """
 
     scorer: Scorer
@@ -106,6 +123,8 @@ class _Built:
     progress: WeakKeyDictionary[Conversation, _Progress] = field(default_factory=WeakKeyDictionary)
     answers: WeakKeyDictionary[Conversation, _Progress] = field(default_factory=WeakKeyDictionary)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    name: str = "drift"
+    fingerprint: str = ""
 
 
 @dataclass(frozen=True)
@@ -205,6 +224,7 @@ class Drift(Guardrail):
             sessions=sessions,
             by_mode=_by_mode(self.block_stance, self.warn_stance),
             doubtful=min(limit, _DOUBTFUL) if limit > 0.0 else _DOUBTFUL,
+            fingerprint=_fingerprint(scorer, format_spec(named.plain)),
         )
         object.__setattr__(self, "_judges_prompts", self.judge not in ("responder", "replies"))
         if not self._judges_prompts:
@@ -244,6 +264,102 @@ class Drift(Guardrail):
         known = [sessions.forget(short_id(one)) for one in (session_id, f"{session_id}{RESPONDER_MARK}")]
         return any(known)
 
+    def placed(self, name: str, clock: Clock) -> Drift:
+        """Return the guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""
+        built = self._built
+        if name == built.name and clock is utc_now:
+            return self
+        sessions = None if built.sessions is None else built.sessions.over(clock=clock)
+        other = copy.copy(self)
+        object.__setattr__(other, "_built", replace(built, name=name, sessions=sessions))
+        return other
+
+    def sessions(self, store: StateStore | None = None) -> Sessions | None:
+        """Return the session memory, as it stands in a state store where one is given; None without a memory.
+
+        In a state store a session has the digest of its name (`digest_of`) for an id.
+        """
+        sessions = self._built.sessions
+        if store is None or sessions is None:
+            return sessions
+        return sessions.over(Named(store, self._built.name))
+
+    def park(self, conversation: Conversation) -> bytes | None:
+        """Return where a conversation stands; None for one that is not known.
+
+        At most 2 kB with ``any_turn`` for each speaker who is judged, and as much again after a block.
+        """
+        built = self._built
+        heads: list[Any] = []
+        bodies: list[bytes] = []
+        for progress in (built.progress.get(conversation), built.answers.get(conversation)):
+            if progress is None:
+                continue
+            with progress.lock:
+                one = built.scorer.park(progress.scores)
+                sizes = [len(one.session), None if one.passed is None else len(one.passed)]
+                at = [progress.turns, one.whole, one.recent, one.blocked_at, *sizes, progress.detected]
+                # Encoded here: a detector may change its state as soon as the lock is let go.
+                heads.append(json.dumps([progress.trajectory, *at], separators=(",", ":")))
+            bodies += [one.session, one.passed or b""]
+        if not heads:
+            return None
+        head = f"[{_PARKED},{json.dumps(built.fingerprint)},[{','.join(heads)}]]"
+        return b"".join([head.encode("ascii"), b"\n", *bodies])
+
+    def resume(self, conversation: Conversation, parked: bytes) -> None:
+        """Go on with a conversation where `park` was called.
+
+        Where observer or detector are others by now, it is read again as one that began elsewhere.
+
+        Raises:
+            StateError: it can't be read.
+        """
+        built = self._built
+        line, _, rest = parked.partition(b"\n")
+        found: list[_Progress] = []
+        try:
+            version, fingerprint, heads = read_json(line)
+            if version != _PARKED:
+                raise ValueError(f"version {version}")
+            if fingerprint != built.fingerprint:
+                built.progress.pop(conversation, None)
+                built.answers.pop(conversation, None)
+                return
+            for head in heads:
+                progress, rest = self._resumed(conversation, head, rest)
+                found.append(progress)
+        except (ValueError, TypeError, ObserverError) as error:
+            raise StateError(f"the state of guardrail {built.name} can't be read: {error}") from error
+        with built.lock:
+            for progress in found:
+                of_initiator = progress.trajectory is Trajectory.INITIATOR
+                (built.progress if of_initiator else built.answers)[conversation] = progress
+
+    def _resumed(self, conversation: Conversation, head: Any, rest: bytes) -> tuple[_Progress, bytes]:
+        """Return where one speaker stands, and the bytes that follow.
+
+        Raises:
+            ValueError, TypeError: it can't be read.
+            ObserverError: the bytes are no state of the observer.
+        """
+        name, turns, whole, recent, blocked_at, size, size_passed, detected = head
+        if not 0 <= turns <= conversation.get_turn_count() or not isinstance(detected, dict):
+            raise ValueError(f"{turns} turns, and the detector's state is {type(detected).__name__}")
+        if any(not 0 < number <= turns for number in recent):
+            raise ValueError(f"turns {recent} of {turns}")
+        end = size + (size_passed or 0)
+        if not 0 <= size <= end <= len(rest):
+            raise ValueError(f"{end} bytes, and {len(rest)} are left")
+        passed = None if size_passed is None else rest[size:end]
+        parked = Parked(tuple(recent), blocked_at, rest[:size], passed, whole)
+        trajectory = Trajectory(name)
+        scores = self._built.scorer.resume(conversation, turns, parked, trajectory)
+        of_initiator = trajectory is Trajectory.INITIATOR
+        speaker = conversation.initiator if of_initiator else conversation.responder
+        known = short_id(conversation.conversation_id)
+        return _Progress(known, trajectory, speaker, scores, detected, turns), rest[end:]
+
     def check(self, check: Check) -> Finding:
         """Take a text into its speaker's trajectory and judge it, or tell the session of a reply.
 
@@ -261,7 +377,7 @@ class Drift(Guardrail):
             if progress.turns < check.turn.number - 1:
                 self._catch_up(progress, check)
             if check.turn.number > progress.turns:
-                return self._take(progress, check.turn, check.text, check.session_id)
+                return self._take(progress, check.turn, check.text, check, check.session_id)
             finding = progress.ahead.pop(check.turn.number, None)
         if finding is None:
             raise GuardError(
@@ -285,10 +401,11 @@ class Drift(Guardrail):
             progress = self._begin(conversation, trajectory)
         with progress.lock:
             if progress.turns < number - 1:
-                self._catch_up_replies(progress, conversation, number, session_id)
-            if built.sessions is not None and check.turn.prompt and built.sessions.stance(session_id) is not None:
-                built.sessions.answered(session_id, check.turn.prompt)
-            return self._take(progress, check.turn, check.text, session_id)
+                self._catch_up_replies(progress, check, session_id)
+            sessions, kept_id = self._memory(check, session_id)
+            if sessions is not None and check.turn.prompt and sessions.stance(kept_id) is not None:
+                sessions.answered(kept_id, check.turn.prompt)
+            return self._take(progress, check.turn, check.text, check, session_id)
 
     def _begin(self, conversation: Conversation, trajectory: Trajectory) -> _Progress:
         """Return where a speaker of a conversation stands who was not known; another thread may know it by now."""
@@ -301,27 +418,26 @@ class Drift(Guardrail):
         with built.lock:
             return (built.progress if of_initiator else built.answers).setdefault(conversation, fresh)
 
-    def _catch_up_replies(
-        self, progress: _Progress, conversation: Conversation, number: int, session_id: str
-    ) -> None:
+    def _catch_up_replies(self, progress: _Progress, check: Check, session_id: str) -> None:
         """Take in the replies before this one that nobody has taken in; those under check come by themselves."""
-        sessions = self._built.sessions
-        take = sessions is not None and (progress.turns > 0 or sessions.stance(session_id) is None)
+        number, conversation = check.turn.number, check.conversation
+        sessions, kept_id = self._memory(check, session_id)
+        take = sessions is not None and (progress.turns > 0 or sessions.stance(kept_id) is None)
         if not progress.turns and number - 1 > _CATCH_UP:
             progress.turns = number - 1 - _CATCH_UP
         for before in range(progress.turns + 1, number):
             turn = conversation.turn(before)
             if turn.response is None or turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
                 continue
-            self._recall(progress, turn, session_id, take=take, recent=before >= number - _SCORED)
+            self._recall(progress, turn, check, session_id, take=take, recent=before >= number - _SCORED)
 
     def _catch_up(self, progress: _Progress, check: Check) -> None:
         """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
         number, conversation = check.turn.number, check.conversation
-        sessions = self._built.sessions
+        sessions, kept_id = self._memory(check, check.session_id)
         # The session knows the turns of a conversation that was followed elsewhere; of one that is followed here,
         # those that drift was skipped at are still to be told.
-        take = sessions is not None and (progress.turns > 0 or sessions.stance(check.session_id) is None)
+        take = sessions is not None and (progress.turns > 0 or sessions.stance(kept_id) is None)
         if not progress.turns and number - 1 > _CATCH_UP:
             progress.turns = number - 1 - _CATCH_UP
         for before in range(progress.turns + 1, number):
@@ -332,15 +448,18 @@ class Drift(Guardrail):
                 if len(progress.ahead) > _WAITING:
                     del progress.ahead[min(progress.ahead)]
             else:
-                self._recall(progress, turn, check.session_id, take=take, recent=before >= number - _SCORED)
+                session_id = check.session_id
+                self._recall(progress, turn, check, session_id, take=take, recent=before >= number - _SCORED)
 
     def _tried(self, progress: _Progress, turn: Turn, check: Check) -> Finding | Exception:
         try:
-            return self._take(progress, turn, turn.prompt, check.session_id)
+            return self._take(progress, turn, turn.prompt, check, check.session_id)
         except TurnwiseError as error:
             return error
 
-    def _recall(self, progress: _Progress, turn: Turn, session_id: str, *, take: bool, recent: bool) -> None:
+    def _recall(
+        self, progress: _Progress, turn: Turn, check: Check, session_id: str, *, take: bool, recent: bool
+    ) -> None:
         """Take in a turn of which the check is over, with the scores that were kept where there are any.
 
         One that can't be scored is a gap: its failure is none of the turn that is under check.
@@ -365,9 +484,9 @@ class Drift(Guardrail):
         if signal.active:
             progress.detected = built.detector.start()
         if take:
-            self._session(progress, session_id, told, turn)
+            self._session(progress, check, session_id, told, turn)
 
-    def _take(self, progress: _Progress, turn: Turn, text: str, session_id: str) -> Finding:
+    def _take(self, progress: _Progress, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
         built = self._built
         try:  # noqa: SIM105 - this runs at every check, and `suppress` takes three calls
             # The observer reads the latest turns as they stand: replies have come, later guardrails redacted.
@@ -386,7 +505,8 @@ class Drift(Guardrail):
         signal = built.detector.update(progress.detected, told)
         if signal.active:
             progress.detected = built.detector.start()
-        finding = self._finding(progress, told, signal, self._session(progress, session_id, told, turn))
+        stance = self._session(progress, check, session_id, told, turn)
+        finding = self._finding(progress, told, signal, stance)
         if first is not given and not finding.in_full:
             finding = _carried_over(finding, first, given)
         return given.settle(finding) if given.failures else finding
@@ -438,14 +558,28 @@ class Drift(Guardrail):
             reason, action = f"{whose}{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
-    def _session(self, progress: _Progress, session_id: str, told: TurnScores, turn: Turn) -> Stance | None:
+    def _memory(self, check: Check, session_id: str) -> tuple[Sessions | None, str]:
+        """Return the session memory of a check, which may keep its changes back, and the id of a session there."""
+        sessions = self._built.sessions
+        if sessions is None or check.state is None:
+            return sessions, session_id
+        return sessions.over(Named(check.state, self._built.name)), digest_of(session_id)
+
+    def _session(
+        self, progress: _Progress, check: Check, session_id: str, told: TurnScores, turn: Turn
+    ) -> Stance | None:
         """Take a turn into its session, and return the stance after it; None without a session memory."""
         built = self._built
-        if built.sessions is None:
+        sessions = built.sessions
+        if sessions is None:
             return None
+        if check.state is not None:
+            sessions, session_id = self._memory(check, session_id)
+            if sessions is None:
+                return None
         if built.point is not None:
             told = TurnScores(told.turn, scaled_scores(told.scores, built.point), told.length)
-        return built.sessions.take(session_id, told, conversation_id=progress.conversation_id, now=turn.timestamp)
+        return sessions.take(session_id, told, conversation_id=progress.conversation_id, now=turn.timestamp)
 
     def _of_stance(self, stance: Stance) -> tuple[str, Action | None]:
         """Return what the stance towards the session asks for, and why."""
@@ -456,10 +590,10 @@ class Drift(Guardrail):
         return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
 
     def _answered(self, check: Check) -> Finding:
-        sessions = self._built.sessions
-        if sessions is None or sessions.stance(check.session_id) is None:
+        sessions, session_id = self._memory(check, check.session_id)
+        if sessions is None or sessions.stance(session_id) is None:
             return Finding(found=False)
-        return Finding(found=False, stance=sessions.answered(check.session_id, check.text))
+        return Finding(found=False, stance=sessions.answered(session_id, check.text))
 
 
 def _by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:
@@ -507,6 +641,12 @@ def _kept(turn: Turn, trajectory: Trajectory) -> dict[str, Score] | None:
         return kept_scores(turn, str(trajectory))
     except GuardMetadataError:
         return None
+
+
+def _fingerprint(scorer: Scorer, detector: str) -> str:
+    """Return what tells parked states of an observer and a detector from those of others."""
+    named = (scorer.spec, scorer.info.version, scorer.context, scorer.principles, detector)
+    return digest_of(repr(named))[:8]
 
 
 @cache

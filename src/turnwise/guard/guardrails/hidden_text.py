@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Container
 from functools import partial
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
+from turnwise.guard.recognisers.masked_words import HINT, unmasked
 from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
 from turnwise.linear_regex import replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
@@ -48,7 +49,7 @@ def plain_texts(check: Check, known: frozenset[str]) -> tuple[str, ...]:
     return made
 
 
-def plain_texts_of(text: str, known: Collection[str] = frozenset()) -> tuple[str, ...]:
+def plain_texts_of(text: str, known: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Return the texts that should be looked through.
 
     Args:
@@ -57,18 +58,20 @@ def plain_texts_of(text: str, known: Collection[str] = frozenset()) -> tuple[str
 
     Returns:
         The text itself, and beside it what is different once invisible and lookalike characters, spacing,
-        leetspeak, signs between words, and what is encoded are undone.
+        leetspeak, masked words, signs between words, and what is encoded are undone.
 
     >>> plain_texts_of("Hello.")
     ('Hello.',)
-    >>> plain_texts_of("1gn0re the rules", {"ignore"})
+    >>> plain_texts_of("1gn0re the rules", frozenset({"ignore"}))
     ('1gn0re the rules', 'ignore the rules')
     """
     return _texts(readings_of(text), PLAIN.fold(text).plain, known)
 
 
-def _texts(readings: tuple[TextReading, ...], plain: str, known: Collection[str]) -> tuple[str, ...]:
-    texts = dict.fromkeys((readings[0].plain, plain, *[reading.plain for reading in readings[1:]]))
+def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str]) -> tuple[str, ...]:
+    texts = dict.fromkeys((readings[0].plain, plain))
+    if len(readings) > 1:
+        texts.update(dict.fromkeys([reading.plain for reading in readings]))
     pieces: set[str] = set()
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
@@ -81,7 +84,7 @@ def _texts(readings: tuple[TextReading, ...], plain: str, known: Collection[str]
                 texts[plain] = None
     spaced: dict[str, str] = {}
     for text in [*texts]:
-        texts[_spaced(text, known, spaced)] = None
+        texts[_spaced(unmasked(text, known) if HINT.present(text) else text, known, spaced)] = None
     return tuple(texts)
 
 

@@ -1,4 +1,4 @@
-"""Weighted phrases from a YAML file, all looked for in one pass.
+"""Weighted phrases from YAML files, all looked for in one pass.
 
 A file holds lists of words, and phrases made with them::
 
@@ -6,9 +6,13 @@ A file holds lists of words, and phrases made with them::
       drop: [ignore, disregard]
     phrases:
       - name: override of instructions      # told in reasons
+        type: override                      # what kind of thing it is; may be left out
         weight: 0.95                        # how sure it makes us, above 0 and at most 1
         patterns:                           # RE2 syntax; case does not matter; {drop} is any of those words
           - '\\b{drop}\\s+(all\\s+)?previous\\s+instructions'
+    scripts: []                             # the same, for texts that have characters outside ASCII
+    mentions: []                            # words behind which a phrase is only spoken of
+    quotes: {before: '', after: ''}         # what makes a quotation count as one; see mentions.py
 
 Source of the syntax: https://github.com/google/re2/wiki/Syntax. RE2 takes time linear in the length of the text,
 whatever the text.
@@ -17,22 +21,23 @@ whatever the text.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from turnwise.errors import GuardError
+from turnwise.guard.recognisers.mentions import Heads, Mentions
 
-_MEMORY = 64 << 20
+_MEMORY = 128 << 20
 """Bytes that the automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
 
-INJECTION_FILE = "injection_phrases.yaml"
-TOXICITY_FILE = "toxic_language.yaml"
+INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml")
+TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml")
 
-_SHORTEST = 4
-"""Letters of a word that leetspeak may stand for, at least."""
+_SHORTEST = 3
+"""Letters of a word that digits and signs may stand for letters of, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,13 @@ class Phrase:
         name: what it is, as reasons tell it.
         weight: how sure it makes us, above 0 and at most 1.
         patterns: its spellings, in RE2 syntax.
+        type: what kind of thing it is; empty where a list has one kind only.
     """
 
     name: str
     weight: float
     patterns: tuple[str, ...]
+    type: str = ""
 
 
 class Phrases:
@@ -56,6 +63,8 @@ class Phrases:
     Args:
         phrases: the phrases.
         words: words that the phrases are made of, lower case; kept for whoever undoes evasions.
+        scripts: phrases that texts in ASCII can't have; looked for in others alone.
+        mentions: what is only spoken of.
 
     Raises:
         GuardError: a pattern that RE2 can't read.
@@ -65,69 +74,151 @@ class Phrases:
     ['greeting']
     """
 
-    def __init__(self, phrases: Sequence[Phrase], words: frozenset[str] = frozenset()) -> None:
-        import re2
-
+    def __init__(
+        self,
+        phrases: Sequence[Phrase],
+        words: frozenset[str] = frozenset(),
+        *,
+        scripts: Sequence[Phrase] = (),
+        mentions: Mentions | None = None,
+    ) -> None:
         self.words = words
-        options = re2.Options()
-        options.case_sensitive = False
-        options.log_errors = False
-        options.max_mem = _MEMORY
-        self._set = re2.Set.SearchSet(options)
-        self._owners: list[Phrase] = []
-        for phrase in phrases:
-            for pattern in phrase.patterns:
-                try:
-                    self._set.Add(pattern)
-                except re2.error as error:
-                    raise GuardError(f"phrase {phrase.name!r}: {pattern!r} can't be read: {error}") from error
-                self._owners.append(phrase)
-        self._set.Compile()
-        self._match = self._set._set.Match  # under the library's own method, as in `LinearRegex`
+        self._mentions = mentions
+        self._owners, self._match = _compiled(phrases)
+        self._script_owners, self._script_match = _compiled(scripts)
 
     def find(self, text: str) -> tuple[Phrase, ...]:
         """Return the phrases that are in a text, each once, the weightiest first."""
         # Lone surrogates, which no UTF-8 has, must not keep a text from being read.
         found = self._match(text.encode("utf-8", "replace"))
-        if not found:
+        in_script = None if text.isascii() or not self._script_owners else self._script_match(_utf8(text))
+        if not found and not in_script:
             return ()
-        once = {self._owners[index].name: self._owners[index] for index in found}
+        owners = [self._owners[index] for index in found or ()]
+        owners += [self._script_owners[index] for index in in_script or ()]
+        once: dict[str, Phrase] = {}
+        for phrase in owners:
+            if phrase.name not in once or phrase.weight > once[phrase.name].weight:
+                once[phrase.name] = phrase
         return tuple(sorted(once.values(), key=lambda phrase: (-phrase.weight, phrase.name)))
+
+    def said(self, text: str, known: Container[str] = ()) -> tuple[Phrase, ...]:
+        """Return the phrases that a text says itself: those that are in it and not only spoken of.
+
+        Args:
+            text: the text.
+            known: names of phrases that need not be told.
+        """
+        if text.isascii() and not self._match(text.encode()):
+            return ()
+        found = self.find(text)
+        if self._mentions is None or all(phrase.name in known for phrase in found):
+            return found
+        bare = self._mentions.without(text)
+        if bare == text:
+            return found
+        said = self.find(bare)
+        return tuple(phrase for phrase in said if phrase in found)
+
+
+def _compiled(phrases: Sequence[Phrase]) -> tuple[list[Phrase], Any]:
+    """Return the phrase of each pattern, and what gives the patterns that are in a text in UTF-8."""
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    patterns = re2.Set.SearchSet(options)
+    owners: list[Phrase] = []
+    for phrase in phrases:
+        for pattern in phrase.patterns:
+            try:
+                patterns.Add(pattern)
+            except re2.error as error:
+                raise GuardError(f"phrase {phrase.name!r}: {pattern!r} can't be read: {error}") from error
+            owners.append(phrase)
+    patterns.Compile()
+    return owners, patterns._set.Match  # under the library's own method, as in `LinearRegex`
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 @cache
-def load_phrases(file: str) -> Phrases:
-    """Return the phrases of a file of this package; read once.
+def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) -> Phrases:
+    """Return the phrases of files of this package; read once.
 
     Args:
-        file: its name.
+        files: their names; phrases may be made with the words of the files before.
+        types: only phrases of these types; None for all.
     """
+    lists: dict[str, list[str]] = {}
+    phrases: list[Phrase] = []
+    scripts: list[Phrase] = []
+    mentions: Mentions | None = None
+    for file in files:
+        data = _read(file)
+        own = {name: [str(word) for word in words] for name, words in data.get("words", {}).items()}
+        for name in data.get("rot13", ()):
+            own[name] = [codecs.decode(word, "rot13") for word in own[name]]
+        lists.update(own)
+        choices = {f"{{{name}}}": f"(?:{'|'.join(words)})" for name, words in lists.items()}
+        phrases += _phrases(data.get("phrases", ()), choices, types)
+        scripts += _phrases(data.get("scripts", ()), choices, types)
+        if "mentions" in data:
+            mentions = _mentions(data, choices)
+    words = frozenset(_plain(word for words in lists.values() for word in words))
+    return Phrases(phrases, words, scripts=scripts, mentions=mentions)
+
+
+def phrase_types(files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the types of phrases in files of this package, in their order."""
+    return tuple(dict.fromkeys(entry["type"] for file in files for entry in _read(file).get("phrases", ())))
+
+
+@cache
+def _read(file: str) -> Mapping[str, Any]:
     import yaml
 
     text = resources.files("turnwise.guard.guardrails").joinpath(file).read_text(encoding="utf-8")
     data: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    lists = {name: [str(word) for word in words] for name, words in data["words"].items()}
-    for name in data.get("rot13", ()):
-        lists[name] = [codecs.decode(word, "rot13") for word in lists[name]]
-    choices = {f"{{{name}}}": f"(?:{'|'.join(words)})" for name, words in lists.items()}
-    phrases = [
-        Phrase(entry["name"], float(entry["weight"]), tuple(_filled(one, choices) for one in entry["patterns"]))
-        for entry in data["phrases"]
-    ]
-    return Phrases(phrases, frozenset(_plain(word for words in lists.values() for word in words)))
+    return data
+
+
+def _phrases(
+    entries: Iterable[Mapping[str, Any]], choices: Mapping[str, str], types: frozenset[str] | None
+) -> Iterator[Phrase]:
+    for entry in entries:
+        kind = entry.get("type", "")
+        if types is None or kind in types:
+            patterns = tuple(_filled(pattern, choices) for pattern in entry["patterns"])
+            yield Phrase(entry["name"], float(entry["weight"]), patterns, kind)
+
+
+def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
+    heads = tuple(
+        Heads(tuple(_filled(head, choices) for head in group["heads"]), group["reach"], group.get("clause", False))
+        for group in data["mentions"]
+    )
+    quotes = data.get("quotes", {})
+    return Mentions(heads, quotes.get("before", ""), quotes.get("after", ""))
 
 
 @cache
 def shipped_words() -> frozenset[str]:
     """Return the words of all phrases that ship: with them evasions are undone once for every guardrail."""
-    return load_phrases(INJECTION_FILE).words | load_phrases(TOXICITY_FILE).words
+    return load_phrases(INJECTION_FILES).words | load_phrases(TOXICITY_FILES).words
 
 
 def _plain(words: Iterable[str]) -> Iterator[str]:
-    """Yield the words that leetspeak may stand for; of one with an optional last letter both forms."""
+    """Yield the words that signs may stand for letters of; of one with an optional last letter both forms."""
     for word in words:
-        both = (word[:-2], word[:-1]) if word.endswith("?") else (word,)
-        yield from (form for form in both if form.isalpha() and len(form) >= _SHORTEST)
+        both = (word[:-2], word[:-1]) if word.endswith("?") else (word.removesuffix("\\w*"),)
+        for form in both:
+            if form.isascii() and form.isalpha() and len(form) >= _SHORTEST:
+                yield form.lower()
 
 
 def _filled(pattern: str, choices: Mapping[str, str]) -> str:

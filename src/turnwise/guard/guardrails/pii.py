@@ -8,7 +8,15 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.recognisers import emails, identity_numbers, ips, payment_numbers, phones
+from turnwise.guard.recognisers import (
+    birth_dates,
+    emails,
+    ips,
+    named_numbers,
+    payment_numbers,
+    phones,
+    social_security,
+)
 from turnwise.guard.recognisers.folding import LOWER
 from turnwise.guard.recognisers.phones import Phones
 from turnwise.guard.recognisers.readings import TextReading, Value, values_found, values_in
@@ -16,7 +24,25 @@ from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import RegexSet
 
-PiiType = Literal["ssn", "card", "iban", "phone", "email", "ip", "passport", "driving_licence", "bank_account"]
+PiiType = Literal[
+    "ssn",
+    "card",
+    "iban",
+    "phone",
+    "email",
+    "ip",
+    "passport",
+    "driving_licence",
+    "bank_account",
+    "medical_record",
+    "insurance",
+    "employee",
+    "student",
+    "tax_id",
+    "national_id",
+    "vehicle",
+    "birth_date",
+]
 """What the guardrail knows."""
 
 _NAMES = {
@@ -28,57 +54,72 @@ _NAMES = {
     "ip": ("IP address", "IP addresses"),
     "passport": ("passport number", "passport numbers"),
     "driving_licence": ("driving licence number", "driving licence numbers"),
-    "bank_account": ("bank account number", "bank account numbers"),
+    "bank_account": ("account number", "account numbers"),
+    "medical_record": ("medical record number", "medical record numbers"),
+    "insurance": ("insurance number", "insurance numbers"),
+    "employee": ("employee number", "employee numbers"),
+    "student": ("student number", "student numbers"),
+    "tax_id": ("tax number", "tax numbers"),
+    "national_id": ("national identity number", "national identity numbers"),
+    "vehicle": ("vehicle number", "vehicle numbers"),
+    "birth_date": ("date of birth", "dates of birth"),
 }
 _SHAPES: Mapping[str, tuple[str, ...]] = {
-    **identity_numbers.SSN_SHAPES,
+    **social_security.SHAPES,
     **payment_numbers.CARD_SHAPES,
     **payment_numbers.IBAN_SHAPES,
     **phones.SHAPES,
     **emails.SHAPES,
     **ips.SHAPES,
-    **identity_numbers.NAMED_SHAPES,
+    **named_numbers.SHAPES,
+    **birth_dates.SHAPES,
 }
 """What a text has, at least, in which there may be any; names begin with the type."""
 
-_TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "passport", "driving_licence", "bank_account"})
+_TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "birth_date", *named_numbers.SHAPES})
 """RegexSet that are looked for apart from those of digits: one automaton of both has many times the states."""
 
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
 """Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it."""
 
+_FEWEST_DIGITS = 4
+"""Digits of a value, at least, whose separators may be words."""
+
+_SPOKEN = ("dash", "hyphen", "minus", "dot", "space")
+
 _FINDERS: Mapping[PiiType, Callable[[str, Set[str]], Iterator[Span]]] = {
-    "ssn": identity_numbers.find_ssns,
+    "ssn": social_security.find_ssns,
     "card": payment_numbers.find_cards,
     "iban": payment_numbers.find_ibans,
     "email": emails.find_emails,
-    "passport": identity_numbers.find_passports,
-    "driving_licence": identity_numbers.find_driving_licences,
-    "bank_account": identity_numbers.find_bank_accounts,
+    "birth_date": birth_dates.find_birth_dates,
 }
 
 
 @dataclass(frozen=True)
 class Pii(Guardrail):
-    """Personal data: social security, card, bank, phone and identity numbers, e-mail and IP addresses.
+    """Personal data: card, bank, phone, record and identity numbers, dates of birth, e-mail and IP addresses.
 
     Every form of digit, dash and space counts, characters that show nothing are ignored, and separators may be
     spelled ("dash", "dot", "(at)"). Card numbers need a known issuer, its length and a right check digit, IBANs
-    their country's length and check digits, social security numbers an area that is assigned; passports, driving
-    licences and accounts need words beside them that name them. A number that the nearest word before it calls an
-    order, invoice, part, version and the like is none.
+    their country's length and check digits, social security numbers an area that is assigned; a card or social
+    security number that words name counts mistyped as well. Accounts, medical records, policies, passports,
+    licences, plates and the numbers of employees, students and taxpayers need words beside them that name them, in
+    English and some other languages, and dates of birth their label or a person's name. A number that the nearest
+    word before it calls an order, invoice, part, version and the like is none.
 
-    It does not find names, postal addresses, dates of birth, digits spelled as words, identity numbers of other
-    countries, and numbers spread over several messages.
+    It does not find names, postal addresses, digits spelled as words, identity numbers that no word names, and
+    numbers spread over several messages.
 
     Args:
         types: what to look for, any of ``ssn``, ``card``, ``iban``, ``phone``, ``email``, ``ip``, ``passport``,
-            ``driving_licence``, ``bank_account``; all by default.
+            ``driving_licence``, ``bank_account``, ``medical_record`` (and patients), ``insurance``, ``employee``,
+            ``student``, ``tax_id``, ``national_id``, ``vehicle``, ``birth_date``; all by default.
         regions: ISO 3166 codes of regions whose national phone numbers are known; numbers with ``+`` are found
             for every region.
         private_addresses: whether IP addresses of private networks count.
-        allow: what is never a finding: exact values, whatever their case and separators, or regular expressions
-            (RE2) between slashes, which the whole value must match.
+        allow: what is never a finding, such as the numbers of a help desk: values, in any writing, or regular
+            expressions (RE2) between slashes, which the whole value must match.
         min_confidence: findings below this confidence, in [0, 1], are left out.
         placeholders: what redaction puts in place: ``typed``, such as [EMAIL], or ``numbered``, such as [EMAIL_1],
             with the same number for the same value in a text.
@@ -113,7 +154,6 @@ class Pii(Guardrail):
             raise GuardError(f"min_confidence is in [0, 1], not {self.min_confidence!r}")
         if self.placeholders not in ("typed", "numbered"):
             raise UnknownNameError("style of placeholders", str(self.placeholders), ("typed", "numbered"))
-        object.__setattr__(self, "_allowed", Allowed(self.allow))
         shapes = {name: shape for name, shape in _SHAPES.items() if name.partition(" ")[0] in self.types}
         groups = [
             {name: shapes[name] for name in shapes if (name in _TOLD_BY_WORDS) is told} for told in (True, False)
@@ -121,6 +161,7 @@ class Pii(Guardrail):
         object.__setattr__(self, "_shapes", tuple(RegexSet(group) for group in groups if group))
         if "phone" in self.types:
             object.__setattr__(self, "_phones", Phones(self.regions))
+        object.__setattr__(self, "_allowed", Allowed(self.allow, self._writings))
 
     @property
     def reach(self) -> int:
@@ -148,8 +189,21 @@ class Pii(Guardrail):
                 yield from self._phones.find(lower, shapes)
             elif kind == "ip":
                 yield from ips.find_ips(lower, shapes, self.private_addresses)
-            else:
+            elif kind in _FINDERS:
                 yield from _FINDERS[kind](lower, shapes)
+            else:
+                yield from named_numbers.find_named(lower, shapes, kind)
+
+    def _writings(self, value: str) -> Iterator[str]:
+        """Yield what a value that is allowed has in common with other writings of it."""
+        if "@" in value or " at " in value or "at)" in value or "at]" in value:
+            yield emails.written_out(value)
+        elif sum(map(str.isdigit, value)) >= _FEWEST_DIGITS:
+            for spoken in _SPOKEN:
+                value = value.lower().replace(spoken, "")
+            yield "".join(filter(str.isalnum, value))
+            if self._phones is not None and not any(map(str.isalpha, value)):
+                yield from self._phones.written(value)
 
     def _placeholders(self, values: Iterable[Value]) -> Iterator[str]:
         numbers: dict[tuple[str, str], int] = {}

@@ -9,7 +9,7 @@ from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.guardrails.hidden_text import plain_texts
 from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
-from turnwise.guard.guardrails.phrases import INJECTION_FILE, Phrase, Phrases, load_phrases, shipped_words
+from turnwise.guard.guardrails.phrases import INJECTION_FILES, Phrase, Phrases, load_phrases, shipped_words
 from turnwise.guard.observing import Scorer
 
 PRINCIPLE = "context_integrity"
@@ -58,7 +58,7 @@ class PromptInjection(Guardrail):
             raise GuardError("prompt_injection: observer is null and phrases is false, so there is nothing to do")
         object.__setattr__(self, "_levels", levels)
         object.__setattr__(self, "_scorer", scorer)
-        object.__setattr__(self, "_phrases", load_phrases(INJECTION_FILE) if self.phrases else None)
+        object.__setattr__(self, "_phrases", load_phrases(INJECTION_FILES) if self.phrases else None)
 
     @property
     def waits(self) -> bool:
@@ -84,7 +84,7 @@ class PromptInjection(Guardrail):
             return CLEAN
         found: dict[str, Phrase] = {}
         for text in plain_texts(check, shipped_words()):
-            for phrase in self._phrases.find(text):
+            for phrase in self._phrases.said(text, found):
                 found[phrase.name] = phrase
         if not found:
             return CLEAN

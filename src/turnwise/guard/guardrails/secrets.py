@@ -8,8 +8,9 @@ from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.recognisers.assigned_secrets import find_assigned
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_assigned, find_keys
+from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
 from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
@@ -24,7 +25,7 @@ class Secrets(Guardrail):
     ``api_key`` or ``password`` and look like no word.
 
     What is encoded or disguised is read. It does not find keys without a form of their own where nothing names
-    them, keys other than those of AWS cut in pieces, and passwords without a digit.
+    them, keys other than those of AWS cut in pieces, and passwords of letters alone.
 
     Args:
         types: what to look for; all by default. The names are providers (``aws``, ``github``, ``stripe`` ...),

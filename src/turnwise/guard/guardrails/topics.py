@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
+from turnwise.guard.guardrails.hidden_text import plain_texts
+from turnwise.guard.guardrails.phrases import shipped_words
+from turnwise.guard.recognisers.inflections import inflections
 from turnwise.guard.recognisers.word_search import WordSearch
 
 _SURE = 3
@@ -18,10 +22,11 @@ _SURE = 3
 class Topics(Guardrail):
     """Topics by their words and phrases: those that are denied, or those that alone are allowed.
 
-    A topic is a name and its words and phrases. They count as whole words, whatever their case and accents and
-    with the English endings s and es; a trailing ``*`` stands for any ending (``diagnos*``). A topic occurs where
-    at least `hits` different ones of its phrases do. With allowed topics, a text of at least `min_words` words in
-    which none of them occurs is off topic; shorter ones, such as "yes, please", are left alone.
+    A topic is a name and its words and phrases. They count as whole words, whatever their case and accents, and
+    in their regular English forms (``vote``, ``votes``, ``voting``, ``voted``); a trailing ``*`` stands for any
+    ending (``diagnos*``). What hides words, such as ``p0ker``, is undone. A topic occurs where at least `hits`
+    different ones of its phrases do. With allowed topics, a text of at least `min_words` words in which none of
+    them occurs is off topic; shorter ones, such as "yes, please", are left alone.
 
     It does not understand: a topic in other words is not found, a denied word in another sense is, and a text that
     names an allowed topic may go on about anything. Each text is judged by itself.
@@ -33,6 +38,7 @@ class Topics(Guardrail):
         min_words: words of a text from which it may be off topic, at least 1.
         off_topic: the strictest action that being off topic deserves, ``warn`` or ``block``. The configured action
             still limits it.
+        inflect: whether forms other than singular and plural count, such as ``voting``.
 
     Raises:
         GuardError: no topics, a topic without a phrase, a number below 1, or fewer phrases than `hits`.
@@ -52,8 +58,10 @@ class Topics(Guardrail):
     hits: int = 1
     min_words: int = 8
     off_topic: Literal["warn", "block"] = "warn"
+    inflect: bool = True
+    _known: frozenset[str] = field(init=False, repr=False, compare=False)
     _phrases: WordSearch = field(init=False, repr=False, compare=False)
-    _topics: tuple[tuple[str, bool], ...] = field(init=False, repr=False, compare=False)
+    _topics: tuple[tuple[str, bool, str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.deny and not self.allow:
@@ -64,21 +72,23 @@ class Topics(Guardrail):
         if self.off_topic not in ("warn", "block"):
             raise UnknownNameError("action for off_topic", str(self.off_topic), ("warn", "block"))
         phrases: list[str] = []
-        topics: list[tuple[str, bool]] = []
+        topics: list[tuple[str, bool, str]] = []
         for denied, group in ((True, self.deny), (False, self.allow)):
             for topic, words in (group or {}).items():
                 if isinstance(words, str) or len(set(words)) < self.hits:
                     raise GuardError(f"topic {topic!r} needs a list of at least {self.hits} words or phrases")
                 for word in dict.fromkeys(words):
-                    phrases.append(word)
-                    topics.append((topic, denied))
+                    forms = [word, *self._forms(word)]
+                    phrases += forms
+                    topics += [(topic, denied, word)] * len(forms)
         object.__setattr__(self, "_topics", tuple(topics))
+        known = frozenset(word.lower() for word in phrases if word.isascii() and word.isalpha())
+        object.__setattr__(self, "_known", known | shipped_words())
         object.__setattr__(self, "_phrases", WordSearch(phrases, accents=False, inflect=True))
 
     def check(self, check: Check) -> Finding:
         """Return the denied topics of a text, or that it is off topic."""
-        folded = self._phrases.fold(check.text)
-        occurring = self._occurring({each.phrase for each in self._phrases.find(folded)})
+        occurring = self._occurring(check)
         denied = {topic: count for (topic, is_denied), count in occurring.items() if is_denied}
         if denied:
             named = ", ".join(
@@ -100,8 +110,18 @@ class Topics(Guardrail):
             )
         return CLEAN
 
-    def _occurring(self, phrases: Iterable[int]) -> dict[tuple[str, bool], int]:
-        counts: dict[tuple[str, bool], int] = {}
-        for phrase in sorted(phrases):
-            counts[self._topics[phrase]] = counts.get(self._topics[phrase], 0) + 1
+    def _forms(self, word: object) -> tuple[str, ...]:
+        if not isinstance(word, str) or word.endswith("*"):
+            return ()
+        forms = inflections(" ".join(word.lower().split()))
+        return forms if self.inflect else forms[-1:]
+
+    def _occurring(self, check: Check) -> dict[tuple[str, bool], int]:
+        """Return how many different phrases of each topic occur, of topics of which enough do."""
+        found = {
+            self._topics[each.phrase]
+            for text in plain_texts(check, self._known)
+            for each in self._phrases.find(self._phrases.fold(text))
+        }
+        counts = Counter((topic, is_denied) for topic, is_denied, _ in sorted(found))
         return {topic: count for topic, count in counts.items() if count >= self.hits}

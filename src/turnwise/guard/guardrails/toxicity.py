@@ -2,50 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.guardrails.hidden_text import plain_texts, plain_texts_of
-from turnwise.guard.guardrails.levels import Levels
-from turnwise.guard.guardrails.phrases import TOXICITY_FILE, Phrase, Phrases, load_phrases, shipped_words
-from turnwise.linear_regex import WORD, LinearRegex
+from turnwise.guard.guardrails.levels import Levels, judge, levels_of, read_text, single_turn_scorer
+from turnwise.guard.guardrails.phrases import TOXICITY_FILES, Phrase, Phrases, load_phrases, shipped_words
+from turnwise.guard.observing import Scorer
+from turnwise.guard.recognisers.settings import check_types
 
-QUOTED = 0.5
-"""What the weight of a phrase is multiplied with that stands in quotation marks only."""
+ToxicityType = Literal["insults", "hostility", "slurs", "hate", "threats", "self_harm", "sexual"]
 
-_QUOTATION = LinearRegex(rf"[\"“«][^\"”»\n]{{1,300}}[\"”»]|(?:^|[^{WORD}'])('[^'\n]{{3,300}}')(?:[^{WORD}]|$)")
+PRINCIPLE = "third_party_harm"
+
+OWN = "a word of your list"
 
 
 @dataclass(frozen=True)
 class Toxicity(Guardrail):
-    """Insults, threats, slurs and hatred, by phrases with weights: what counts is whom a word is thrown at.
+    """Insults, threats, slurs, hatred and the like: what counts is whom a word is thrown at.
 
-    The weights of the phrases that are found add up like independent evidence, 1 - (1 - a)(1 - b); one that is
-    only quoted counts half. It is for English, and finds what is said openly: no irony, no code words.
+    The weights of the phrases that are found add up like independent evidence, 1 - (1 - a)(1 - b). What is only
+    quoted, reported, asked about or part of a story or game does not count. The lexicon is for English, and finds
+    what is said openly: no irony, no code words. With an observer, the graver of the two decides.
 
     Args:
+        types: what to look for, any of ``insults``, ``hostility``, ``slurs``, ``hate`` (of groups), ``threats``,
+            ``self_harm`` (encouragement of it) and ``sexual`` (harassment).
         warn_above: toxicity above which it warns, in [0, 1].
         block_above: toxicity above which it finds in full, in [0, 1].
         words: further words or phrases that count by themselves, whatever their case.
         word_weight: what each of them counts, above 0 and at most 1.
+        observer: ``"local"`` or another observer, whose F of third_party_harm counts beside the lexicon; None for
+            the lexicon alone.
+        observer_warn_above: F above which it warns, in [0, 1]; None for the level set for the shipped weights.
+        observer_block_above: F above which it finds in full; None likewise.
 
     Raises:
-        GuardError: a level or weight that can't be, or an empty word.
+        GuardError: a level or weight that can't be, an empty word, or no types.
+        UnknownNameError: an unknown type.
+        ObserverError: the observer can't be built.
     """
 
+    types: tuple[ToxicityType, ...] = get_args(ToxicityType)
     warn_above: float = 0.45
     block_above: float = 0.85
     words: tuple[str, ...] = ()
     word_weight: float = 0.9
+    observer: str | None = None
+    observer_warn_above: float | None = None
+    observer_block_above: float | None = None
+    cost: Cost = field(init=False, repr=False, compare=False, default=Cost.TEXT)  # type: ignore[misc]
     _levels: Levels = field(init=False, repr=False, compare=False)
+    _observer_levels: Levels | None = field(init=False, repr=False, compare=False)
+    _scorer: Scorer | None = field(init=False, repr=False, compare=False)
     _phrases: Phrases = field(init=False, repr=False, compare=False)
     _own: Phrases | None = field(init=False, repr=False, compare=False)
     _words: frozenset[str] = field(init=False, repr=False, compare=False)
 
-    cost: ClassVar[Cost] = Cost.TEXT
     default_on: ClassVar[On | tuple[On, ...]] = On.BOTH
     default_timeout: ClassVar[float | None] = None
 
@@ -54,63 +71,72 @@ class Toxicity(Guardrail):
             raise GuardError(f"toxicity: word_weight is {self.word_weight!r}; use a number above 0, at most 1")
         if not all(word.strip() for word in self.words):
             raise GuardError("toxicity: one of words is empty")
+        check_types("type of toxicity", self.types, get_args(ToxicityType))
         object.__setattr__(self, "_levels", Levels(self.warn_above, self.block_above))
-        object.__setattr__(self, "_phrases", load_phrases(TOXICITY_FILE))
+        wanted = frozenset[str](self.types)
+        every = wanted == set(get_args(ToxicityType))
+        object.__setattr__(self, "_phrases", load_phrases(TOXICITY_FILES, None if every else wanted))
         own = _own_words(self.words, self.word_weight) if self.words else None
         object.__setattr__(self, "_own", own)
         object.__setattr__(self, "_words", shipped_words() if own is None else shipped_words() | own.words)
+        levels = scorer = None
+        if self.observer is not None:
+            scorer = single_turn_scorer(self.observer, PRINCIPLE)
+            given = self.observer_warn_above, self.observer_block_above
+            levels = levels_of("harm", self.observer, *given)
+            object.__setattr__(self, "cost", Cost.MODEL)
+        object.__setattr__(self, "_observer_levels", levels)
+        object.__setattr__(self, "_scorer", scorer)
 
     @property
-    def reach(self) -> int:
-        """As far as a sentence with its quotation."""
-        return 200
+    def waits(self) -> bool:
+        """Whether an observer asks a language model."""
+        return self._scorer is not None and self._scorer.waits
+
+    @property
+    def reach(self) -> int | None:
+        """As far as a sentence with its quotation; an observer reads the whole text."""
+        return 200 if self._scorer is None else None
 
     def check(self, check: Check) -> Finding:
-        """Return what the phrases in the text say together."""
-        found = self._weights(plain_texts(check, self._words))
-        if not found:
-            return CLEAN
-        toxicity = combined(found.values())
+        """Return what the phrases in the text say together, and the observer where there is one.
+
+        Raises:
+            ObserverError: it could not be scored, and the phrases are no finding in full.
+        """
+        found = self._found(plain_texts(check, self._words))
+        by_phrases = self._together(found) if found else CLEAN
+        if self._scorer is None or self._observer_levels is None or by_phrases.in_full:
+            return by_phrases
+        score = read_text(check, self._scorer).score(PRINCIPLE)
+        if score is None:
+            return by_phrases
+        by_score = judge(score.F, self._observer_levels, "harm to others")
+        return by_score if by_score.in_full or not by_phrases.found else by_phrases
+
+    def _together(self, found: Mapping[str, Phrase]) -> Finding:
+        """Return what phrases say together."""
+        toxicity = combined(phrase.weight for phrase in found.values())
         if toxicity <= self._levels.warn:
             return Finding(False, confidence=toxicity)
-        names = sorted(found, key=lambda name: (-found[name], name))
+        names = sorted(found, key=lambda name: (-found[name].weight, name))
+        types = list(dict.fromkeys(found[name].type for name in names if found[name].type))
         action = None if toxicity > self._levels.block else Action.WARN
-        return Finding(True, ", ".join(names), toxicity, action=action, data={"phrases": names})
+        return Finding(True, ", ".join(names), toxicity, action=action, data={"phrases": names, "types": types})
 
     def toxicity(self, text: str) -> float:
-        """Return how toxic a text is, in [0, 1]."""
-        return combined(self._weights(plain_texts_of(text, self._words)).values())
+        """Return how toxic a text is by its phrases, in [0, 1]."""
+        return combined(phrase.weight for phrase in self._found(plain_texts_of(text, self._words)).values())
 
-    def _weights(self, texts: Iterable[str]) -> dict[str, float]:
-        """Return the weight of each phrase that is found in the readings of a text, by name."""
-        weights: dict[str, float] = {}
+    def _found(self, texts: Iterable[str]) -> dict[str, Phrase]:
+        """Return the phrases that the readings of a text say, by name."""
+        found: dict[str, Phrase] = {}
         for text in texts:
-            reading = text.replace("’", "'")
-            found = self._find(reading)
-            if not found:
-                continue
-            bare = _unquoted(reading)
-            said = found if bare == reading else self._find(bare)
-            for phrase in found:
-                weight = phrase.weight if phrase in said else phrase.weight * QUOTED
-                weights[phrase.name] = max(weight, weights.get(phrase.name, 0.0))
-        return weights
-
-    def _find(self, text: str) -> tuple[Phrase, ...]:
-        found = self._phrases.find(text)
-        return found if self._own is None else (*self._own.find(text), *found)
-
-
-def _unquoted(text: str) -> str:
-    """Return a text with a space in place of each quotation."""
-    text = text.encode("utf-8", "replace").decode()
-    parts: list[str] = []
-    behind = 0
-    for whole, single in _QUOTATION.spans(text, overlapping=True):
-        start, end = single if single[1] > 0 else whole
-        parts += (text[behind:start], " ")
-        behind = end
-    return "".join((*parts, text[behind:]))
+            reading = text.replace("’", "'").replace("‘", "'")
+            found.update((phrase.name, phrase) for phrase in self._phrases.said(reading, found))
+            if self._own is not None:
+                found.update((phrase.name, phrase) for phrase in self._own.find(reading))
+        return found
 
 
 def combined(weights: Iterable[float]) -> float:
@@ -130,4 +156,4 @@ def _own_words(words: Iterable[str], weight: float) -> Phrases:
 
     patterns = tuple(rf"(?:^|\W){re2.escape(word.strip())}(?:\W|$)" for word in words)
     known = frozenset(word.strip().lower() for word in words if word.strip().isalpha())
-    return Phrases([Phrase("a word of your list", weight, patterns)], known)
+    return Phrases([Phrase(OWN, weight, patterns)], known)

@@ -45,7 +45,8 @@ class Urls(Guardrail):
 
     It does not follow redirects and short links, and does not know what is behind a host. Without a scheme, hosts
     with an ending that is not public (``intranet.corp``) are not found, and those whose ending is a word or file
-    name (``main.py``, ``t.me``) only with a path. Addresses of e-mail are no links.
+    name (``main.py``, ``t.me``) only with a path, IP addresses only as four decimal numbers with a port or path.
+    Addresses of e-mail are no links.
 
     Args:
         allow: allowed domains and IP addresses.

@@ -21,6 +21,9 @@ CodeType = Literal[
     "c",
     "go",
     "rust",
+    "csharp",
+    "ruby",
+    "kotlin",
     "php",
 ]
 """What is known: blocks between fences whatever they hold, and languages."""
@@ -39,7 +42,8 @@ class Signs(NamedTuple):
 
 
 _SHELL_WORDS = (
-    r"sudo|apt(?:-get)?|yum|dnf|brew|pip3?|npm|npx|yarn|git|docker|kubectl|curl|wget|chmod|chown|systemctl|ssh|scp|"
+    r"sudo|apt(?:-get)?|yum|dnf|brew|pip3?|npm|npx|yarn|git|docker|kubectl|curl|wget|chmod|chown|systemctl|ssh|"
+    r"scp|"
     r"rsync|tar|grep|sed|awk|cat|ls|cd|rm|mv|cp|mkdir|export|echo|python3?|node|make|nc|bash|sh|kill|find|xargs"
 )
 
@@ -55,6 +59,10 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"(?:&&|\|\|?) *(?:[a-z]+)",
             r"/dev/tcp",
             r"(?:apt|apt-get|yum|dnf|brew|pip3?|npm|git|docker|kubectl) [a-z-]",
+            r"\bfind +[./~]",
+            r"(?:^|\n)(?:from|run|cmd|entrypoint) ",
+            r"(?:^|\n)[ \t]*(?:export|[a-z]+ +-)",
+            r"\|[ ]*(?:grep|awk|sed|xargs|sort|head|tail|wc|cut|tee|less|uniq|jq)",
         ),
         (
             r"^#!(?:/usr)?/bin/\S+",
@@ -69,12 +77,23 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"^[ \t]*(?:(?:apt|apt-get|yum|dnf|brew|pip3?) (?:-\w+ )*install|npm (?:install|i|run)|"
             r"git (?:clone|commit|push|pull|checkout|rebase)|docker (?:run|build|exec|compose)|kubectl (?:get|"
             r"apply|delete)) [\w@./:-][^\n]*",
+            r"\bfind +[./~]\S*[^\n]{0,200} -(?:delete|exec|name|iname|type|mtime|size)\b[^\n]*",
+            r"\b(?:ps|cat|ls|grep|find|curl|echo|kubectl|docker|git|tail|head|sort|du|df|netstat|lsof|dmesg|"
+            r"journalctl|history)\b[^\n|]{0,200}\| *(?:grep|awk|sed|xargs|sort|head|tail|wc|cut|tee|less|uniq|"
+            r"jq)\b[^\n]*",
+            r"^[ \t]*(?:tar|kill|pkill|grep|sed|awk|ls|cp|mv|mkdir|ssh|scp|rsync|dd|du|ps|head|tail|wget|curl|"
+            r"nc|nmap|ping|docker|git) +--?[a-z][^\n]*",
+            r"^[ \t]*echo +[\"'][^\n]{1,200}[\"'] *>>? *[\w./~][^\n]*",
+            r"^FROM +[\w./-]+:[\w.-]+[^\n]*",
+            r"^(?:RUN +(?:pip|apt|apt-get|npm|yum|apk|curl)\b|(?:CMD|ENTRYPOINT) +\[)[^\n]*",
+            r"^[ \t]*export +[A-Z][A-Z0-9_]*=[^\n]*",
         ),
     ),
     "powershell": Signs(
         (r"(?:get|set|new|invoke|start|remove|add|stop|write)-[a-z]", "powershell "),
         (
-            r"\b(?:Invoke-(?:Expression|WebRequest|Command|RestMethod)|Set-ExecutionPolicy|Start-Process|Get-ChildItem|"
+            r"\b(?:Invoke-(?:Expression|WebRequest|Command|RestMethod)|Set-ExecutionPolicy|Start-Process|"
+            r"Get-ChildItem|"
             r"Remove-Item|New-Object|Add-Type|Get-Process|Write-(?:Host|Output))\b[^\n]*",
             r"\bpowershell(?:\.exe)? +-(?:e|enc|nop|exec|command|c|w)\w* [^\n]*",
         ),
@@ -86,6 +105,7 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"update .+ set ",
             r"' *or *'?[0-9a-z]",
             r"union +(?:all +)?select",
+            r"grant [^\n]+ to ",
         ),
         (
             r"\bSELECT\s+(?:DISTINCT\s+)?(?:\*|[\w.\"`(),*\s]{1,200}?)\s+FROM\s+[\w.\"`]+[^\n;]*;?",
@@ -100,6 +120,10 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"(?i:\b(?:create|alter)\s+table\s+(?:if\s+not\s+exists\s+)?[\w.\"`]+\s*(?:\(|add\b|drop\b)[^\n]*)",
             r"(?i:\bunion\s+(?:all\s+)?select\s+(?:\*|null\b|[0-9'\"@]|[\w.]+\s*(?:,|\(|from\b))[^\n]*)",
             r"(?i:['\"]\s*or\s+(?:'[^'\n]{0,20}'\s*=\s*'|[0-9]{1,5}\s*=\s*[0-9])[^\n]*)",
+            r"\b(?:CREATE|DROP|ALTER) +(?:OR +REPLACE +)?(?:UNIQUE +)?(?:INDEX|VIEW|FUNCTION|PROCEDURE|TRIGGER|"
+            r"USER|DATABASE|SCHEMA) +[\w.]+[^\n]*",
+            r"(?i:\bselect\s+[\w.]+\s+from\s+[\w.]+\s+where\s+[\w.]+\s*(?:=|<|>|like\b|in\b)[^\n]*)",
+            r"\bGRANT +[A-Z, ]{3,80} +ON +[\w.*]+ +TO +\w+[^\n]*",
         ),
     ),
     "html_script": Signs(
@@ -118,6 +142,15 @@ _SIGNS: Mapping[CodeType, Signs] = {
             "os.system|subprocess",
             "__import__",
             r"(?:^|\n)[ \t]*(?:for|while|if|with|try|elif|else|except)\b[^\n]*:",
+            r"\blambda\b",
+            r"\bself\.\w",
+            r"(?:^|\n)[ \t]*@\w",
+            r"\bfor \w+[^\n]{0,80}:",
+            r" for \w+(?:, *\w+)* in ",
+            r"traceback \(most",
+            r"\.\w+\([^()\n]*\)(?:\.\w+\(|\[)",
+            r"\w+ *= *\w+\.\w+\(",
+            r"\bwith +[\w.]+\(",
         ),
         (
             r"^[ \t>]*(?:async +)?def +\w+ *\([^\n]{0,300}\) *(?:->[^\n:]{1,80})?:[^\n]*",
@@ -130,10 +163,36 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"^[ \t>]*print\((?:[\"'f]|\w+[.(),])[^\n]*\)[ \t]*$",
             r"^[ \t]*(?:for +\w+(?:, *\w+)* +in +[^\n:]{1,100}\([^\n:]{0,100}|while +(?:True|"
             r"[\w.]+ *[<>=!]=?[^\n:]{1,80})):[ \t]*(?:#[^\n]*)?$",
+            r"\bprint\(f?[\"\'][^\n]*",
+            r"[\[{][^\n\[\]{}]{1,80}? for +\w+(?:, *\w+)* +in +[\w.]+(?:\([^\n()]{0,60}\))?"
+            r"(?: if [^\n\]}]{1,80})?[\]}]",
+            r"\bwith +[\w.]+\([^\n]{0,200}\) +as +\w+:",
+            r"^[ \t>]*Traceback \(most recent call last\):[^\n]*",
+            r"^[ \t>]*File \"[^\"\n]{1,200}\", line [0-9]+[^\n]*",
+            r"[=(,] *lambda\b[^:\n]{0,60}: *[^\n]*",
+            r"\bfor +\w+(?:, *\w+)* +in +[\w.]+(?:\([^()\n]{0,60}\))?: *(?:[\w.]+\(|[\w.]+ *[+-]?=)[^\n]*",
+            r"^[ \t]*(?:el)?if +[\w.]+ *(?:[<>]=?|[=!]=) *[\w.\"']+:[ \t]*$",
+            r"\bself\.\w+(?:\.\w+){0,5}(?:\(| *=)[^\n]*",
+            r"\blambda +\w+(?:, *\w+)*: *[\w(][^\n]*",
+            r"^[ \t]*@\w+(?:\.\w+)*\([^\n]*\)[ \t]*$",
+            r"^[ \t]*except(?: +[A-Z][\w.]*(?: +as +\w+)?)?:[ \t]*$",
+            r"\b\w+\.\w+\([^()\n]{0,80}\)(?:\.\w+\(|\[[\"\'])[^\n]*",
+            r"^[ \t]*\w+ *= *\w+\.\w+\([^\n]*\)[ \t]*$",
         ),
     ),
     "javascript": Signs(
-        (r"function", r"=>", r"console\.", r"\b(?:const|let|var) ", r"require\(", r"document\.", r"\beval\("),
+        (
+            r"function",
+            r"=>",
+            r"console\.",
+            r"\b(?:const|let|var) ",
+            r"require\(",
+            r"document\.",
+            r"\beval\(",
+            r"\b(?:interface|export|import) ",
+            r"\basync ",
+            r"usestate",
+        ),
         (
             r"\bfunction *\w* *\([\w,. ={}\[\]]{0,200}\) *\{[^\n]*",
             r"\b(?:const|let|var) +(?:\w+|\{[^{}\n]{1,200}\}|\[[^\[\]\n]{1,200}\]) *=[^=\n][^\n]*",
@@ -142,41 +201,92 @@ _SIGNS: Mapping[CodeType, Signs] = {
             r"\bdocument\.(?:cookie|write|getElementById|querySelector|location)\b[^\n]*",
             r"\brequire\(['\"][\w@./-]+['\"]\)[^\n]*",
             r"\beval\((?:atob|['\"`])[^\n]*",
+            r"\binterface +\w+ *\{[^\n]*",
+            r"\bexport +(?:default|const|function|class)\b[^\n]*",
+            r"^[ \t]*import +[^\n]{1,100} +from +[\"\'][^\"\'\n]+[\"\'][^\n]*",
+            r"\btype +[A-Z]\w* *= *[{\"\'][^\n]*",
+            r"\basync +function\b[^\n]*",
         ),
     ),
     "java": Signs(
-        ("public ", "system.out", "private ", "import java"),
+        ("public ", "system.out", "private ", "import java", r"\w<\w+>", r"@override", r"\bnew [a-z]"),
         (
             r"\b(?:public|private|protected) +(?:static +|final +|abstract +)*(?:class|interface|enum|void|int|"
             r"String|boolean|double|long|List<\w+>) +\w+ *(?:\(|\{|=|;|extends|implements)[^\n]*",
             r"\bSystem\.out\.print(?:ln|f)? *\([^\n]*",
             r"^[ \t]*import +java[\w.*]+ *;",
+            r"\b(?:List|Map|Set|ArrayList|HashMap|Optional)<[\w<>, ]{1,60}> +\w+ *[=;][^\n]*",
+            r"^[ \t]*@Override[ \t]*$",
+            r"= *new +[A-Z]\w*(?:<[^<>\n]{0,60}>)?\([^\n]*\);",
         ),
     ),
     "c": Signs(
-        ("#include", "#define", "int main", "printf", "malloc"),
+        (
+            "#include",
+            "cout *<<",
+            "#define",
+            "int main",
+            "printf",
+            "malloc",
+            r"std::",
+            r"\b(?:for|if|while|switch) *\(",
+            r"\b(?:int|char|float|double|void|bool) ",
+        ),
         (
             r"^[ \t]*# *include *[<\"][\w./+-]+[>\"][^\n]*",
             r"\bint +main *\([^()\n]{0,100}\) *\{?[^\n]*",
             r"^[ \t]*# *define +[A-Z_]\w*[^\n]*",
             r"\b(?:std::)?(?:printf|cout|malloc|strcpy) *(?:\(\"|\(\w|<<)[^\n;]*;",
+            r"\bstd::\w+[<(:;, ][^\n]*",
+            r"\bfor *\((?:int|let|var|auto|size_t)? *\w+ *= *[^;\n]{1,60};[^;\n]{1,60};[^)\n]{1,60}\)[^\n]*",
+            r"\b(?:if|while|for|switch) *\([^\n{]{1,120}\) *\{[^\n]*",
+            r"^[ \t]*(?:unsigned +|const +|static +)*(?:int|char|float|double|void|"
+            r"bool) +\*?\w+(?:\[[0-9]*\])? *(?:=[^\n]*;|;|\([^()\n]{0,100}\) *\{)[^\n]*",
         ),
     ),
     "go": Signs(
-        ("func ", "package ", ":= "),
+        ("func ", "package ", ":= ", r"err *!= *nil", r"fmt\.print"),
         (
             r"^[ \t]*func +(?:\([^()\n]{1,60}\) *)?\w+ *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
             r"^package +[a-z]\w*[ \t]*$",
             r"^[ \t]*\w+(?:, *\w+)? *:= +[^\n]*\([^\n]*",
+            r"\bif +err *!= *nil *\{?[^\n]*",
+            r"\bfmt\.(?:Print|Sprint|Fprint|Error)\w*\([^\n]*",
         ),
     ),
     "rust": Signs(
-        ("fn ", "let mut", "println!", "impl "),
+        ("fn ", "let mut", "println!", "impl ", r"\blet \w+: "),
         (
             r"\b(?:pub +)?fn +\w+ *(?:<[^<>\n]{1,80}>)? *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
             r"\blet +mut +\w+[^\n]*",
             r"\b(?:println|format|vec|panic)! *[(\[][^\n]*",
             r"^[ \t]*impl(?:<[^<>\n]{1,80}>)? +\w+[^\n]{0,100}\{",
+            r"\blet +\w+: *[&\w<>]{1,40} *=[^\n]*",
+        ),
+    ),
+    "csharp": Signs(
+        (r"console\.(?:write|read)", r"(?:^|\n)[ \t]*using [a-z]", r"namespace "),
+        (
+            r"\bConsole\.(?:Write|Read)(?:Line|Key)?\([^\n]*",
+            r"^[ \t]*using +[A-Z][\w.]*;[^\n]*",
+            r"\bnamespace +[A-Za-z_][\w.]* *[{;][^\n]*",
+        ),
+    ),
+    "ruby": Signs(
+        (r"(?:^|\n)[ \t]*(?:def|puts|require) ", r"do +\|", r"\.each"),
+        (
+            r"^[ \t]*def +(?:self\.)?\w+[?!]?(?: *\([^()\n]{0,200}\))?[ \t]*$",
+            r"^[ \t]*puts +[\"'][^\n]*",
+            r"^[ \t]*require(?:_relative)? +['\"][\w/-]+['\"][ \t]*$",
+            r"\.\w+ *(?:do|\{) *\|\w+(?:, *\w+)*\|[^\n]*",
+        ),
+    ),
+    "kotlin": Signs(
+        (r"\bfun \w+ *\(", r"println\(", r"\bva[lr] \w+"),
+        (
+            r"\bfun +\w+ *\([^()\n]{0,200}\)[^\n{=]{0,60}[{=][^\n]*",
+            r"\bprintln\([\"\w][^\n]*",
+            r"^[ \t]*val +\w+(?:: *\w+)? *=[^\n]*",
         ),
     ),
     "php": Signs(

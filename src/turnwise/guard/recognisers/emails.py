@@ -63,6 +63,19 @@ def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
         yield from _spelled(lower)
 
 
+_BRACKETED = LinearRegex(r" ?[\[({<] ?(at|@|dot|\.) ?[\])}>] ?| (at|dot) ")
+
+
+def written_out(address: str) -> str:
+    """Return an e-mail address without brackets, spaces and words for its signs.
+
+    >>> written_out("Jane (at) example dot com")
+    'jane@example.com'
+    """
+    signs = {"at": "@", "dot": "."}
+    return _BRACKETED.sub(lambda found: signs.get(found[1] or found[2], found[1]), address.strip().lower())
+
+
 def _start_of_local(lower: str, at: int) -> int:
     """Return where the part before an ``@`` starts: as far back as its characters go, but at a letter or digit."""
     if not (lower[at - 1 : at].isalnum() or lower.endswith(("_", "+", "%", "-"), 0, at)):

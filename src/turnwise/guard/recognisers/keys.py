@@ -1,15 +1,13 @@
-"""Keys and tokens of the usual providers by their published forms, and secrets that only their name gives away."""
+"""Keys and tokens of the usual providers, by their published forms."""
 
 from __future__ import annotations
 
-import math
-import string
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Literal, NamedTuple
 
+from turnwise.guard.recognisers import assigned_secrets
 from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
@@ -227,9 +225,14 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     ),
     "bearer": KeyForm(
         "bearer token",
-        ("bearer +[a-z0-9._~+/-]{20}", "basic +[a-z0-9+/]{16}"),
+        (
+            "bearer +[a-z0-9._~+/-]{20}",
+            "basic +[a-z0-9+/]{16}",
+            r"curl .*-u(?:ser)?[ =]?[\"']?[^\s:\"'/]+:[^\s]",
+        ),
         r"(?i:authorization|auth|header|-H)\b[^\n]{0,20}?(?i:bearer|basic) +([A-Za-z0-9._~+/-]{16,}=*)"
-        r"|\bBearer +([A-Za-z0-9._~+/-]{20,}=*)",
+        r"|\bBearer +([A-Za-z0-9._~+/-]{20,}=*)"
+        r"|\bcurl [^\n]{0,200}?-(?:u|-user)[ =]?[\"']?[^\s:\"'/]{1,80}:([^\s\"'`<>${}*/]{3,200})",
         0.9,
         digit_within=41,
     ),
@@ -244,6 +247,9 @@ NAMES: Mapping[str, tuple[str, str]] = {
     str(kind): (form.singular, f"{form.singular}s") for kind, form in _FORMS.items()
 } | _OWN_PLURAL
 """Singular and plural by kind."""
+
+_PLACEHOLDERS = frozenset({"password", "passwd", "pass", "pwd", "secret", "your_password", "yourpassword"})
+"""Passwords in connection strings that stand for one."""
 
 _LONGEST_PRIVATE_KEY = 20_000
 _PUTTY_END = LinearRegex(r"Private-MAC: [0-9a-f]{40,64}")
@@ -262,6 +268,8 @@ def find_keys(plain: str, kind: KeyType) -> Iterator[Span]:
         return
     for _, *groups in _compiled(form.pattern).spans(plain, overlapping=True):
         start, end = max(groups)
+        if kind == "connection_string" and plain[start:end].lower() in _PLACEHOLDERS:
+            continue
         loose = form.digit_within and groups[1] == (start, end)
         if not loose or any(map(str.isdigit, plain[start : min(end, start + form.digit_within)])):
             yield Span(start, end, kind, form.confidence)
@@ -294,66 +302,8 @@ def _compiled(pattern: str) -> LinearRegex:
     return LinearRegex(pattern)
 
 
-def bits_per_character(text: str) -> float:
-    """Return the Shannon entropy of the characters of a text, in bits a character; 0 for an empty one.
-
-    Source: C. E. Shannon, A Mathematical Theory of Communication (1948), section 6.
-
-    >>> bits_per_character("aaaa"), bits_per_character("abcd")
-    (0.0, 2.0)
-    """
-    counts = Counter(text).values()
-    return sum(-count / len(text) * math.log2(count / len(text)) for count in counts) if len(counts) > 1 else 0.0
-
-
-_NAME = (
-    r"api[ _-]?key|api[ _-]?token|api[ _-]?secret|access[ _-]?key|access[ _-]?token|auth[ _-]?token|auth[ _-]?key|"
-    r"client[ _-]?secret|secret[ _-]?key|private[ _-]?key|encryption[ _-]?key|signing[ _-]?key|refresh[ _-]?token|"
-    r"app[ _-]?secret|secret|token|passwort|password|passwd|passphrase|pwd|pass"
-)
-_ASSIGNED_HINTS = (
-    rf"(?:{_NAME})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?(?:=|:|:=|=>|\bis\b|\bist\b)+ ?[\"'`]?[^\s\"'`]",
-)
-
 HINTS: Mapping[KeyType, tuple[str, ...]] = {
     **{kind: form.hints for kind, form in _FORMS.items()},
-    "generic": _ASSIGNED_HINTS,
+    "generic": assigned_secrets.SHAPES,
 }
 """What a text has, at least, in which there may be one, by kind; RE2, ignoring case."""
-
-_ASSIGNED = LinearRegex(
-    rf"(?i)(?:^|[^a-z0-9_-])(?:[a-z0-9_-]{{0,30}}?[_-])?({_NAME})[a-z0-9_]{{0,20}}[\"'\])]{{0,2}} ?"
-    r"(:=|=>|==?|:|is|ist) ?[\"'`]?([^\s\"'`,;<>(){}\[\]]{6,300})"
-)
-_NO_SECRET = LinearRegex(
-    r"(?i)example|sample|dummy|placeholder|changeme|your|xxxx|\*\*\*|\.\.\.|todo|redacted|<|\$\{|%\(|\bnull\b|none|true|"
-    r"false|undefined|process\.env|os\.environ|getenv|required|https?:"
-)
-_LETTERS = frozenset(string.ascii_letters)
-_DIGITS = frozenset(string.digits)
-_KEY_LENGTH = 16
-_SENTENCE_END = ".!?:"
-
-
-def find_assigned(plain: str, least_bits: float) -> Iterator[Span]:
-    """Find values that are given to a name such as ``api_key`` or ``password`` and look like no word.
-
-    A key has at least 16 characters and the asked entropy; a password has letters and digits or signs.
-
-    Args:
-        plain: the text in plain form, case kept.
-        least_bits: least entropy of a key, in bits a character.
-    """
-    for _, *groups in _ASSIGNED.spans(plain):
-        name, link, value = (plain[start:end] for start, end in groups)
-        value = value.rstrip(_SENTENCE_END)
-        if _DIGITS.isdisjoint(value) or _LETTERS.isdisjoint(value) or _NO_SECRET.search(value):
-            continue
-        if name.lower().startswith(("pass", "pwd")):
-            sure = 0.75 if len(value) >= 8 or link in ("=", ":") else 0.6
-        elif len(value) >= _KEY_LENGTH and bits_per_character(value) >= least_bits:
-            sure = 0.8
-        else:
-            continue
-        start = groups[-1][0]
-        yield Span(start, start + len(value), "generic", sure)

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from turnwise.guard.recognisers.hosts import Host, is_host_character, read_authority, read_host
+from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
     "scheme": (
@@ -20,8 +21,8 @@ SHAPES = {
     "bare": (
         r"[\pL\pN\pM](?:\.|\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)|\{dot\})[\pL]{2}",
         r"[\pL\pN\pM]\.xn--",
-        r"[0-9]{1,3}\.[0-9]+[:/\\]",
         r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]",
+        r"[0-9](?:\[\.\]|\(\.\)|\{\.\}|\[dot\]|\(dot\)|\{dot\})[0-9]",
     ),
 }
 """What a text has, at least, in which there may be one; RE2."""
@@ -68,6 +69,16 @@ _CLEAR = frozenset(
     "com org net edu gov mil int info biz app dev xyz online site shop top icu".split()  # noqa: SIM905
 )
 """Long endings that are rarely words, methods or files; others need a path or ``www``, as `_WORDS` do."""
+
+_VERSION = LinearRegex(
+    r"(?:\b(?:v|ver|version|versions|release|build|firmware|section|sections|chapter|clause|verse|update|patch|rev|"
+    r"revision|kernel|driver) ?|[$€£¥])$"
+)
+"""What stands right before four numbers that are no address."""
+
+_NEAR = 16
+_SHORTEST_PORT = 2
+"""Characters of a colon and a digit; a port that counts without a scheme has more."""
 
 _INITIALS = 4
 """Characters of a host up to which it is rather initials, such as ``a.va``."""
@@ -213,7 +224,7 @@ class Links:
         for link in self._readings(text, start, first, stop):
             if link.host is None:
                 continue
-            is_link = link.host.is_ip and (has_path or text.port_end(stop) > stop)
+            is_link = link.host.is_ip and _is_address(plain, first, stop, link.host, text.port_end(stop))
             if likely and link.likely and (is_link or self._is_known(link.host, has_path)):
                 yield link
             elif self._is_listed(link.host, plain[first:stop]):
@@ -403,6 +414,23 @@ def _is_foreign(character: str) -> bool:
         or unicodedata.category(character)[0] == "M"
         or unicodedata.name(character, "").startswith("LATIN ")
     )
+
+
+def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) -> bool:
+    """Tell whether numbers without a scheme are an IP address with a port or path: no price, score or version.
+
+    Such numbers are an address in its usual form alone: four, in decimal. A path of digits makes a network of it,
+    or a fraction.
+    """
+    if (
+        plain[first:stop].replace(_FILL, "") != host.name
+        or _VERSION.search(plain[max(0, first - _NEAR) : first]) is not None
+    ):
+        return False
+    if port_end - stop > _SHORTEST_PORT:
+        return True
+    path = plain[port_end : port_end + 2]
+    return path[:1] in ("/", "?", "#") and not path[1:].isdigit()
 
 
 def _is_ambiguous(ending: str) -> bool:

@@ -6,6 +6,8 @@ import string
 from collections.abc import Iterator, Sequence, Set
 
 from turnwise.guard.recognisers.numbers import (
+    AFTER,
+    BEFORE,
     BETWEEN,
     JUDGED,
     Group,
@@ -45,6 +47,24 @@ _WORDS = NearWords(
     "card|cards|visa|mastercard|master card|amex|american express|discover|diners|jcb|maestro|unionpay|credit|"
     "debit|cc|pan|cvv|cvc|exp|expires|expiry|charge|pay|karte|kreditkarte|tarjeta|carte"
 )
+_OTHER_CARD = LinearRegex(
+    r"\b(?:gift|library|loyalty|sim|membership|member|student|phone|calling|club|rewards?|discount|metro|bus|oyster|"
+    r"health|insurance|graphics|video) card\b[^0-9]{0,40}$"
+)
+"""Cards that pay nothing."""
+
+_NO_CARD = LinearRegex(
+    r"\b(?:id|identity|report|business|score|green|sd|memory|points|bonus|travel|example|sample|dummy|placeholder|fake|such|e\.g|like|format|instance)\b[^0-9]{0,40}$"
+)
+"""Words before a number with which "card" speaks of no payment, or of no card in particular."""
+
+_CALLED_CARD = LinearRegex(
+    r"\b(?:card|cards|visa|mastercard|amex|american express|discover|maestro|diners|karte|kreditkarte|"
+    r"kartennummer|kreditkartennummer|tarjeta|carte|carta|cartão|cc|pan)\b[^0-9]{0,40}$"
+)
+"""A name of cards right before a number; words of paying alone don't make one of wrong digits."""
+
+_CARD_BEHIND = LinearRegex(r"[^0-9]{0,12}\b(?:visa|mastercard|amex|credit card|debit card|card number|my card)\b")
 _ZERO = ord("0")
 _DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")
 """Each digit becomes the sum of the digits of its double."""
@@ -108,6 +128,8 @@ def find_cards(lower: str, shapes: Set[str]) -> Iterator[Span]:
 
     A number of an unusual length (other than 15 or 16 digits) counts where it is grouped or words near name a
     card; one that words near call something else, such as an order, does not.
+
+    One with a wrong check digit counts where it is named a card: it is mistyped, and the rest of it is right.
 
     Args:
         lower: the text in plain form and lower case.
@@ -179,8 +201,10 @@ def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> S
         end = groups[-2][1]
         digits = digits_of(lower[start:end])
     if not is_card(digits):
-        return None
+        return Span(start, end, "card", 0.7) if near and _is_mistyped(lower, start, end, digits) else None
     words = _WORDS.judge(lower, start, end) if near else True
+    if words and near and _OTHER_CARD.search(lower[max(0, start - BEFORE) : start]):
+        return None
     grouped = len(digits) != end - start
     if words is False or (words is None and not grouped and len(digits) not in _USUAL):
         return None
@@ -188,6 +212,18 @@ def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> S
     if words is None and between.strip() and _in_longer(lower, start, end, between):
         return None
     return Span(start, end, "card", 0.99 if words else 0.95 if grouped else 0.9)
+
+
+def _is_mistyped(lower: str, start: int, end: int, digits: str) -> bool:
+    """Tell whether digits that are no card's are named one: of a card's length, perhaps one too few or many."""
+    usual = _USUAL[0] - 1 <= len(digits) <= _USUAL[1] + 1
+    if not usual or len(set(digits)) == 1 or digits[0] == "0":
+        return False
+    before = lower[max(0, start - BEFORE) : start]
+    if _NO_CARD.search(before) or _OTHER_CARD.search(before):
+        return False
+    named = _CALLED_CARD.search(before) or _CARD_BEHIND.match(lower[end : end + AFTER])
+    return named is not None and _WORDS.judge(lower, start, end) is not False
 
 
 def _in_longer(lower: str, start: int, end: int, between: str) -> bool:
@@ -267,7 +303,7 @@ def is_iban(text: str) -> bool:
 
 
 def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
-    """Find IBANs, with or without spaces.
+    """Find IBANs, with or without spaces; those with wrong check digits only where they are named so.
 
     Args:
         lower: the text in plain form and lower case.
@@ -287,6 +323,9 @@ def find_ibans(lower: str, shapes: Set[str]) -> Iterator[Span]:
         checked += 1
         if checked > _CHECKED or is_iban(lower[start:end].translate(_SEPARATORS)):
             yield Span(start, end, "iban", 0.99 if checked <= _CHECKED else 0.5)
+            covered = end
+        elif "iban" in lower[max(0, start - AFTER) : start]:
+            yield Span(start, end, "iban", 0.7)
             covered = end
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -96,6 +97,20 @@ class Phones:
             example = phonenumbers.example_number(region)
             if example is not None:
                 phonenumbers.is_valid_number(example)
+
+    def written(self, text: str) -> Iterator[str]:
+        """Yield the ways a text is a valid number: ``+``, the code of a country and the rest, in digits.
+
+        Args:
+            text: a number in any writing.
+        """
+        for word in _SPOKEN:
+            text = text.lower().replace(word, "-")
+        for region in (self._american, *self._others):
+            with suppress(self._library.NumberParseException):
+                number = self._library.parse(text, region)
+                if self._library.is_possible_number(number):
+                    yield self._library.format_number(number, self._library.PhoneNumberFormat.E164)
 
     def find(self, lower: str, shapes: Set[str]) -> Iterator[Span]:
         """Find telephone numbers.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from turnwise.errors import GuardError, UnknownNameError
@@ -38,6 +38,8 @@ class Allowed:
 
     Args:
         entries: the values and expressions.
+        forms: gives further writings of a value under which it is equal to others, such as a phone number's with
+            the code of its country.
 
     Raises:
         GuardError: an entry that is empty, or an expression that RE2 can't read.
@@ -46,22 +48,25 @@ class Allowed:
     (True, True)
     """
 
-    def __init__(self, entries: Iterable[str]) -> None:
+    def __init__(self, entries: Iterable[str], forms: Callable[[str], Iterable[str]] = lambda _: ()) -> None:
         exact, patterns = set(), []
+        self._forms = forms
         for entry in entries:
             if not isinstance(entry, str) or not entry.strip():
                 raise GuardError(f"allow has {entry!r}; write a value, or a regular expression between slashes")
             if len(entry) > 2 and entry.startswith("/") and entry.endswith("/"):
                 patterns.append(compile_pattern(entry[1:-1], f"allow: {entry}", ignore_case=True))
             else:
-                exact.add(_key(entry))
+                exact |= {_key(entry), *forms(entry)}
         self._exact = frozenset(exact)
         self._patterns = tuple(patterns)
 
     def __contains__(self, value: object) -> bool:
         if not isinstance(value, str):
             return False
-        if _key(value) in self._exact:
+        if not self._exact and not self._patterns:
+            return False
+        if _key(value) in self._exact or not self._exact.isdisjoint(self._forms(value)):
             return True
         return any(pattern.fullmatch(value) is not None for pattern in self._patterns)
 

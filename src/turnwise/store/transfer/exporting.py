@@ -15,7 +15,7 @@ from turnwise.paths import to_path
 from turnwise.store.database import Database
 from turnwise.store.transfer.folder import SCHEMA_VERSION, FileEntry, Manifest, digest
 from turnwise.store.transfer.formats import FORMATS
-from turnwise.store.transfer.snapshot import snapshot
+from turnwise.store.transfer.snapshot import Snapshot, read_snapshot
 from turnwise.store.transfer.tables import Progress
 
 _PART = "What belongs to no run that was wanted is left out, the audit of guards among it."
@@ -53,12 +53,18 @@ def export(
     made = FORMATS[format]
     not_carried = (*made.not_carried, *(() if runs is None and where is None else (_PART,)))
     target = _new_folder(folder)
-    part = None
+    part: Path | None = None
+
+    def write(record: Snapshot) -> dict[str, int]:
+        nonlocal part
+        _remove(part)  # of a try before, in which the server was lost
+        record.check()
+        part = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        return made.write(part, record, progress)
+
     try:
-        with snapshot(database, runs, where) as record:
-            record.check()
-            part = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-            rows = made.write(part, record, progress)
+        rows = read_snapshot(database, write, runs, where)
+        assert part is not None
         manifest = Manifest(
             turnwise=__version__,
             schema_version=SCHEMA_VERSION,
@@ -77,9 +83,13 @@ def export(
     except OSError as error:
         raise StoreError(f"can't write {folder}: {error.strerror or error}") from error
     finally:
-        if part is not None and part.exists():
-            shutil.rmtree(part, ignore_errors=True)
+        _remove(part)
     return Exported(str(folder), format, rows, not_carried)
+
+
+def _remove(folder: Path | None) -> None:
+    if folder is not None and folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _new_folder(folder: str | Path) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, groupby
+from threading import Event
 from typing import Any
 
 from sqlalchemy import Column, Connection, Table, func, insert, select, text
@@ -51,21 +52,18 @@ class Merge:
     Args:
         source: what is imported.
         target: name of the store that it goes into, for messages.
+        stopped: is set where it is to fail at the next page of rows, so that nothing is imported.
     """
 
-    def __init__(self, source: Record, target: str) -> None:
+    def __init__(self, source: Record, target: str, stopped: Event) -> None:
         self._source = source
         self._target = target
-        self._stopped = False
+        self._stopped = stopped
         self._clashes: list[str] = []
         self._added: Counter[str] = Counter()
         self._already: Counter[str] = Counter()
         self._keys = {table.name: KeyMap() for table in TABLES}
         self._last: dict[str, int] = {}
-
-    def stop(self) -> None:
-        """Let it fail at the next page of rows, so that nothing is imported."""
-        self._stopped = True
 
     def run(self, connection: Connection) -> Merged:
         """Do it.
@@ -253,7 +251,7 @@ class Merge:
 
     def _pages(self, table: Table) -> Iterator[list[Row]]:
         for page in self._source.pages(table):
-            if self._stopped:
+            if self._stopped.is_set():
                 raise StoreError("the import was stopped; nothing was imported")
             yield page
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Column, Connection, Select, Table, exists, func, select, tuple_
 
@@ -14,10 +13,12 @@ from turnwise.batches import batched
 from turnwise.conversation import Label
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.store import schema
-from turnwise.store.damage import read_all, translated
+from turnwise.store.damage import read_all
 from turnwise.store.database import PAGE, Database
 from turnwise.store.transfer.tables import TABLES, Row, key_of
 from turnwise.store.where import known_names, parse_where
+
+Result = TypeVar("Result")
 
 _OUTCOMES = (schema.evaluations, schema.failures)
 
@@ -40,14 +41,13 @@ class Snapshot:
 
     Args:
         connection: in a transaction that sees one state.
-        database: the store.
+        name: the store, as messages name it.
         choice: what of it is wanted; None for everything.
     """
 
-    def __init__(self, connection: Connection, database: Database, choice: Choice | None = None) -> None:
-        self.name = str(database.path)
+    def __init__(self, connection: Connection, name: str, choice: Choice | None = None) -> None:
+        self.name = name
         self._connection = connection
-        self._database = database
         self.choice = choice
 
     def pages(self, table: Table, *, named: bool = False) -> Iterator[list[Row]]:
@@ -145,17 +145,20 @@ class Snapshot:
                 yield page
 
     def _read(self, query: Select[Any]) -> list[Any]:
-        return read_all(self._connection, query, self._database.path)
+        return read_all(self._connection, query, self.name)
 
 
-@contextmanager
-def snapshot(
-    database: Database, runs: Collection[str] | None = None, where: str | None = None
-) -> Iterator[Snapshot]:
-    """Give one state of a store; what others write meanwhile is not in it.
+def read_snapshot(
+    database: Database,
+    job: Callable[[Snapshot], Result],
+    runs: Collection[str] | None = None,
+    where: str | None = None,
+) -> Result:
+    """Return what a job makes of one state of a store; what others write meanwhile is not in it.
 
     Args:
         database: the store.
+        job: is given the state; it runs again where a server was lost.
         runs: only these runs, and what they scored.
         where: only sequences for which this holds; see `turnwise.store.where`.
 
@@ -165,9 +168,12 @@ def snapshot(
         PatternError: `where` can't be read.
         StoreError: the store can't be read.
     """
-    with translated(database.path), database.engine.connect() as connection, connection.begin():
+
+    def read(connection: Connection) -> Result:
         choice = None if runs is None and where is None else _choose(connection, runs, where)
-        yield Snapshot(connection, database, choice)
+        return job(Snapshot(connection, database.where, choice))
+
+    return database.ask(read)
 
 
 def _choose(connection: Connection, runs: Collection[str] | None, where: str | None) -> Choice:

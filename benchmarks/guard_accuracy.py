@@ -1,0 +1,242 @@
+"""What text guardrails find of cases with a known answer, and what they say of ordinary texts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from turnwise import GuardrailPipeline
+from turnwise.conversation import Side
+from turnwise.guard.config import Config, build_guardrail
+from turnwise.guard.guardrail import GUARDRAILS, Finding, Guardrail
+from turnwise.guard.kit import finding_of
+from turnwise.rates import wilson
+
+CASES = Path(__file__).parent / "guard_cases"
+"""A folder for each set of cases (``tuning``, ``blind``), with a file of JSON lines for each category."""
+
+PRECISION, RECALL = 0.97, 0.85
+"""Targets of each category, on cases that nothing was tuned on."""
+
+
+@dataclass(frozen=True)
+class Category:
+    """How the cases of a category are checked.
+
+    Args:
+        guardrail: the guardrail's registered name.
+        settings: its settings; a case may add to them under ``settings``.
+        in_full: whether only a finding that deserves the strictest action counts, and a warning does not.
+    """
+
+    guardrail: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    in_full: bool = False
+
+
+CATEGORIES: Mapping[str, Category] = {
+    "pii": Category("pii"),
+    "secrets": Category("secrets"),
+    "urls": Category(
+        "urls", {"allow": ["mybank.com", "example.org"], "deny": ["evil.example"], "ip_addresses": True}
+    ),
+    "code": Category("code"),
+    "toxicity": Category("toxicity"),
+    "threats": Category("toxicity", {"types": ["threats"]}),
+    "prompt_injection": Category("prompt_injection", {"observer": None}),
+    "topics": Category("topics", {"deny": {"gambling": ["casino", "sports bet*", "poker"]}}),
+}
+"""By the name of the file without ``.jsonl``; a category without a file is left out."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text with a known answer.
+
+    Args:
+        text: the text.
+        side: whether it is a prompt or a response.
+        found: whether something must be found in it.
+        note: what it is about.
+        settings: settings of the guardrail for this case alone.
+    """
+
+    text: str
+    side: Side
+    found: bool
+    note: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_cases(path: Path) -> Iterator[Case]:
+    """Yield the cases of a file.
+
+    Args:
+        path: JSON lines with ``text``, ``side``, ``found``, and ``note`` and ``settings`` where there are any.
+
+    Raises:
+        ValueError: a line that is no case; the message names file and line.
+    """
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            case = Case(**{**row, "side": Side(row["side"])})
+            if not isinstance(case.text, str) or not isinstance(case.found, bool):
+                raise TypeError("text is a text, found true or false")
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path}, line {number}: no case: {error}") from None
+        yield case
+
+
+def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = False) -> int:
+    """Print precision and recall by category and set of cases; return how often a target is missed.
+
+    Args:
+        only: categories; all of them if empty.
+        folder: has a folder for each set of cases.
+        show: whether each wrong answer is printed.
+    """
+    unknown = set(only) - set(CATEGORIES)
+    if unknown:
+        raise SystemExit(f"no category {', '.join(sorted(unknown))}; there are {', '.join(CATEGORIES)}")
+    missed = 0
+    print(f"{'cases':8} {'category':17} {'precision':>28} {'recall':>28}")
+    for cases in sorted((each for each in folder.iterdir() if each.is_dir()), reverse=True):
+        for name, category in CATEGORIES.items():
+            path = cases / f"{name}.jsonl"
+            if path.is_file() and (not only or name in only):
+                missed += _measure(cases.name, name, category, [*read_cases(path)], show)
+    print(f"precision at least {PRECISION}, recall at least {RECALL} (Wilson's intervals, 95 %); {missed} missed")
+    return missed
+
+
+def answers(category: Category, cases: Iterable[Case]) -> Iterator[tuple[Case, Finding, bool]]:
+    """Yield each case, what is found in it, and whether that counts as found."""
+    guardrails: dict[str, Guardrail] = {}
+    for case in cases:
+        key = json.dumps(case.settings, sort_keys=True)
+        if key not in guardrails:
+            kind, settings = category.guardrail, {**category.settings, **case.settings}
+            guardrails[key] = build_guardrail(GUARDRAILS.get(kind), kind, settings)
+        finding = finding_of(guardrails[key], case.text, case.side)
+        yield case, finding, finding.in_full if category.in_full else finding.found
+
+
+def _measure(group: str, name: str, category: Category, cases: Sequence[Case], show: bool) -> int:
+    given = [*answers(category, cases)]
+    right = sum(found and case.found for case, _, found in given)
+    rates = [(right, sum(found for _, _, found in given)), (right, sum(case.found for case in cases))]
+    bad = sum(of > 0 and count / of < least for (count, of), least in zip(rates, (PRECISION, RECALL), strict=True))
+    mark = f"  {bad} MISSED" if bad else ""
+    print(f"{group:8} {name:17} {_rate(*rates[0]):>28} {_rate(*rates[1]):>28}{mark}", flush=True)
+    for case, finding, found in given:
+        if show and found != case.found:
+            said = f"found {finding.reason}" if found else "missed"
+            print(f"    {said} [{case.side}; {case.note}]: {case.text!a}")
+    return bad
+
+
+def _rate(count: int, of: int) -> str:
+    if not of:
+        return "0/0"
+    low, high = wilson(count, of)
+    return f"{count}/{of} = {count / of:.3f} [{low:.3f}, {high:.3f}]"
+
+
+SOURCES = ("mtbench101", "mtrag_un_human", "arena_real_users")
+"""Ordinary chats: model-written tasks, what annotators asked a service about documents, people at a chat arena."""
+
+ORDINARY = 2_000
+"""Prompts, and replies, that are drawn."""
+
+SEED = 19
+MOST_BLOCKS = 2
+"""Wrong blocks of all of them, at most, by a preset."""
+
+_WITHOUT = frozenset({"drift", "harm", "llm", "openai_moderation", "presidio"})
+"""Guardrails that ask an observer or a service, which are measured apart."""
+
+_SHOWN = 200
+
+
+def ordinary_texts(data: Path) -> list[tuple[str, Side, str]]:
+    """Return prompts and replies of ordinary chats, drawn with a fixed seed: where from, which side, the text.
+
+    Args:
+        data: a folder with ``dev`` and ``train``.
+    """
+    drawn = []
+    for role, side in (("user", Side.PROMPT), ("assistant", Side.RESPONSE)):
+        texts = sorted({(place, text) for place, said, text in _turns(data) if said == role and text.strip()})
+        chosen = random.Random(f"{SEED} {role}").sample(texts, min(ORDINARY, len(texts)))
+        drawn += [(place, side, text) for place, text in chosen]
+    return drawn
+
+
+def _turns(data: Path) -> Iterator[tuple[str, str, str]]:
+    for source in SOURCES:
+        with (data / "dev" / f"{source}.jsonl").open(encoding="utf-8") as lines:
+            for line in lines:
+                chat = json.loads(line)
+                for turn in chat["turns"]:
+                    yield chat["id"], turn["role"], turn["content"]
+
+
+def text_pipeline(preset: str) -> GuardrailPipeline:
+    """Return a preset with its text guardrails alone; of prompt_injection the phrases."""
+    config = Config.preset(preset)
+    entries = [
+        replace(entry, settings={**entry.settings, "observer": None})
+        if entry.kind == "prompt_injection"
+        else entry
+        for entry in config.entries
+        if entry.kind not in _WITHOUT
+    ]
+    return GuardrailPipeline(replace(config, entries=tuple(entries)))
+
+
+def measure_ordinary(data: Path, presets: Sequence[str], *, show: bool = False) -> int:
+    """Print every block of an ordinary text, and how often something is found; return presets with too many.
+
+    Args:
+        data: a folder with ``dev``.
+        presets: their names.
+        show: whether what is found without a block is printed as well.
+    """
+    texts = ordinary_texts(data)
+    sides = Counter(side for _, side, _ in texts)
+    counts = ", ".join(f"{count} {side}s" for side, count in sides.items())
+    print(f"{counts} of dev/{', dev/'.join(SOURCES)}, seed {SEED}")
+    missed = 0
+    for preset in presets:
+        pipeline = text_pipeline(preset)
+        blocks = 0
+        found: Counter[str] = Counter()
+        for place, side, text in texts:
+            result = pipeline.check_input(text) if side is Side.PROMPT else pipeline.check_output(text)
+            blocks += result.blocked
+            said = [
+                f"{name}: {detail['reason']}" for name, detail in result.details.items() if detail.get("found")
+            ]
+            found.update(f"{side} {line}" for line in {each.partition(":")[0] for each in said})
+            if result.blocked or (said and show):
+                print(f"  {'BLOCKED' if result.blocked else 'found'} {place} {side} {'; '.join(said)}")
+                print(f"    {_shortened(text, result.details)!a}")
+        over = blocks > MOST_BLOCKS
+        missed += over
+        print(f"{preset}: {blocks} of {len(texts)} blocked{'  MISSED' if over else ''}; found {dict(found)}")
+    return missed
+
+
+def _shortened(text: str, details: Mapping[str, Any]) -> str:
+    """Return a text around the first thing that was found in it."""
+    places = [place for detail in details.values() for place in detail.get("redactions") or ()]
+    start = min((place["start"] for place in places), default=0)
+    return text[max(0, start - _SHOWN // 2) : start + _SHOWN]

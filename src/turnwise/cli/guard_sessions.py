@@ -1,0 +1,148 @@
+"""``turnwise guard sessions``: the sessions of a state store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from turnwise.cli import options
+from turnwise.cli.output import say
+from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from turnwise.guard import SqliteStateStore
+    from turnwise.sessions import SessionState
+
+sessions = typer.Typer(
+    help="The sessions that a guard keeps in a file: list, show, forget.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+StateFile: TypeAlias = Annotated[
+    str, typer.Option("--state", help="The file, as state: {sqlite: FILE} of a configuration names it.")
+]
+Session: TypeAlias = Annotated[
+    str,
+    typer.Argument(help="Name of the session, or its digest as list shows it.", show_default=False),
+]
+
+
+@sessions.command("list")
+def list_(
+    state: StateFile,
+    terminated: Annotated[bool, typer.Option("--terminated", help="Those that were ended.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=options.MOST, help="So many, the latest first.")] = 100,
+    json: options.Json = False,
+) -> None:
+    """List sessions by digest: their names are not in the file."""
+    from turnwise.cli.output import Table, print_json, print_table
+    from turnwise.errors import StateError
+    from turnwise.sessions import SESSION
+
+    rows, broken = [], []
+    with _open(state) as store:
+        for key in store.keys(SESSION):
+            try:
+                found = store.get(SESSION, key)
+            except StateError as error:
+                broken.append(str(error))
+                continue
+            if found is not None and (found.terminated or not terminated):
+                rows.append(_row(key, found))
+    rows = sorted(rows, key=lambda row: row["last_at"], reverse=True)[:limit]
+    if json:
+        print_json(rows)
+    else:
+        table = Table("session", "guardrail", "turns", "trust", "phase", "last turn", numeric=("turns", "trust"))
+        for row in rows:
+            trust, turns = f"{row['trust']:.3f}", str(row["turns"])
+            table.add_row(row["session"], row["guardrail"], turns, trust, row["phase"], row["last_at"])
+        print_table(table)
+    if broken:
+        raise StateError("; ".join(broken[:3]) + (f"; and {len(broken) - 3} more" if len(broken) > 3 else ""))
+
+
+@sessions.command()
+def show(session: Session, state: StateFile, json: options.Json = False) -> None:
+    """Show what is known of a session, and which conversations belong to it."""
+    from turnwise.cli.output import print_json
+    from turnwise.guard.state.conversations import STORED
+    from turnwise.sessions import SESSION
+
+    with _open(state) as store:
+        digest = _digest(store, session)
+        states = {key: store.get(SESSION, key) for key in store.keys(SESSION, owner=digest)}
+        conversations = store.keys(STORED, owner=digest)
+    rows = [_row(key, found) for key, found in states.items() if found is not None]
+    if json:
+        print_json({"session": digest, "memories": rows, "conversations": conversations})
+        return
+    say(f"session {digest}")
+    for row in rows:
+        memory = f"  {row['guardrail']}: trust {row['trust']:.3f} after {row['turns']} turns"
+        breaker = f"circuit breaker {row['phase']}, {row['violations']} violations, {row['refusals']} refusals"
+        say(f"{memory}, {breaker}, last turn {row['last_at']}")
+    say(f"  conversations: {', '.join(conversations) or 'none'}")
+
+
+@sessions.command()
+def forget(session: Session, state: StateFile, json: options.Json = False) -> None:
+    """Forget a session: its memory, its conversations with their turns, and prompts counted in its name."""
+    from turnwise.cli.output import print_json
+    from turnwise.guard.state.conversations import STORED
+    from turnwise.guard.state.limits import LIMIT
+    from turnwise.sessions import SESSION
+
+    with _open(state) as store:
+        digest = _digest(store, session)
+        memories, conversations = (
+            sum(store.remove(kind, key) for key in store.keys(kind, owner=digest)) for kind in (SESSION, STORED)
+        )
+        limits = store.remove(LIMIT, digest)
+    if json:
+        print_json({"sessions": memories, "conversations": conversations, "limits": limits})
+    else:
+        counted = ", and the prompts that were counted" if limits else ""
+        say(f"forgot {memories} session memories and {conversations} conversations{counted}")
+
+
+def _open(state: str) -> SqliteStateStore:
+    from turnwise.guard import SqliteStateStore
+    from turnwise.paths import to_path
+
+    if not to_path(state, home=True).exists():
+        raise UsageError(f"there is no file {state}; name the one of state: {{sqlite: FILE}}")
+    return SqliteStateStore(state)
+
+
+def _digest(store: SqliteStateStore, session: str) -> str:
+    """Return the digest of a session that is known, given by name or by digest."""
+    from turnwise.guard.request import digest_of, short_id
+    from turnwise.guard.state.conversations import STORED
+    from turnwise.guard.state.limits import LIMIT
+    from turnwise.sessions import SESSION
+
+    for digest in (digest_of(short_id(session)), digest_of(session), session):
+        if (
+            any(store.keys(kind, owner=digest) for kind in (SESSION, STORED))
+            or store.get(LIMIT, digest) is not None
+        ):
+            return digest
+    raise UsageError(f"no session {session!r} in {store.path}; turnwise guard sessions list shows their digests")
+
+
+def _row(key: str, state: SessionState) -> dict[str, Any]:
+    guardrail, _, digest = key.rpartition(":")
+    return {
+        "session": digest,
+        "guardrail": guardrail,
+        "turns": state.interactions,
+        "trust": state.trust,
+        "phase": str(state.breaker.phase),
+        "violations": state.breaker.violations,
+        "refusals": state.refusals,
+        "started_at": state.started_at.isoformat(timespec="seconds"),
+        "last_at": state.last_at.isoformat(timespec="seconds"),
+    }

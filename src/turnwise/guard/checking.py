@@ -1,0 +1,299 @@
+"""How a text is checked: guardrail after guardrail, then a record with its turn, and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from hashlib import sha256
+from time import perf_counter
+from typing import Any, Final
+
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.tools import CALLS, RESULTS
+from turnwise.conversation.turn import GUARD_KEY
+from turnwise.guard.audit.record import AuditEvent
+from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
+from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
+from turnwise.guard.log import log_check
+from turnwise.guard.metadata import GuardMetadataError, read_turn
+from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord
+from turnwise.guard.setup import KINDS, Setup
+from turnwise.guard.step import DROPPED, STATE, TOO_LONG, UNREAD, CheckRun, Step, failure, redacted
+from turnwise.sessions import Stance
+
+RATE_LIMIT = "rate_limit"
+"""Name under which results tell of a rate limit."""
+
+_SECTIONS: Final = {TextKind.TOOL_CALL: CALLS, TextKind.TOOL_RESULT: RESULTS}
+"""Where the checks of calls and results stand in what is kept of a turn."""
+
+NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
+NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
+NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
+BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
+
+
+def run_check(
+    setup: Setup,
+    check: Check,
+    unread: str,
+    start: float,
+    *,
+    here: bool,
+    known: tuple[str, Detail] | None = None,
+    trouble: Detail | None = None,
+) -> CheckRun:
+    """Run the guardrails of one side in order, here or where the steps go that are yielded."""
+    tool = check.tool
+    content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
+    most = setup.config.max_characters
+    details: list[Detail] = []
+    held: Detail | None = None
+    extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
+    if len(content) > most:
+        extra[TOO_LONG] = _refused_length(len(content), most)
+        check.text = content[:most]
+        held = NOT_READ
+    if trouble is not None:
+        extra[STATE] = trouble
+        held = NOT_KEPT if trouble.blocked else held
+    blocker: Step | None = None
+    try:
+        for step in steps:
+            if not step.enabled:
+                detail = NOT_ENABLED
+            elif held is not None:
+                detail = held
+            elif known is not None and known[0] == step.name:
+                detail = known[1]
+            elif blocker is not None and setup.spares(step, blocker):
+                detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
+            else:
+                detail = step.run(check) if here else (yield step, check)
+            details.append(detail)
+            if detail.blocked and blocker is None:
+                blocker = step
+            if detail.redactions:
+                check.text = redacted(check.text, detail)
+    except BaseException:
+        # Nobody waits for the result any more, but the turn stays and must not pass for clean.
+        details += [step.failed("the check was cancelled") for step in steps[len(details) :]]
+        blocked = any(detail.blocked for detail in (*details, *extra.values()))
+        result = conclude(setup, check, content, details, extra, start, blocked=blocked)
+        if check.state is not None:
+            tell(setup, result, check.session_id, check.conversation)
+        raise
+    blocked = blocker is not None or (bool(extra) and any(detail.blocked for detail in extra.values()))
+    return conclude(setup, check, content, details, extra, start, blocked=blocked)
+
+
+def conclude(
+    setup: Setup,
+    check: Check,
+    content: str,
+    details: list[Detail],
+    extra: Mapping[str, Detail],
+    start: float,
+    *,
+    blocked: bool,
+) -> PipelineResult:
+    """Keep with its turn what the guardrails said, and what none could read; return the result and tell it."""
+    turn, conversation, side, tool = check.turn, check.conversation, check.side, check.tool
+    read = side if tool is None else tool.kind
+    names = setup.names[read]
+    if extra:
+        names, details = (*names, *extra), [*details, *extra.values()]
+    record = SideRecord(
+        pipeline_type=KINDS[read],
+        timestamp=setup.clock(),
+        blocked=blocked,
+        names=names,
+        verdicts=tuple(details),
+        stance=_same_stance(check.stance, turn) if GUARD_KEY in turn.metadata else check.stance,
+        tool=None if tool is None else tool.name,
+        call_id=None if tool is None else tool.call_id,
+    )
+    if tool is not None:
+        if check.text != content:
+            _replace_tool_text(check, tool, () if TOO_LONG in extra else details)
+        elif tool.arguments is not None:
+            check.text = tool.arguments.raw
+        part = _SECTIONS[tool.kind], tool.call_id
+        change = partial(_with_part, turn.number, record, part)
+        conversation.annotate(turn.number, GUARD_KEY, change, release=part)
+    else:
+        if check.text != content:
+            conversation.replace_text(turn.number, side, check.text)
+        if blocked and side is Side.PROMPT:
+            conversation.withdraw(turn.number)
+        conversation.annotate(turn.number, GUARD_KEY, partial(_with_check, turn.number, record), release=side)
+    acted = failed = False
+    for detail in details:
+        if detail.action is not None:
+            acted = True
+        if detail.path is not None:
+            failed = True
+    result = PipelineResult(
+        blocked=blocked,
+        warnings=record.told("warned") if acted else [],
+        reasons=record.told("blocked") if blocked else [],
+        details=dict(zip(names, record.verdicts, strict=True)),
+        pipeline_type=record.pipeline_type,
+        conversation_id=conversation.conversation_id,
+        turn_number=turn.number,
+        stance=check.stance,
+        text=check.text,
+        seconds=perf_counter() - start,
+        tool=None if tool is None else tool.name,
+        call_id=None if tool is None else tool.call_id,
+    )
+    if blocked or failed:
+        log_check(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
+    if setup.audit is not None:
+        tell(setup, result, check.session_id, conversation)
+    return result
+
+
+def refused(
+    setup: Setup,
+    content: str,
+    conversation: Conversation,
+    refusal: Refusal | None,
+    session_id: str,
+    seconds: float,
+) -> PipelineResult:
+    """Note a prompt that a rate limit refused, and return its result."""
+    limits = conversation.rate_limit or {}
+    own = ", ".join(f"{most} {window.replace('_', ' ')}" for window, most in limits.items())
+    reason = refusal.reason if refusal else f"more than {own} in this conversation"
+    scope = refusal.scope if refusal else CONVERSATION
+    wait = refusal.retry_after if refusal else conversation.rate_limit_wait()
+    note_refusal(
+        conversation,
+        scope=scope,
+        reason=reason,
+        text_sha256=sha256(content.encode()).hexdigest(),
+        now=setup.clock(),
+        retry_after=wait,
+    )
+    result = PipelineResult(
+        blocked=True,
+        warnings=[],
+        reasons=[f"{RATE_LIMIT}: {reason}"],
+        details={RATE_LIMIT: Detail(Status.EVALUATED, blocked=True, found=True, confidence=1.0, reason=reason)},
+        pipeline_type=TextKind.INPUT,
+        conversation_id=conversation.conversation_id,
+        turn_number=None,
+        stance=None,
+        text=content,
+        rate_limited=True,
+        seconds=seconds,
+        retry_after=wait,
+    )
+    log_check(result.conversation_id, None, TextKind.INPUT, result.details.items())
+    if setup.audit is not None:
+        tell(setup, result, session_id, conversation)
+    return result
+
+
+def tell(setup: Setup, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
+    """Tell the audit of a check, where there is one."""
+    if setup.audit is not None:
+        event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock())
+        setup.audit.write(event)
+
+
+def broken_off(setup: Setup, check: Check, start: float, trouble: Detail | None = None) -> CheckRun:
+    """Record a response that came in pieces and broke off; no guardrail is asked."""
+    yield from ()
+    details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
+    extra = {DROPPED: failure(OnError.BLOCK, "the response broke off before its end")}
+    if trouble is not None:
+        extra[STATE] = trouble
+    return conclude(setup, check, check.text, details, extra, start, blocked=True)
+
+
+def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail) -> PipelineResult:
+    """Return a result, and keep it with its turn, after its state could not be kept."""
+    details = {**result.details, STATE: trouble}
+    blocked = result.blocked or trouble.blocked
+    record = SideRecord(
+        pipeline_type=result.pipeline_type,
+        timestamp=setup.clock(),
+        blocked=blocked,
+        names=tuple(details),
+        verdicts=tuple(details.values()),
+        stance=result.stance,
+        tool=result.tool,
+        call_id=result.call_id,
+    )
+    number = check.turn.number
+    if blocked and check.side is Side.PROMPT and check.tool is None:
+        check.conversation.withdraw(number)
+    if check.tool is None:
+        change = partial(_with_check, number, record)
+    else:
+        change = partial(_with_part, number, record, (_SECTIONS[check.tool.kind], check.tool.call_id))
+    check.conversation.annotate(number, GUARD_KEY, change)
+    log_check(result.conversation_id, number, result.pipeline_type, [(STATE, trouble)])
+    return result.replaced(
+        blocked=blocked, details=details, warnings=record.told("warned"), reasons=record.told("blocked")
+    )
+
+
+def _refused_length(length: int, most: int) -> Detail:
+    """Return what is told of a text that is too long to be checked."""
+    reason = f"{length:,} characters, at most {most:,} are checked; what is beyond is not kept"
+    return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
+
+
+def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:
+    """Return the checks of a turn after one more; earlier ones that can't be read are left out."""
+    if before is not None and not isinstance(before, TurnRecord):
+        before = _readable(number, before)
+    if before is None:
+        on_input = record.pipeline_type is TextKind.INPUT
+        return TurnRecord(record if on_input else None, None if on_input else record, record.pipeline_type)
+    if record.pipeline_type is TextKind.INPUT:
+        return before.replaced(input=record, last=TextKind.INPUT)
+    return before.replaced(output=record, last=TextKind.OUTPUT)
+
+
+def _readable(number: int, before: object) -> TurnRecord | None:
+    try:
+        return read_turn(before, number)
+    except GuardMetadataError:
+        return None
+
+
+def _with_part(number: int, record: SideRecord, part: tuple[str, str], before: object) -> TurnRecord:
+    """Return the checks of a turn after one of a call or a result."""
+    known = _readable(number, before) or TurnRecord(None, None, record.pipeline_type)
+    section, identity = part
+    records: Records = getattr(known, section)
+    changed: dict[str, Any] = {section: records.with_record(identity, record)}
+    return known.replaced(last=record.pipeline_type, **changed)
+
+
+def with_text_beside(before: object, identity: str) -> object:
+    """Return the checks of a turn whose response turned out to be a text beside calls: the check moves there."""
+    known = before if isinstance(before, TurnRecord) else _readable(1, before)
+    if known is None or known.output is None:
+        return before
+    return known.replaced(output=None, texts=known.texts.with_record(identity, known.output))
+
+
+def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) -> None:
+    """Let a call or result go on with what guardrails replaced in it, which the text of the check then is."""
+    if tool.arguments is not None:
+        redactions = [detail.redactions for detail in details if detail.redactions]
+        check.text = tool.arguments.redacted(redactions) if redactions else check.text
+    number, section = check.turn.number, _SECTIONS[tool.kind]
+    check.conversation.replace_tool_text(number, section, tool.call_id, check.text)
+
+
+def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:
+    """Return a stance; as the object that the turn keeps already where it is equal."""
+    before = turn.metadata.get(GUARD_KEY)
+    kept = before.input.stance if isinstance(before, TurnRecord) and before.input is not None else None
+    return kept if kept == stance else stance

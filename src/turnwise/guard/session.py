@@ -1,0 +1,123 @@
+"""A session as the operator of a pipeline sees it: what it amounts to, and how to reset or release it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance
+from turnwise.sessions.state_store import StateStore
+
+_MODES = tuple(EngagementMode)
+
+
+class Memory(NamedTuple):
+    """The session memory of one guardrail, and how a session is called there.
+
+    Args:
+        sessions: the memory.
+        session_id: id of the session in it.
+        key: its key in the state store; None without one.
+    """
+
+    sessions: Sessions
+    session_id: str
+    key: str | None
+
+
+class GuardSession:
+    """One session of a pipeline, as `GuardrailPipeline.session` gives it. It shows what is known at each look.
+
+    Where several guardrails have a session memory, the strictest of their stances counts.
+
+    Args:
+        session_id: the session, as checks name it.
+        memories: the session memory of each guardrail that has one, by its name.
+        store: the state store; None where sessions live in this process alone.
+    """
+
+    def __init__(self, session_id: str, memories: Mapping[str, Memory], store: StateStore | None) -> None:
+        self.session_id = session_id
+        self._memories = memories
+        self._store = store
+
+    @property
+    def stances(self) -> dict[str, Stance]:
+        """The stance of every guardrail that knows the session, by its name.
+
+        Raises:
+            StateError: the state store can't be read.
+        """
+        found = {name: memory.sessions.stance(memory.session_id) for name, memory in self._memories.items()}
+        return {name: stance for name, stance in found.items() if stance is not None}
+
+    @property
+    def stance(self) -> Stance | None:
+        """The stance towards the session, the strictest of several; None for one that is not known."""
+        return max(self.stances.values(), key=lambda stance: _MODES.index(stance.mode), default=None)
+
+    @property
+    def trust(self) -> float | None:
+        """The session's trust, in [0, 1], the least of several; None for one that is not known."""
+        return min((stance.trust for stance in self.stances.values()), default=None)
+
+    @property
+    def breaker(self) -> Phase | None:
+        """Where the circuit breaker stands; None for a session that is not known."""
+        stance = self.stance
+        return None if stance is None else stance.phase
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the session was ended; this is final until it is released, reset or forgotten."""
+        return any(stance.phase is Phase.TERMINATED for stance in self.stances.values())
+
+    @property
+    def states(self) -> dict[str, SessionState]:
+        """What each guardrail remembers of the session, by its name."""
+        found = {name: memory.sessions.state(memory.session_id) for name, memory in self._memories.items()}
+        return {name: state for name, state in found.items() if state is not None}
+
+    def release(self) -> Stance | None:
+        """Close the circuit breaker, of a terminated session as well; trust and turns stay. Return the stance.
+
+        Raises:
+            StateError: the state store can't be written.
+        """
+        for memory in self._memories.values():
+            memory.sessions.release(memory.session_id)
+        return self.stance
+
+    def reset(self) -> bool:
+        """Let the session begin anew, a terminated one as well, and return whether it was known.
+
+        Conversations and rate limits stay; see `GuardrailPipeline.forget`.
+
+        Raises:
+            StateError: the state store can't be written.
+        """
+        known = False
+        for memory in self._memories.values():
+            if self._store is None or memory.key is None:
+                known |= memory.sessions.forget(memory.session_id)
+            else:
+                known |= self._store.remove(SESSION, memory.key)
+        return known
+
+    def __repr__(self) -> str:
+        stance = self.stance
+        return f"GuardSession({self.session_id!r}, {'not known' if stance is None else stance.rationale!r})"
+
+
+class Forgotten(NamedTuple):
+    """What `GuardrailPipeline.forget` forgot.
+
+    Args:
+        sessions: session memories.
+        conversations: conversations with their turns, verdicts and guardrail states.
+        limits: whether prompts were counted under that name.
+    """
+
+    sessions: int
+    conversations: int
+    limits: bool

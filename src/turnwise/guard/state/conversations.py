@@ -1,0 +1,326 @@
+"""Conversations in a state store: an outline that is changed turn by turn, and each turn as a part of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from turnwise.bounded import read_json
+from turnwise.clock import Clock
+from turnwise.conversation import Conversation, Turn
+from turnwise.conversation.turn_log import Outline
+from turnwise.errors import ConversationError, StateError, TurnwiseError
+from turnwise.guard.guardrail import Guardrail
+from turnwise.guard.request import short_id
+from turnwise.guard.state.words import CONVERSATION_WORDS, STATE_WORDS, TURN_WORDS
+from turnwise.guard.state.work import Work
+from turnwise.sessions.state_store import Change, StateKind, StateStore, folded, unfolded
+
+_RECENT: Final = 4
+"""Latest turns that are read with a conversation, and compared when it is written: replies come, texts change."""
+
+_NOTED: Final = 32
+"""Latest changes that an outline names, so that others read no more than these."""
+
+_TRIES: Final = 20
+"""Readings of a conversation that others change meanwhile, at most."""
+
+_AFTER: Final = "rate_limit_counts_after"
+
+_METADATA: Final = "metadata"
+
+_PART: Final = b"\1"
+"""Version of turns and guardrail states as parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """What a state store keeps of a conversation beside its turns.
+
+    Args:
+        data: the conversation as JSON values, without turns and metadata.
+        outline: what is to be known of its turns.
+        revision: how often it was written, from 1.
+        noted: the latest changes, oldest first: revision, and number of a turn that it wrote.
+        owner: digest of the session that it belongs to.
+        written: turns and guardrail states to be written with it; not there when it is read.
+    """
+
+    data: Mapping[str, Any]
+    outline: Outline
+    revision: int
+    noted: tuple[tuple[int, int], ...]
+    owner: str
+    written: Mapping[str, bytes] = field(default_factory=dict, compare=False)
+
+
+def _dump(state: StoredConversation) -> bytes:
+    outline = state.outline
+    times = [time and time.isoformat() for time in (outline.earliest, outline.latest)]
+    turns = [outline.turns, outline.complete, outline.waiting, *times]
+    values = [state.data, turns, state.revision, state.noted, state.owner]
+    return json.dumps(values, separators=(",", ":")).encode("ascii")
+
+
+def _load(data: bytes, key: str, version: int) -> StoredConversation:
+    conversation, (turns, complete, waiting, *times), revision, noted, owner = read_json(data.decode("ascii"))
+    earliest, latest = (time and datetime.fromisoformat(time) for time in times)
+    outline = Outline(turns, complete, tuple((first, last) for first, last in waiting), earliest, latest)
+    after = conversation.get(_AFTER, 0) if isinstance(conversation, dict) else None
+    if not isinstance(after, int) or not 0 <= complete <= turns or revision < 1:
+        raise ValueError(f"{complete} of {turns} turns complete, in revision {revision}")
+    return StoredConversation(conversation, outline, revision, tuple((rev, turn) for rev, turn in noted), owner)
+
+
+STORED: Final = StateKind(
+    "conversation",
+    1,
+    _dump,
+    _load,
+    owner=lambda state: state.owner,
+    parts=lambda state: state.written,
+    words=CONVERSATION_WORDS,
+)
+"""Conversations in a state store."""
+
+
+class OutrunError(Exception):
+    """Another worker was faster; what was to be written stands on turns that are not the latest any more."""
+
+
+@dataclass(slots=True, eq=False)
+class Bound:
+    """A conversation of this process, and what is known of it in the store.
+
+    Args:
+        revision: revision that this process has seen; 0 for none.
+        turns: turns that the store has.
+        texts: prompt and response of the latest turns, as the store has them.
+        metadata: metadata of the conversation as JSON, as the store has it.
+        lock: held while a text of the conversation is checked.
+    """
+
+    revision: int = 0
+    turns: int = 0
+    texts: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+    metadata: bytes = b"{}"
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Conversations:
+    """Reads conversations from a state store and writes them back, turn by turn.
+
+    Args:
+        store: the store.
+        guardrails: guardrails that remember something of a conversation, by name.
+        clock: gives the present time, aware.
+        before: what read them so far with other guardrails; what it knows is shared. None for nothing.
+    """
+
+    def __init__(
+        self,
+        store: StateStore,
+        guardrails: Mapping[str, Guardrail],
+        clock: Clock,
+        before: Conversations | None = None,
+    ) -> None:
+        self._store = store
+        self._guardrails = guardrails
+        self._clock = clock
+        self._lock: threading.Lock = threading.Lock() if before is None else before._lock
+        self._bound: WeakKeyDictionary[Conversation, Bound] = (
+            WeakKeyDictionary() if before is None else before._bound
+        )
+
+    def bound(self, conversation: Conversation) -> Bound:
+        """Return what is known of a conversation in the store."""
+        with self._lock:
+            return self._bound.setdefault(conversation, Bound())
+
+    def load(self, conversation_id: str) -> Conversation | None:
+        """Return a conversation as it stands, in constant time; None for one that is not known.
+
+        Raises:
+            StateError: the store can't be read, or the conversation in it.
+        """
+        key = short_id(conversation_id)
+        stored = self._store.get(STORED, key)
+        if stored is None:
+            return None
+        try:
+            conversation = Conversation.from_dict({**stored.data, _AFTER: 0}, turns=(), clock=self._clock)
+        except TurnwiseError as error:
+            raise StateError(f"conversation {conversation_id!r} in the state store is broken: {error}") from error
+        self.follow(conversation, self.bound(conversation))
+        return conversation
+
+    def follow(self, conversation: Conversation, bound: Bound, *, but: int = 0) -> None:
+        """Bring a conversation up to what the store has: turns and replies of other workers, guardrail states.
+
+        Args:
+            conversation: the conversation.
+            bound: what is known of it.
+            but: a turn that stays as it is, since it is under check here; 0 for none.
+
+        Raises:
+            StateError: the store can't be read, or holds another conversation under this name.
+            ConversationError: another worker completed the turn that is under check.
+        """
+        key = short_id(conversation.conversation_id)
+        stored = self._store.get(STORED, key)
+        for _ in range(_TRIES):
+            if stored is None:
+                # It is not there, or not any more: everything that is known here is written again.
+                bound.revision = bound.turns = 0
+                bound.texts, bound.metadata = {}, b"{}"
+                return
+            if stored.revision == bound.revision:
+                return
+            numbers = self._changed(stored, bound, conversation)
+            names = [_METADATA, *map(_name, numbers), *(f"state:{name}" for name in self._guardrails)]
+            parts = self._store.parts(STORED, key, names)
+            again = self._store.get(STORED, key)
+            if again is not None and again.revision == stored.revision:
+                self._take(conversation, bound, stored, numbers, parts, but)
+                return
+            stored = again
+        raise StateError(f"conversation {conversation.conversation_id!r} changes faster than it can be read")
+
+    def write(self, conversation: Conversation, bound: Bound, number: int, owner: str, work: Work) -> None:
+        """Write what a check made of a conversation, with all else that it changed, in one step.
+
+        Args:
+            conversation: the conversation.
+            bound: what is known of it.
+            number: the turn that was checked.
+            owner: digest of the session.
+            work: what else the check changed.
+
+        Raises:
+            OutrunError: another worker wrote it meanwhile; nothing was written.
+            StateError: the store can't be written.
+        """
+        outline = conversation.outline
+        latest = range(max(1, outline.turns + 1 - _RECENT), outline.turns + 1)
+        texts = {one: (conversation.turn(one).prompt, conversation.turn(one).response) for one in latest}
+        numbers = {number, *range(bound.turns + 1, outline.turns + 1)}
+        numbers |= {one for one, text in texts.items() if bound.texts.get(one, text) != text}
+        written = {_name(one): pack_turn(conversation.turn(one)) for one in sorted(numbers)}
+        for name, guardrail in self._guardrails.items():
+            parked = guardrail.park(conversation)
+            if parked is not None:
+                written[f"state:{name}"] = _PART + folded(parked, STATE_WORDS)
+        data, before = conversation.to_dict(turns=False), bound.revision
+        metadata = json.dumps(data.pop(_METADATA), separators=(",", ":")).encode("ascii")
+        if metadata != bound.metadata:
+            written[_METADATA] = _PART + folded(metadata, CONVERSATION_WORDS)
+
+        def apply(stored: StoredConversation | None) -> tuple[StoredConversation, None]:
+            if (0 if stored is None else stored.revision) != before:
+                raise OutrunError
+            known = () if stored is None else stored.noted
+            noted = (*known, *((before + 1, one) for one in sorted(numbers)[-_NOTED:]))[-_NOTED:]
+            return StoredConversation(data, outline, before + 1, noted, owner, written), None
+
+        key = short_id(conversation.conversation_id)
+        self._store.change_all([Change(STORED, key, apply), *work.changes])
+        bound.revision, bound.turns, bound.texts, bound.metadata = before + 1, outline.turns, texts, metadata
+
+    def _changed(self, stored: StoredConversation, bound: Bound, conversation: Conversation) -> Sequence[int]:
+        """Return the turns that have to be read: the latest of a conversation that is met here for the first time,
+        else those that others wrote since."""
+        turns = stored.outline.turns
+        if bound.revision == 0:
+            own = conversation.get_turn_count()
+            first = turns + 1 - _RECENT if own == 0 else min(own, turns)
+            return range(max(1, first), turns + 1)
+        since = [(revision, number) for revision, number in stored.noted if revision > bound.revision]
+        if stored.noted and stored.noted[0][0] <= bound.revision + 1 and stored.revision > bound.revision:
+            return sorted({number for _, number in since})
+        return range(1, turns + 1)
+
+    def _take(
+        self,
+        conversation: Conversation,
+        bound: Bound,
+        stored: StoredConversation,
+        numbers: Iterable[int],
+        parts: Mapping[str, bytes],
+        but: int,
+    ) -> None:
+        name, own = conversation.conversation_id, conversation.get_turn_count()
+        changed = {number: unpack_turn(parts, number, name) for number in numbers}
+        if bound.revision == 0 and own:
+            # It was made here from elsewhere; it has to be the same one.
+            place = min(own, stored.outline.turns)
+            if place and conversation.turn(place).prompt != changed[place].prompt:
+                raise StateError(
+                    f"conversation {name!r} in the state store is another one: turn {place} differs; give this "
+                    "one another conversation_id, or go on with GuardrailPipeline.load_conversation"
+                )
+            bound.turns = place
+        if but and but in changed:
+            if changed[but].response is not None:
+                raise ConversationError(f"turn {but} already has a response, which another worker gave")
+            del changed[but]
+        counts_after = stored.data.get(_AFTER, 0)
+        load = partial(self._read, name)
+        conversation.take_over(stored.outline, changed, load, own_after=bound.turns, counts_after=counts_after)
+        if _METADATA in parts:
+            bound.metadata = _unfolded(parts[_METADATA], CONVERSATION_WORDS, f"metadata of {name!r}")
+            conversation.metadata.update(read_json(bound.metadata))
+        bound.revision, bound.turns = stored.revision, stored.outline.turns
+        bound.texts = {number: (turn.prompt, turn.response) for number, turn in changed.items()}
+        for guardrail_name, guardrail in self._guardrails.items():
+            parked = parts.get(f"state:{guardrail_name}")
+            if parked is not None:
+                guardrail.resume(conversation, _unfolded(parked, STATE_WORDS, f"{guardrail_name} in {name!r}"))
+
+    def _read(self, conversation_id: str, numbers: range) -> list[Turn]:
+        parts = self._store.parts(STORED, short_id(conversation_id), map(_name, numbers))
+        return [unpack_turn(parts, number, conversation_id) for number in numbers]
+
+
+def _name(number: int) -> str:
+    return f"turn:{number}"
+
+
+def pack_turn(turn: Turn) -> bytes:
+    """Return a turn with its texts and verdicts as a payload."""
+    return _PART + folded(json.dumps(turn.to_dict(), separators=(",", ":")).encode("ascii"), TURN_WORDS)
+
+
+def unpack_turn(parts: Mapping[str, bytes], number: int, conversation_id: str) -> Turn:
+    """Return a turn from the parts of its conversation.
+
+    Raises:
+        StateError: it is not there, or broken.
+    """
+    where = f"turn {number} of conversation {conversation_id!r}"
+    payload = parts.get(_name(number))
+    if payload is None:
+        raise StateError(f"state store: {where} is not there; forget the conversation to begin anew")
+    try:
+        turn = Turn.from_dict(read_json(_unfolded(payload, TURN_WORDS, where).decode("ascii")))
+    except (ValueError, TypeError, KeyError, TurnwiseError) as error:
+        if isinstance(error, StateError):
+            raise
+        raise StateError(f"state store: {where} is broken ({error}); forget the conversation") from error
+    if turn.number != number:
+        raise StateError(f"state store: {where} is broken (it has number {turn.number}); forget the conversation")
+    return turn
+
+
+def _unfolded(payload: bytes, words: bytes, where: str) -> bytes:
+    if payload[:1] != _PART:
+        raise StateError(f"state store: {where} was written by another version of turnwise, or is broken")
+    try:
+        return unfolded(payload[1:], words)
+    except ValueError as error:
+        raise StateError(f"state store: {where} is broken ({error}); forget the conversation") from error

@@ -1,0 +1,290 @@
+"""How a check goes where there is a state store: bring up to date, check, write in one step, or again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from turnwise.clock import Clock
+from turnwise.conversation import Conversation
+from turnwise.errors import ConversationError, SessionError, StateError
+from turnwise.guard.guardrail import Check, Guardrail, OnError
+from turnwise.guard.limits import KeyLimits, RateLimits, Refusal
+from turnwise.guard.records import Detail, PipelineResult
+from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
+from turnwise.guard.state.limits import SharedLimits
+from turnwise.guard.state.settings import StateSettings, WhenDown
+from turnwise.guard.state.work import Work
+from turnwise.guard.step import CheckRun, failure
+from turnwise.sessions.state_store import MemoryStateStore, StateStore
+
+Value = TypeVar("Value")
+
+_TRIES: Final = 20
+"""How often a check is done anew since another worker was faster; each time one of them gets on."""
+
+_TURN_SECONDS: Final = 60.0
+"""How long a check waits for another one of its conversation in this process."""
+
+_POLL_SECONDS: Final = 0.002
+
+_ON_ERROR: Final = {
+    WhenDown.CLOSED: OnError.BLOCK,
+    WhenDown.OPEN: OnError.ALLOW,
+    WhenDown.MEMORY: OnError.WARN,
+}
+
+
+class Begun(NamedTuple):
+    """A check that has begun: its turn is there.
+
+    Args:
+        check: the text under check.
+        run: the guardrails at work.
+    """
+
+    check: Check
+    run: CheckRun
+
+
+Begin = Callable[[Work, Detail | None], Begun | PipelineResult]
+"""Begins a check with what it changes, and what is told of the store; a result where a limit refused it."""
+
+Amend = Callable[[PipelineResult, Check, Detail], PipelineResult]
+"""Adds to a result and its record that the state could not be kept."""
+
+
+class Keeper:
+    """Keeps what a pipeline must not forget in a state store.
+
+    A check works on a conversation that is up to date, and keeps its changes back. In the end turn, verdict, drift
+    and session are written in one step; a process that is killed before has written nothing. Where another worker
+    wrote the conversation meanwhile, the turn is taken back and checked again after what that one added.
+
+    Args:
+        store: the store.
+        settings: whether conversations are kept, and what becomes of texts while the store is down.
+        guardrails: those that remember something of a conversation, by name.
+        limits: rate limits per key.
+        clock: gives the present time, aware.
+        before: the one whose place it takes; what is known of conversations in the same store goes on.
+    """
+
+    def __init__(
+        self,
+        store: StateStore,
+        settings: StateSettings,
+        guardrails: Mapping[str, Guardrail],
+        limits: RateLimits,
+        clock: Clock,
+        before: Keeper | None = None,
+    ) -> None:
+        self.store = store
+        known = None if before is None or before.store is not store else before.conversations
+        self.conversations: Conversations = Conversations(store, guardrails, clock, known)
+        self.limits = SharedLimits(limits, store, clock)
+        self._settings = settings
+        self._fallback = MemoryStateStore()
+        self._fallback_limits = KeyLimits(limits, clock)
+        self._clock = clock
+
+    def refuse(
+        self, key: str | None, role: str | None, *, here: bool
+    ) -> Generator[Any, Any, tuple[Refusal | None, StateError | None]]:
+        """Count a prompt unless a limit refuses it; return which, and what keeps it from being counted for all."""
+        now = self._clock()
+        try:
+            return (yield from _done(lambda: self.limits.refuse(key, role, now), here=here)), None
+        except (StateError, SessionError) as error:
+            refusal = None
+            if self._settings.when_down is WhenDown.MEMORY:
+                refusal = self._fallback_limits.refuse(key, role, now)
+            return refusal, _as_state_error(error)
+
+    def run(
+        self,
+        begin: Begin,
+        amend: Amend,
+        conversation: Conversation,
+        owner: str,
+        *,
+        kept: bool,
+        here: bool,
+        trouble: StateError | None = None,
+        but: int = 0,
+    ) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
+        """Run a check and keep what comes of it; return its result, and whether guardrails were asked.
+
+        Args:
+            begin: begins it.
+            amend: adds to its result that the state could not be kept.
+            conversation: the conversation.
+            owner: digest of the session; empty for one that nobody can name again, which is not kept.
+            kept: whether the conversation is kept; else only what sessions make of it is.
+            here: whether it runs in this thread; else what waits is yielded.
+            trouble: what went wrong with the store before.
+            but: the turn that is under check already; 0 where `begin` makes or chooses it.
+
+        Raises:
+            ConversationError: what `begin` raises, or another worker answered the turn meanwhile.
+        """
+        bound = self.conversations.bound(conversation) if kept and self._settings.conversations else None
+        if bound is None:
+            return (yield from self._tries(begin, amend, conversation, None, owner, trouble, here=here, but=but))
+        if here:
+            entered = bound.lock.acquire(timeout=_TURN_SECONDS)
+        else:
+            entered = yield _Entry(bound), None
+        if not entered:
+            bound, trouble = None, StateError(f"an earlier check of it has not ended for {_TURN_SECONDS:g} s")
+        try:
+            return (yield from self._tries(begin, amend, conversation, bound, owner, trouble, here=here, but=but))
+        finally:
+            if bound is not None:
+                bound.lock.release()
+
+    def _tries(
+        self,
+        begin: Begin,
+        amend: Amend,
+        conversation: Conversation,
+        bound: Bound | None,
+        owner: str,
+        trouble: StateError | None,
+        *,
+        here: bool,
+        but: int,
+    ) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
+        for _ in range(_TRIES):
+            if bound is not None and trouble is None:
+                trouble = yield from self._follow(conversation, bound, but, here=here)
+            work = Work(self.store) if trouble is None else Work(self._without())
+            turns = conversation.get_turn_count()
+            begun = begin(work, None if trouble is None else self._told(trouble))
+            if isinstance(begun, PipelineResult):
+                return begun, False
+            check, number = begun.check, begun.check.turn.number
+            try:
+                result = yield from begun.run
+            except BaseException:
+                # The turn stays as one whose check was cancelled, for all workers.
+                if trouble is None:
+                    self._write_at_last(conversation, bound, number, owner, work)
+                raise
+            if trouble is not None:
+                if self._settings.when_down is WhenDown.MEMORY:
+                    self._fallback.change_all(work.changes)
+                return result, True
+            try:
+                written = yield from self._write(
+                    conversation, bound, number, owner, work, made=number > turns, here=here
+                )
+            except (StateError, SessionError) as error:
+                return amend(result, check, self._told(_as_state_error(error))), True
+            if written:
+                return result, True
+        told = StateError(f"other workers were faster {_TRIES} times; send the text again")
+        return amend(result, check, self._told(told)), True
+
+    def _follow(
+        self, conversation: Conversation, bound: Bound, but: int, *, here: bool
+    ) -> Generator[Any, Any, StateError | None]:
+        try:
+            yield from _done(lambda: self.conversations.follow(conversation, bound, but=but), here=here)
+        except (StateError, SessionError) as error:
+            return _as_state_error(error)
+        return None
+
+    def _write(
+        self,
+        conversation: Conversation,
+        bound: Bound | None,
+        number: int,
+        owner: str,
+        work: Work,
+        *,
+        made: bool,
+        here: bool,
+    ) -> Generator[Any, Any, bool]:
+        """Write what a check changed; False where its turn was taken back, since another worker was faster."""
+        if bound is None:
+            if work.changes and owner:
+                yield from _done(lambda: self.store.change_all(work.changes), here=here)
+            return True
+        for _ in range(_TRIES):
+            try:
+                yield from _done(
+                    lambda: self.conversations.write(conversation, bound, number, owner, work), here=here
+                )
+            except OutrunError:
+                if made:
+                    conversation.take_back(number)
+                    return False
+            else:
+                return True
+            # What others added comes after the prompt that is answered here: the verdict stands as it is.
+            try:
+                yield from _done(lambda: self.conversations.follow(conversation, bound, but=number), here=here)
+            except ConversationError:
+                yield from _done(lambda: self.conversations.follow(conversation, bound), here=here)
+                raise
+        raise StateError(f"other workers were faster {_TRIES} times; send the text again")
+
+    def _write_at_last(
+        self, conversation: Conversation, bound: Bound | None, number: int, owner: str, work: Work
+    ) -> None:
+        try:
+            if bound is not None:
+                self.conversations.write(conversation, bound, number, owner, work)
+        except (StateError, SessionError, ConversationError, OutrunError):
+            pass  # nobody waits for the result, and the turn stands in this process as one that was cancelled
+
+    def _without(self) -> StateStore:
+        """Return where sessions are kept while the store is down."""
+        return self._fallback if self._settings.when_down is WhenDown.MEMORY else MemoryStateStore()
+
+    def _told(self, error: StateError) -> Detail:
+        return failure(_ON_ERROR[self._settings.when_down], f"{type(error).__name__}: {error}")
+
+
+def _as_state_error(error: SessionError) -> StateError:
+    return error if isinstance(error, StateError) else StateError(str(error))
+
+
+class _Entry:
+    """Waits on an event loop until no other check of a conversation is under way; stands where a step does."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+
+    async def arun(self, _: object) -> bool:
+        for _ in range(int(_TURN_SECONDS / _POLL_SECONDS)):
+            if self._bound.lock.acquire(blocking=False):
+                return True
+            await asyncio.sleep(_POLL_SECONDS)
+        return False
+
+
+class _Call:
+    """Calls the store in a thread, so that the event loop does not wait for it; stands where a step does."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+
+    async def arun(self, _: object) -> tuple[object, Exception | None]:
+        try:
+            return await asyncio.to_thread(self._call), None
+        except Exception as error:  # noqa: BLE001 - it is raised where the call belongs
+            return None, error
+
+
+def _done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]:
+    """Call something here, or where the call goes that is yielded; return what it returns."""
+    if here:
+        return call()
+    value, error = yield _Call(call), None
+    if error is not None:
+        raise error
+    result: Value = value
+    return result

@@ -1,0 +1,384 @@
+"""``SqliteStateStore``: states in one file that several processes of a machine share."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from turnwise.clock import Clock, utc_now
+from turnwise.errors import StateError
+from turnwise.paths import to_path
+from turnwise.sessions.state_store import Apply, Change, StateKind, check_room
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+
+APPLICATION: Final = 0x54575354
+"""The application_id of such a file, by which another database is told from it."""
+
+VERSION: Final = 1
+"""Version of the tables, as the file's user_version."""
+
+_SCHEMA: Final = (
+    "CREATE TABLE IF NOT EXISTS states (kind TEXT NOT NULL, key TEXT NOT NULL, payload BLOB NOT NULL, "
+    "used REAL NOT NULL, lasting INTEGER NOT NULL, owner TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS states_by_use ON states (lasting, used)",
+    "CREATE INDEX IF NOT EXISTS states_by_owner ON states (owner)",
+    "CREATE TABLE IF NOT EXISTS parts (kind TEXT NOT NULL, key TEXT NOT NULL, name TEXT NOT NULL, "
+    "payload BLOB NOT NULL, PRIMARY KEY (kind, key, name)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS counts (lasting INTEGER PRIMARY KEY, states INTEGER NOT NULL)",
+    "INSERT OR IGNORE INTO counts VALUES (0, 0), (1, 0)",
+)
+
+_IDLE: Final = 8
+"""Connections that wait for use, at most."""
+
+_OLD_AT_ONCE = 20
+"""States that are past their time and are deleted when another one is added, at most."""
+
+
+class SqliteStateStore:
+    """Keeps states in an SQLite file, for threads and processes of one machine at once.
+
+    Every change is one transaction: it is in the file as a whole when the call returns, or not at all, also where
+    the process is killed in the middle. Writers wait for each other. The file is in write-ahead mode and is not
+    synced at every change: what was written survives the process, and all but the last moments a loss of power.
+
+    At most `limit` states are kept; the one that was changed least recently makes room. What must last, such as
+    that a session was terminated, makes none and has a limit of its own.
+
+    Args:
+        path: the file; made where it is not there, readable by its owner alone.
+        limit: states that are kept beside those that must last, at least 1.
+        ended_limit: states that must last, at least 0; one more is an error, never a silent loss.
+        ttl: how long a state is kept that nobody changes; None for as long as there is room.
+        ended_ttl: the same for what must last; None for ever.
+        wait_seconds: how long a change waits for other processes at most, above 0.
+        clock: gives the present time, aware.
+
+    Raises:
+        StateError: the file can't be opened, is another database, or was made by a later turnwise.
+        SessionError: a bound out of its range.
+
+    >>> from turnwise.sessions import SESSION
+    >>> with SqliteStateStore(":memory:") as store:
+    ...     len(store), store.get(SESSION, "ann")
+    (0, None)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        limit: int = 1_000_000,
+        ended_limit: int = 1_000_000,
+        ttl: timedelta | None = None,
+        ended_ttl: timedelta | None = None,
+        wait_seconds: float = 5.0,
+        clock: Clock = utc_now,
+    ) -> None:
+        check_room(limit, ended_limit, ttl)
+        check_room(limit, ended_limit, ended_ttl)
+        if not 0.0 < wait_seconds <= 600.0:
+            raise StateError(f"wait_seconds is {wait_seconds}; use seconds above 0, at most 600")
+        self.path = os.fspath(path)
+        self._memory = self.path == ":memory:"
+        self._limits = (limit, ended_limit)
+        self._ttls = (ttl, ended_ttl)
+        self._wait = wait_seconds
+        self._clock = clock
+        self._idle: list[sqlite3.Connection] = []
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._of_parent: list[sqlite3.Connection] = []
+        self._alone: AbstractContextManager[object] = threading.RLock() if self._memory else nullcontext()
+        self._closed = False
+        with self._failures("it can't be opened"):
+            self._give_back(self._taken())
+
+    def __repr__(self) -> str:
+        return f"SqliteStateStore({self.path!r})"
+
+    def __enter__(self) -> SqliteStateStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        with self._failures(), self._reading() as connection:
+            count: int = connection.execute("SELECT SUM(states) FROM counts").fetchone()[0]
+        return count
+
+    def get(self, kind: StateKind[State], key: str) -> State | None:
+        """Return a state, or None for one that is not known.
+
+        Raises:
+            StateError: the file can't be read, or the state in it; the message names the key.
+        """
+        with self._failures(), self._reading() as connection:
+            row = connection.execute(
+                "SELECT payload, used, lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
+            ).fetchone()
+        return self._state(kind, key, row)
+
+    def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
+        """Replace a state in one transaction, and return the result of the change.
+
+        Raises:
+            StateError: as for `get`, or the file can't be written within `wait_seconds`.
+        """
+        result: Result = self.change_all((Change(kind, key, apply),))[0]
+        return result
+
+    def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
+        """Apply several changes in one transaction, and return their results.
+
+        Raises:
+            StateError: as for `change`; nothing is changed then.
+        """
+        results = []
+        with self._failures("it can't be written"), self._writing() as connection:
+            for kind, key, apply in changes:
+                row = connection.execute(
+                    "SELECT payload, used, lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
+                ).fetchone()
+                before = self._state(kind, key, row)
+                if row is not None and before is None:
+                    self._delete(connection, kind.name, key, row[2])
+                    row = None
+                state, result = apply(before)
+                results.append(result)
+                if state is not before or row is None:
+                    self._put(connection, kind, key, state, None if row is None else row[2])
+        return tuple(results)
+
+    def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
+        """Return parts of a state by name, all of them where `names` is None.
+
+        Raises:
+            StateError: the file can't be read.
+        """
+        place = (kind.name, key)
+        with self._failures(), self._reading() as connection:
+            if names is None:
+                rows = connection.execute("SELECT name, payload FROM parts WHERE kind = ? AND key = ?", place)
+                return dict(rows.fetchall())
+            query = "SELECT payload FROM parts WHERE kind = ? AND key = ? AND name = ?"
+            found = ((name, connection.execute(query, (*place, name)).fetchone()) for name in names)
+            return {name: row[0] for name, row in found if row is not None}
+
+    def remove(self, kind: StateKind[Any], key: str) -> bool:
+        """Forget a state with its parts, and return whether it was known; one that is broken as well.
+
+        Raises:
+            StateError: the file can't be written.
+        """
+        with self._failures("it can't be written"), self._writing() as connection:
+            row = connection.execute(
+                "SELECT lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
+            ).fetchone()
+            if row is not None:
+                self._delete(connection, kind.name, key, row[0])
+        return row is not None
+
+    def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:
+        """Return the keys of a kind, sorted; those of one owner where it is given.
+
+        Raises:
+            StateError: the file can't be read.
+        """
+        query, given = "SELECT key FROM states WHERE kind = ?", [kind.name]
+        if owner is not None:
+            query, given = f"{query} AND owner = ?", [kind.name, owner]
+        with self._failures(), self._reading() as connection:
+            return sorted(key for (key,) in connection.execute(query, given))
+
+    def purge(self, before: datetime) -> int:
+        """Let go of states that were not changed since a time, save what must last, and return how many.
+
+        Raises:
+            StateError: the file can't be written.
+        """
+        with self._failures("it can't be written"), self._writing() as connection:
+            old = connection.execute(
+                "SELECT kind, key FROM states WHERE lasting = 0 AND used < ?", (before.timestamp(),)
+            ).fetchall()
+            for kind, key in old:
+                self._delete(connection, kind, key, 0)
+        return len(old)
+
+    def close(self) -> None:
+        """Close the file; closing twice is harmless, and a later call is an error."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            self._drop(connection)
+
+    # What is in the file
+
+    def _state(self, kind: StateKind[State], key: str, row: tuple[bytes, float, int] | None) -> State | None:
+        if row is None or self._expired(row[1], row[2]):
+            return None
+        if not isinstance(row[0], bytes):
+            raise StateError(f"state {kind.name} {key!r} is broken (it is no bytes); forget it to begin anew")
+        return kind.unpack(row[0], key)
+
+    def _expired(self, used: float, lasting: int) -> bool:
+        ttl = self._ttls[bool(lasting)]
+        return ttl is not None and self._clock().timestamp() - used > ttl.total_seconds()
+
+    def _put(
+        self, connection: sqlite3.Connection, kind: StateKind[Any], key: str, state: Any, before: int | None
+    ) -> None:
+        """Write a state that was not known (`before` is None), or was known as lasting or not."""
+        lasting = int(kind.remnant(state) is not None)
+        now = self._clock().timestamp()
+        if before != lasting:
+            if before is not None:
+                connection.execute("UPDATE counts SET states = states - 1 WHERE lasting = ?", (before,))
+            self._make_room(connection, lasting, now)
+            connection.execute("UPDATE counts SET states = states + 1 WHERE lasting = ?", (lasting,))
+        connection.execute(
+            "INSERT INTO states VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (kind, key) DO UPDATE SET "
+            "payload = excluded.payload, used = excluded.used, lasting = excluded.lasting, owner = excluded.owner",
+            (kind.name, key, kind.pack(state), now, lasting, kind.owner(state)),
+        )
+        connection.executemany(
+            "INSERT INTO parts VALUES (?, ?, ?, ?) ON CONFLICT (kind, key, name) DO UPDATE SET "
+            "payload = excluded.payload",
+            [(kind.name, key, name, payload) for name, payload in kind.parts(state).items()],
+        )
+
+    def _make_room(self, connection: sqlite3.Connection, lasting: int, now: float) -> None:
+        """Delete what is past its time, and what was used least recently, so that one more may come."""
+        ttl = self._ttls[lasting]
+        if ttl is not None:
+            old = connection.execute(
+                "SELECT kind, key FROM states WHERE lasting = ? AND used < ? LIMIT ?",
+                (lasting, now - ttl.total_seconds(), _OLD_AT_ONCE),
+            ).fetchall()
+            for kind, key in old:
+                self._delete(connection, kind, key, lasting)
+        count = connection.execute("SELECT states FROM counts WHERE lasting = ?", (lasting,)).fetchone()[0]
+        beyond = count + 1 - self._limits[lasting]
+        if beyond <= 0:
+            return
+        if lasting:
+            raise StateError(
+                f"{self.path}: the end of {count + 1} terminated sessions can't be remembered within "
+                f"ended_limit={self._limits[1]}: raise it, or forget some"
+            )
+        rows = connection.execute(
+            "SELECT kind, key FROM states WHERE lasting = 0 ORDER BY used LIMIT ?", (beyond,)
+        ).fetchall()
+        for kind, key in rows:
+            self._delete(connection, kind, key, 0)
+
+    def _delete(self, connection: sqlite3.Connection, kind: str, key: str, lasting: int) -> None:
+        connection.execute("DELETE FROM states WHERE kind = ? AND key = ?", (kind, key))
+        connection.execute("DELETE FROM parts WHERE kind = ? AND key = ?", (kind, key))
+        connection.execute("UPDATE counts SET states = states - 1 WHERE lasting = ?", (lasting,))
+
+    # Connections
+
+    @contextmanager
+    def _failures(self, what: str = "it can't be read") -> Iterator[None]:
+        """Turn what SQLite and the system say into an error that names the file."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StateError(f"state store {self.path}: {what}: {error}") from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        # A file in memory is there in one connection alone.
+        with self._alone:
+            connection = self._taken()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _taken(self) -> sqlite3.Connection:
+        """Return a connection that nobody else uses; after a fork none of the parent process."""
+        with self._lock:
+            if self._closed:
+                raise StateError(f"state store {self.path} is closed")
+            if self._process != os.getpid():
+                # Closing them would let go of the locks of the parent: they are kept, and never used.
+                self._of_parent, self._idle, self._process = self._idle, [], os.getpid()
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed and (len(self._idle) < _IDLE or self._memory):
+                self._idle.append(connection)
+                return
+        self._drop(connection)
+
+    def _drop(self, connection: sqlite3.Connection) -> None:
+        with suppress(sqlite3.Error):
+            connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        target = self.path
+        if not self._memory:
+            path = Path(to_path(self.path, home=True))
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            target = str(path)
+        connection = sqlite3.connect(
+            target, timeout=self._wait, isolation_level=None, check_same_thread=False, cached_statements=32
+        )
+        # What somebody wrote there as text must not end up in an error.
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        try:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            fresh = not application and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            if application != APPLICATION and not fresh:
+                raise StateError(f"{self.path} is another database, not a state store; name another file")
+            if version > VERSION:
+                raise StateError(f"{self.path} was made by a later turnwise (version {version}); update turnwise")
+            if fresh:
+                self._make(connection)
+            if not self._memory and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                # Another process that opens the file now may keep it from being changed; one of them does.
+                with suppress(sqlite3.OperationalError):
+                    connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _make(self, connection: sqlite3.Connection) -> None:
+        """Make the tables, whoever else makes them at the same moment."""
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")

@@ -1,0 +1,93 @@
+"""What a check changes in a state store: kept back until the check has ended, then written in one step."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from turnwise.sessions.state_store import Apply, Change, ChangesStates, StateKind, StateStore
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+
+
+class Work:
+    """Reads states from a store and keeps changes to itself, until `changes` are applied in one step.
+
+    A check that is killed has changed nothing then, and one that is done again counts once. Each change is applied
+    to the state as it is in the end, so those that others made meanwhile are not lost.
+
+    Args:
+        store: the store.
+
+    >>> from turnwise.sessions import MemoryStateStore
+    >>> kind = StateKind("n", 1, bytes, lambda data, key, version: 0)
+    >>> store = MemoryStateStore()
+    >>> work = Work(store)
+    >>> work.change(kind, "a", lambda state: ((state or 0) + 1, "counted"))
+    'counted'
+    >>> work.get(kind, "a"), store.get(kind, "a"), store.change_all(work.changes), store.get(kind, "a")
+    (1, None, ('counted',), 1)
+    """
+
+    __slots__ = ("_now", "_store", "changes")
+
+    def __init__(self, store: StateStore) -> None:
+        self._store = store
+        self._now: dict[tuple[str, str], Any] = {}
+        self.changes: list[Change] = []
+        """The changes so far, in order."""
+
+    def get(self, kind: StateKind[State], key: str) -> State | None:
+        """Return a state as this work left it, or as the store has it.
+
+        Raises:
+            StateError: the store can't be read.
+        """
+        place = (kind.name, key)
+        if place not in self._now:
+            self._now[place] = self._store.get(kind, key)
+        state: State | None = self._now[place]
+        return state
+
+    def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
+        """Change a state here, and in the store when the work is done; return the result of the change here.
+
+        Raises:
+            StateError: the store can't be read.
+        """
+        state, result = apply(self.get(kind, key))
+        self._now[kind.name, key] = state
+        self.changes.append(Change(kind, key, apply))
+        return result
+
+
+class Named:
+    """States under keys that begin with a name, so that two guardrails of one pipeline have each their own.
+
+    Args:
+        states: where they are.
+        name: the name.
+    """
+
+    __slots__ = ("_name", "_states")
+
+    def __init__(self, states: ChangesStates, name: str) -> None:
+        self._states = states
+        self._name = name
+
+    def get(self, kind: StateKind[State], key: str) -> State | None:
+        """Return a state, or None for one that is not known."""
+        return self._states.get(kind, key_of(self._name, key))
+
+    def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
+        """Replace a state in one step, and return the result."""
+        return self._states.change(kind, key_of(self._name, key), apply)
+
+
+def key_of(name: str, key: str) -> str:
+    """Return the key of a state that belongs to a guardrail.
+
+    >>> key_of("drift", "8e81")
+    'drift:8e81'
+    """
+    return f"{name}:{key}"

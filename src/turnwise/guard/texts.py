@@ -1,0 +1,371 @@
+"""How a text becomes part of its turn and is checked, by its kind; alike for sync and async."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Ordered
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+from turnwise.conversation import Conversation, Side, Turn
+from turnwise.conversation.participants import UNKNOWN_NAME
+from turnwise.conversation.turn import ATTEMPTS_KEY
+from turnwise.errors import GuardError
+from turnwise.guard.arguments import Arguments
+from turnwise.guard.checking import amended, broken_off, refused, run_check, tell, with_text_beside
+from turnwise.guard.guardrail import Check, TextKind, ToolText
+from turnwise.guard.records import Detail, PipelineResult, joined, with_attempt
+from turnwise.guard.request import (
+    LastText,
+    answered_turn,
+    checkable,
+    digest_of,
+    encodable,
+    last_texts,
+    short_id,
+    turn_metadata,
+)
+from turnwise.guard.setup import Setup
+from turnwise.guard.state.keeper import Begun, Keeper
+from turnwise.guard.state.work import Work
+from turnwise.guard.step import CheckRun
+from turnwise.guard.stream import EndStream, StreamEnd
+from turnwise.sessions.state import ID_BYTES
+
+_UNNAMED = ("", UNKNOWN_NAME)
+"""Names of an initiator that name nobody."""
+
+_PROMPT_MARK = turn_metadata(None, Side.PROMPT)
+
+
+def check_last(
+    setup: Setup, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]
+) -> CheckRun | PipelineResult:
+    """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
+    before, texts = last_texts(messages)
+    if len(texts) == 1:
+        return _one(setup, texts[0], before, kwargs)
+    return _several(setup, texts, before, kwargs)
+
+
+def _several(setup: Setup, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any]) -> CheckRun:
+    """Check several texts, one after the other, and join what comes of them."""
+    results: list[PipelineResult] = []
+    for text in texts:
+        run = _one(setup, text, before, kwargs)
+        results.append(run if isinstance(run, PipelineResult) else (yield from run))
+    return joined(results)
+
+
+def _one(
+    setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any]
+) -> CheckRun | PipelineResult:
+    unread = text.unread
+    if text.kind is TextKind.INPUT:
+        return check_prompt(setup, text.text, before, unread=unread, kept=False, **kwargs)
+    if text.kind is TextKind.OUTPUT:
+        return check_response(setup, text.text, before, unread=unread, kept=False, **kwargs)
+    session_id, here = kwargs.get("session_id"), kwargs.get("here", True)
+    if text.kind is TextKind.TOOL_CALL:
+        return check_call(
+            setup, text.name, text.text, before, text.call_id, None, session_id, unread, here=here, kept=False
+        )
+    return check_result(
+        setup, text.text, before, text.call_id, text.name or None, None, session_id, unread, here=here, kept=False
+    )
+
+
+def check_prompt(
+    setup: Setup,
+    content: str,
+    conversation: Conversation | None,
+    key: str | None = None,
+    role: str | None = None,
+    session_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    unread: str = "",
+    *,
+    here: bool = True,
+    kept: bool = True,
+) -> CheckRun | PipelineResult:
+    """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`, and:
+
+    Args:
+        unread: what of its message nobody could read; empty for nothing.
+        here: whether it runs in this thread.
+        kept: whether a state store keeps the conversation.
+    """
+    start = perf_counter()
+    if not (isinstance(content, str) and content.isascii()):
+        content = checkable(content)
+    chat = Conversation() if conversation is None else conversation
+    if setup.own_clock:
+        chat.use_clock(setup.clock)
+    session = _session(session_id, chat, setup)
+    extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
+    if setup.keeper is not None:
+
+        def prompt() -> Check | PipelineResult:
+            turn = chat.try_add_prompt(content, extra)
+            if turn is None:
+                return refused(setup, content, chat, None, session, perf_counter() - start)
+            return Check(content, Side.PROMPT, turn, chat, session)
+
+        run = partial(run_check, setup, unread=unread, start=start, here=here)
+        counted = (content, key, role) if setup.limits.active else None
+        kept = kept and chat is conversation
+        return _kept(setup, setup.keeper, prompt, run, chat, session, here=here, kept=kept, counted=counted)
+    refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limits.active else None
+    turn = None if refusal else chat.try_add_prompt(content, extra)
+    if turn is None:
+        return refused(setup, content, chat, refusal, session, perf_counter() - start)
+    return run_check(setup, Check(content, Side.PROMPT, turn, chat, session), unread, start, here=here)
+
+
+def check_response(
+    setup: Setup,
+    content: str,
+    conversation: Conversation | None,
+    turn_number: int | None = None,
+    turn: Turn | None = None,
+    session_id: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    unread: str = "",
+    *,
+    here: bool = True,
+    kept: bool = True,
+) -> CheckRun:
+    """Complete a turn with a response and check it; as `check_prompt` and `GuardrailPipeline.check_output`."""
+    start = perf_counter()
+    content = checkable(content)
+    chat, session = _placed(setup, conversation, session_id)
+
+    def response() -> Check:
+        answered = _answer(content, chat, turn_number, turn, metadata)
+        return Check(content, Side.RESPONSE, answered, chat, session)
+
+    kept = kept and chat is conversation
+    return _checked(setup, response, unread, start, chat, session, here=here, kept=kept)
+
+
+def check_call(
+    setup: Setup,
+    name: str,
+    arguments: str | Mapping[str, Any],
+    conversation: Conversation | None,
+    call_id: str | None,
+    turn_number: int | None,
+    session_id: str | None,
+    unread: str = "",
+    *,
+    here: bool = True,
+    kept: bool = True,
+) -> CheckRun:
+    """Make a tool call part of its turn and check it; as `GuardrailPipeline.check_tool_call`."""
+    start = perf_counter()
+    chat, session = _placed(setup, conversation, session_id)
+
+    def tool_call() -> Check:
+        turn, call = chat.take_tool_call(
+            name,
+            encodable(arguments) if isinstance(arguments, str) else arguments,
+            call_id=call_id,
+            turn_number=turn_number,
+            checking=True,
+            moved=with_text_beside,
+        )
+        read = Arguments(call.arguments)
+        tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
+        return Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
+
+    kept = kept and chat is conversation
+    return _checked(setup, tool_call, unread, start, chat, session, here=here, kept=kept)
+
+
+def check_result(
+    setup: Setup,
+    content: str,
+    conversation: Conversation | None,
+    call_id: str | None,
+    name: str | None,
+    turn_number: int | None,
+    session_id: str | None,
+    unread: str = "",
+    *,
+    here: bool = True,
+    kept: bool = True,
+) -> CheckRun:
+    """Make what a tool gave back part of its turn and check it; as `check_call`."""
+    start = perf_counter()
+    content = checkable(content)
+    chat, session = _placed(setup, conversation, session_id)
+
+    def tool_result() -> Check:
+        turn, result = chat.take_tool_result(
+            content,
+            call_id=call_id,
+            name=name,
+            turn_number=turn_number,
+            checking=True,
+            moved=with_text_beside,
+        )
+        tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
+        return Check(content, Side.PROMPT, turn, chat, session, tool=tool)
+
+    kept = kept and chat is conversation
+    return _checked(setup, tool_result, unread, start, chat, session, here=here, kept=kept)
+
+
+def _placed(setup: Setup, conversation: Conversation | None, session_id: str | None) -> tuple[Conversation, str]:
+    """Return the conversation of a check, and its session."""
+    chat = Conversation() if conversation is None else conversation
+    if setup.own_clock:
+        chat.use_clock(setup.clock)
+    return chat, _session(session_id, chat, setup)
+
+
+def open_stream(
+    setup: Setup,
+    conversation: Conversation | None,
+    turn_number: int | None,
+    turn: Turn | None,
+    session_id: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> tuple[EndStream, Setup, Conversation, Turn, str]:
+    """Complete the turn that a response answers with nothing yet, and return what a stream is made of."""
+    start = perf_counter()
+    chat, session = _placed(setup, conversation, session_id)
+    answered = _answer("", chat, turn_number, turn, metadata)
+    end = partial(_end_stream, setup, start, kept=conversation is not None)
+    return end, setup, chat, answered, session
+
+
+def _end_stream(
+    setup: Setup, start: float, check: Check, how: StreamEnd, *, here: bool, kept: bool
+) -> CheckRun | PipelineResult:
+    """Check a response that came in pieces, or record that it broke off."""
+    check.text = checkable(check.text)
+    chat, number, text = check.conversation, check.turn.number, check.text
+    chat.rephrase(number, text)
+    run: Run = partial(broken_off, setup, start=start)
+    if not how.dropped:
+        run = partial(run_check, setup, unread="", start=start, here=here, known=how.known)
+    if setup.keeper is None:
+        return run(check)
+    session = check.session_id
+    again = partial(Check, text, Side.RESPONSE, check.turn, chat, session)
+    return _kept(setup, setup.keeper, again, run, chat, session, here=here, kept=kept, but=number)
+
+
+def _checked(
+    setup: Setup,
+    make: Callable[[], Check],
+    unread: str,
+    start: float,
+    chat: Conversation,
+    session: str,
+    *,
+    here: bool,
+    kept: bool,
+) -> CheckRun:
+    """Check a text, which `make` makes part of its turn; with a state store where there is one."""
+    if setup.keeper is None:
+        return run_check(setup, make(), unread, start, here=here)
+    run = partial(run_check, setup, unread=unread, start=start, here=here)
+    return _kept(setup, setup.keeper, make, run, chat, session, here=here, kept=kept)
+
+
+Run = Callable[..., CheckRun]
+"""Runs the guardrails over a check; ``trouble`` is what is told of the state store."""
+
+
+def _kept(
+    setup: Setup,
+    keeper: Keeper,
+    make: Callable[[], Check | PipelineResult],
+    run: Run,
+    chat: Conversation,
+    session: str,
+    *,
+    here: bool,
+    kept: bool,
+    counted: tuple[str, str | None, str | None] | None = None,
+    but: int = 0,
+) -> CheckRun:
+    """Check a text with a state store: what comes of it is written in one step before the result is told.
+
+    Args:
+        setup: what the check runs by.
+        keeper: keeps what comes of it.
+        make: makes the text part of its turn; again where another worker was faster. A result is a refusal.
+        run: asks the guardrails.
+        chat: the conversation.
+        session: the session.
+        here: whether it runs in this thread.
+        kept: whether the conversation is kept.
+        counted: the text, with key and role whose limits count it; None for none.
+        but: the turn that is under check already; 0 for none.
+    """
+    start, trouble = perf_counter(), None
+    if counted is not None:
+        content, key, role = counted
+        refusal, trouble = yield from keeper.refuse(key, role, here=here)
+        if refusal is not None:
+            return refused(setup, content, chat, refusal, session, perf_counter() - start)
+
+    def begin(work: Work, told: Detail | None) -> Begun | PipelineResult:
+        check = make()
+        if isinstance(check, PipelineResult):
+            return check
+        check.state = work
+        return Begun(check, run(check=check, trouble=told))
+
+    owner = digest_of(session) if kept or session != chat.conversation_id else ""
+    result, checked = yield from keeper.run(
+        begin, partial(amended, setup), chat, owner, kept=kept, here=here, trouble=trouble, but=but
+    )
+    if checked and setup.audit is not None:
+        tell(setup, result, session, chat)
+    return result
+
+
+def _session(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
+    if session_id is None:
+        # People without a name are not one person.
+        by_person = setup.by_person and conversation.initiator.strip().lower() not in _UNNAMED
+        session_id = conversation.initiator if by_person else conversation.conversation_id
+    if not isinstance(session_id, str) or not session_id:
+        session_id = checked_session(session_id)
+    return session_id if session_id.isascii() and len(session_id) <= ID_BYTES else short_id(session_id)
+
+
+def _answer(
+    content: str,
+    conversation: Conversation,
+    turn_number: int | None,
+    turn: Turn | None,
+    metadata: Mapping[str, Any] | None,
+) -> Turn:
+    """Complete the turn that a response answers; one that is named and has a blocked response gets another."""
+    extra = turn_metadata(metadata, Side.RESPONSE)
+    number = answered_turn(turn_number, turn, conversation)
+    if number is not None:
+        answered = conversation.turn(number)
+        if answered.complete and answered.blocked(Side.RESPONSE):
+            conversation.annotate(number, ATTEMPTS_KEY, partial(with_attempt, answered))
+            # With the messages that the turn came from, which hold the blocked text.
+            conversation.replace_text(number, Side.RESPONSE, "")
+            return conversation.rephrase(number, content, extra)
+    return conversation.answer(content, extra, turn_number=number)
+
+
+def checked_session(session_id: object) -> str:
+    """Return the name of a session, as the session memory takes it.
+
+    Raises:
+        GuardError: it is no text, or empty.
+    """
+    if not isinstance(session_id, str) or not session_id:
+        raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
+    return short_id(session_id)

@@ -1,0 +1,201 @@
+"""A record in PostgreSQL: where it is, how it is connected to, and one writer at a time.
+
+Who writes holds an advisory lock until the transaction is committed. So rows get their numbers in the order in
+which they become visible, as in SQLite, and what was looked up is still true when it is written: nobody misses a
+row by a watermark, and nobody makes a row twice. Readers wait for nobody.
+
+A schema of a database holds one record; the locks of two schemas have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Column,
+    Connection,
+    DateTime,
+    Engine,
+    MetaData,
+    String,
+    Table,
+    create_engine,
+    event,
+    func,
+    inspect,
+    select,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+from turnwise.errors import StoreError, UsageError
+from turnwise.store import schema
+from turnwise.store.backend import shown_url
+from turnwise.store.postgresql_errors import translated
+from turnwise.store.postgresql_run_locks import PostgresqlRunLocks
+
+if TYPE_CHECKING:
+    import psycopg
+
+_OLDEST = 130_000
+"""The first version of the server that will do, as it counts them."""
+
+_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+"""When a server that vanished is given up: seconds, and milliseconds for what was sent and not received."""
+
+_SESSION = {
+    "TimeZone": "UTC",
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+"""Settings of each session: the server soon lets go of the locks of a client that vanished."""
+
+_WRITER_LOCK = -1
+"""The lock of who writes; those of runs have the number of the run, from 1."""
+
+writers = Table(
+    "writers",
+    MetaData(),
+    Column("writer", String(36), primary_key=True),
+    Column("batch", BigInteger, nullable=False),
+    Column("written_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+)
+"""The last transaction of each store that writes: tells whether it was committed, where the reply was lost."""
+
+
+class PostgresqlServer:
+    """A schema of a PostgreSQL database as the place of a record.
+
+    Args:
+        url: ``postgresql://user:password@host:port/database``; what it leaves out comes from where PostgreSQL's
+            own programs look: PGPASSWORD, PGHOST and the like, ``~/.pgpass``, ``~/.pg_service.conf``.
+        busy_seconds: how long to wait for another process that writes, and for a server that is starting.
+
+    Attributes:
+        where: the URL as messages name it, without password and settings.
+        translated: turns what PostgreSQL raises inside a block into an error that says what to do.
+        engine: the connections.
+        reading: execution options of a connection for one query.
+        standalone: execution options of a connection on which every statement stands alone.
+
+    Raises:
+        UsageError: the URL names another driver, or can't be one.
+    """
+
+    reading: Mapping[str, Any] = MappingProxyType({"isolation_level": "AUTOCOMMIT"})
+    standalone = reading
+
+    def __init__(self, url: URL, busy_seconds: float) -> None:
+        if "@" in (url.host or ""):
+            raise UsageError("a store's URL has an @ in its password or host: write it as %40")
+        if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+            raise UsageError(f"{url.drivername}:// can't be opened as a store: write postgresql://")
+        self.where = shown_url(url)
+        self.translated = partial(translated, self.where)
+        self.busy_seconds = busy_seconds
+        self._writer, self._batch = str(uuid4()), 0
+        self._namespace = 0
+        given: dict[str, str | int] = {"application_name": "turnwise", "client_encoding": "utf8", **_KEEPALIVE}
+        given["connect_timeout"] = max(2, round(busy_seconds))
+        try:
+            self.engine: Engine = create_engine(
+                url.set(drivername="postgresql+psycopg"),
+                connect_args={name: value for name, value in given.items() if name not in url.query},
+                json_deserializer=schema.read_stored_json,
+            )
+        except (SQLAlchemyError, ValueError, TypeError) as error:
+            raise UsageError(f"{self.where} can't be opened as a store: {error}") from None
+        event.listen(self.engine, "connect", self._configure)
+        event.listen(self.engine, "begin", self._begin)
+
+    def check(self, create: bool) -> None:
+        """Refuse a server or a schema that can hold no record, and one without a record unless it may be made.
+
+        Raises:
+            StoreError: it is none, or can't be reached.
+        """
+        with self.engine.connect() as connection:
+            version, encoding, name, number = connection.exec_driver_sql(
+                "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), "
+                "current_schema(), (SELECT oid::int4 FROM pg_namespace WHERE nspname = current_schema())"
+            ).one()
+            if version < _OLDEST:
+                raise StoreError(f"{self.where} is PostgreSQL {version // 10_000}; a store needs 13 or later")
+            if encoding != "UTF8":
+                raise StoreError(
+                    f"{self.where} is encoded in {encoding}, which can't hold every text: "
+                    "make a database with createdb --encoding UTF8 --template template0"
+                )
+            if name is None:
+                raise StoreError(
+                    f"{self.where}: the schema of the search_path is not there: CREATE SCHEMA makes it"
+                )
+            self._namespace = number
+            if not create and not inspect(connection).get_table_names():
+                raise StoreError(
+                    f"there is no store at {self.where}: make one with turnwise import FILE --store, "
+                    "or name another with --store"
+                )
+
+    def made(self, connection: Connection) -> None:
+        """Add to the tables of a record, inside the transaction that makes them, what PostgreSQL needs besides."""
+        writers.create(connection, checkfirst=True)
+
+    def was_committed(self) -> bool:
+        """Return whether the transaction that was written last is in the record; for where the reply was lost.
+
+        Raises:
+            StoreUnreachableError: the server can't be asked yet.
+        """
+        query = select(writers.c.batch).where(writers.c.writer == self._writer)
+        # Who has the writer's lock knows that no other transaction is left, the one in doubt among them.
+        alone = self.engine.execution_options(writes=True)
+        with self.translated(), alone.connect() as connection, connection.begin():
+            return bool(connection.scalar(query) == self._batch)
+
+    def run_locks(self) -> PostgresqlRunLocks:
+        """Return locks on runs of the record."""
+        return PostgresqlRunLocks(self.engine, self.where, self._namespace)
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        if self._batch:
+            with suppress(SQLAlchemyError), self.engine.begin() as connection:
+                connection.execute(writers.delete().where(writers.c.writer == self._writer))
+        self.engine.dispose()
+
+    def _configure(self, connection: psycopg.Connection[Any], record: object) -> None:
+        settings = {**_SESSION, "lock_timeout": f"{max(1, round(self.busy_seconds * 1000))}ms"}
+        names = ", ".join("set_config(%s, %s, false)" for _ in settings)
+        values = [part for setting in settings.items() for part in setting]
+        connection.autocommit = True
+        # An acknowledged write is on disk, whatever the server's own setting; a stricter one stays.
+        durable = "set_config('synchronous_commit', 'on', false)"
+        relaxed = "current_setting('synchronous_commit') IN ('off', 'local')"
+        connection.execute(f"SELECT {names}, CASE WHEN {relaxed} THEN {durable} END".encode(), values)
+        connection.autocommit = False
+
+    def _begin(self, connection: Connection) -> None:
+        options = connection.get_execution_options()
+        writes = options.get("writes")
+        if writes:
+            statement = f"SELECT pg_advisory_xact_lock({self._namespace}, {_WRITER_LOCK})"
+            if writes == "batch":  # in one round trip with the lock
+                self._batch += 1
+                statement += (
+                    f"; INSERT INTO writers (writer, batch) VALUES ('{self._writer}', {self._batch}) "
+                    "ON CONFLICT (writer) DO UPDATE SET batch = excluded.batch, written_at = now()"
+                )
+                if self._batch == 1:  # what is left of processes that were killed
+                    statement += "; DELETE FROM writers WHERE written_at < now() - interval '1 day'"
+            connection.exec_driver_sql(statement)
+        elif options.get("snapshot"):
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

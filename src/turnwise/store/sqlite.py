@@ -1,0 +1,203 @@
+"""A record in a SQLite file: where it is, how it is opened, and what SQLite says of it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, UsageError
+from turnwise.store import schema
+from turnwise.store.damage import MEND, NO_UTF8, first_line, no_unicode
+from turnwise.store.sqlite_run_locks import SqliteRunLocks
+
+_WAL_PAUSE = 0.005
+"""Seconds between two tries to switch a file to the write-ahead log."""
+
+_MEMORY = ":memory:"
+
+
+def check_name(location: str) -> None:
+    """Refuse what no file can be called, and a store that would be gone after the command.
+
+    Raises:
+        UsageError: it is such a name.
+    """
+    if "\0" in location:
+        raise UsageError(f"{location!r} is not a store: a file name can't have a NUL character")
+    if location == _MEMORY:
+        raise UsageError(f"{location!r} is not a store: it must be a file, so that it is kept after the command")
+
+
+def path_of_url(url: URL) -> Path | None:
+    """Return the file of a URL ``sqlite:///file``; None where it names another kind of database, or no file."""
+    if url.get_backend_name() != "sqlite" or not url.database or url.database == _MEMORY:
+        return None
+    return Path(url.database)
+
+
+def connect(path: Path, busy_seconds: float) -> Engine:
+    """Return an engine on a SQLite file: write-ahead log, full durability, foreign keys on.
+
+    Transactions begin as ``BEGIN IMMEDIATE`` where the execution option ``writes`` is set, so that two writers
+    queue instead of failing half-way; all others are read transactions. With the option ``single`` there is none:
+    every statement stands alone.
+
+    In a folder that may not be written there can be no log beside the file, so it is read as one that nobody
+    changes; each write is refused.
+    """
+    sealed = path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+    url = (  # never as text: a file name may hold a question mark
+        URL.create("sqlite", database=path.absolute().as_uri(), query={"immutable": "1", "uri": "true"})
+        if sealed
+        else URL.create("sqlite", database=str(path))
+    )
+    engine = create_engine(url, connect_args={"timeout": busy_seconds}, json_deserializer=schema.read_stored_json)
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, record: object) -> None:
+        connection.isolation_level = None  # SQLAlchemy's BEGIN below, not the driver's own
+        try:
+            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            if not sealed and schema.may_be_store(
+                {name for (name,) in rows}
+            ):  # the journal mode stays in somebody else's file
+                _write_ahead(connection, busy_seconds)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if not options.get("single"):
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
+
+    return engine
+
+
+def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    """Switch a file to the write-ahead log; SQLite itself does not wait here while somebody else does the same."""
+    until = time.monotonic() + busy_seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(_WAL_PAUSE)
+
+
+class SqliteFile:
+    """A SQLite file as the place of a record.
+
+    Args:
+        path: the file.
+        busy_seconds: how long to wait for another process that writes.
+
+    Attributes:
+        where: the file, as messages name it.
+        translated: turns what SQLite raises inside a block into an error that says what to do.
+        reading: execution options of a connection for one query.
+        standalone: execution options of a connection on which every statement stands alone.
+    """
+
+    reading: Mapping[str, Any] = MappingProxyType({})
+    standalone: Mapping[str, Any] = MappingProxyType({"single": True})
+
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        self.path = path
+        self.where = str(path)
+        self.translated = partial(translated, self.where)
+        self.busy_seconds = busy_seconds
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The connections; made once `check` has seen that there may be some."""
+        return connect(self.path, self.busy_seconds)
+
+    def check(self, create: bool) -> None:
+        """Refuse what is no file, and a file that is not there unless it may be made.
+
+        Raises:
+            StoreError: it is none.
+        """
+        try:
+            if self.path.is_dir():
+                raise StoreError(f"{self.path} is a folder; a store is a file")
+            if self.path.exists():
+                return
+        except OSError as error:
+            raise StoreError(f"{self.path} can't be opened as a store: {error.strerror}") from error
+        if not create:
+            raise StoreError(
+                f"there is no store at {self.path}: make one with turnwise import FILE --store {self.path}, "
+                "or name another with --store"
+            )
+        if not self.path.parent.is_dir():
+            raise StoreError(f"can't make {self.path}: there is no folder {self.path.parent}")
+
+    def made(self, connection: Connection) -> None:
+        """Add nothing to the tables of a record: SQLite needs nothing besides."""
+
+    def was_committed(self) -> bool:
+        """Return whether the last transaction is in the record; here who commits a transaction knows it."""
+        return False
+
+    def run_locks(self) -> SqliteRunLocks:
+        """Return locks on runs of the record."""
+        return SqliteRunLocks(self.path)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if "engine" in vars(self):
+            self.engine.dispose()
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn what SQLite raises inside the block into an error that says what to do.
+
+    Args:
+        path: the file of the store.
+
+    Raises:
+        StoreError: what SQLite says of the file.
+        UsageError: a text that can't be written as UTF-8.
+    """
+    try:
+        yield
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        cause = getattr(error, "orig", None) or error
+        text = str(cause)
+        if "locked" in text or "busy" in text:
+            raise StoreLockedError(
+                f"{path} is locked by another process; wait for it to finish, or use another store"
+            ) from error
+        if "readonly" in text:
+            raise StoreError(f"{path} can't be written: the file or its folder is read-only") from error
+        if "not a database" in text:
+            raise StoreCorruptError(f"{path} is not a turnwise store; name another file with --store") from error
+        if "malformed" in text or "disk image" in text or NO_UTF8 in text:
+            raise StoreCorruptError(f"{path} is damaged ({first_line(text)}); {MEND}") from error
+        if isinstance(error, OperationalError | sqlite3.OperationalError):
+            raise StoreError(f"{path}: {text}") from error
+        raise
+    except schema.UnreadableValueError as error:
+        raise StoreCorruptError(f"{path} is damaged ({error}); {MEND}") from error
+    except UnicodeDecodeError as error:  # a name in the file that even the message of SQLite can't hold
+        raise StoreCorruptError(f"{path} is damaged (a name in it is not UTF-8); {MEND}") from error
+    except UnicodeEncodeError as error:
+        raise no_unicode(error) from error

@@ -1,0 +1,172 @@
+"""Judged truth: what arms say beside the turns that a reader flags, and every verdict as a table."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from turnwise.conversation import Conversation, Label, Sequence, Side
+from turnwise.detectors import run_detector
+from turnwise.errors import UnknownNameError
+from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
+from turnwise.store import Run, Store
+from turnwise.study.compare import Settings, Study, compare, read_reader
+from turnwise.study.report import all_tables, record, verdict, write_report
+from turnwise.study.report.verdicts import verdicts_as_parquet
+
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+SOURCE = Provenance("made", "1", "1", "history", {}, "0")
+ATTACKS, BENIGN, TURNS = 40, 80, 5
+
+
+def scores(
+    run: str, name: str, falsities: dict[int, float], side: Side = Side.PROMPT, principle: str = "p"
+) -> list:
+    return [
+        Evaluation(EvaluationKey(run, name, turn, side, principle), Score(1 - F, 0.1, F), SOURCE, WHEN)
+        for turn, F in falsities.items()
+    ]
+
+
+def reader_of(number: int) -> dict[int, float]:
+    """Return what the reader says: a quarter of the attacks hold nothing to flag, others turn at turn 2 or 4."""
+    start = {0: TURNS + 1, 1: 2, 2: 2, 3: 4}[number % 4] if number < ATTACKS else TURNS + 1
+    return {turn: 0.8 if turn >= start else 0.1 for turn in range(1, TURNS + 1)}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory) -> Path:
+    """Return a store with an observer's run, which flags late, and a reader's run."""
+    path = tmp_path_factory.mktemp("truth") / "work.db"
+    generator = random.Random(4)
+    with Store(path, create=True) as store:
+        sequences, found = [], []
+        for number in range(ATTACKS + BENIGN):
+            name = f"c{number:03}"
+            conversation = Conversation(conversation_id=name)
+            for turn in range(TURNS):
+                conversation.add_turn(f"{name} {turn}")
+            label = Label.ATTACK if number < ATTACKS else Label.BENIGN
+            sequences.append(
+                Sequence(name, label, f"set {number % 2}", conversation, {"group": f"g{number // 2}"})
+            )
+            read = reader_of(number)
+            first = next((turn for turn, F in read.items() if F > 0.5), TURNS + 1)
+            seen = {t: (0.7 if t > first else 0.0) + 0.2 * generator.random() for t in read}
+            found += scores("h", name, seen)
+            if number not in {0, ATTACKS}:  # two that the reader did not judge
+                found += scores("read", name, read)
+            if number == 5:  # its reply is flagged before its prompt is
+                found += scores("read", name, {1: 0.6}, Side.RESPONSE, "q")
+        store.add_sequences(sequences)
+        for run in ("h", "read"):
+            store.start_run(Run(run, "made", "1", "history", {}, {}, "0", WHEN))
+        store.append(found)
+    return path
+
+
+FEW = {"target_fpr": 0.1, "replicates": 10, "splits": 2, "folds": 2}
+SETTINGS = Settings(("h",), ("cusum:drift=0.3",), truth="read", **{**FEW, "replicates": 50})
+
+
+@pytest.fixture(scope="module")
+def study(path) -> Study:
+    with Store(path) as store:
+        return compare(store, SETTINGS)
+
+
+def test_every_arm_stands_beside_the_reader(study):
+    found = next(one for one in study.truth.arms if one.arm == "any_turn@h")
+    judged = [reader_of(number) for number in range(ATTACKS + BENIGN) if number not in (0, ATTACKS)]
+    flagged = sum(max(read.values()) > 0.5 for read in judged)
+    assert (found.summary.hit.of, found.summary.false_alarm.of) == (flagged, len(judged) - flagged)
+    assert study.truth.unjudged == 2
+    assert found.summary.hit.count > 0.8 * flagged
+    assert found.summary.delay[0.5].value == 1  # the observer sees it a turn after the reader
+    assert found.summary.quiet_turns == TURNS * (len(judged) - flagged)
+    first = next(one for one in study.truth.arms if one.arm == "first_turn@h")
+    assert first.summary.hit.count == 0
+    assert found.summary.hit.count + found.summary.early.count + found.summary.miss.count == flagged
+
+
+def test_a_flag_of_any_principle_and_side_counts(path):
+    with Store(path) as store:
+        reader = read_reader(store, "read")
+        assert reader.first("c005") == 1
+        assert (reader.first("c001"), reader.first("c003"), reader.first("c004")) == (2, 4, None)
+        assert "c000" not in reader.turns
+        with pytest.raises(UnknownNameError, match="unknown run 'nobody'"):
+            read_reader(store, "nobody")
+
+
+def test_what_was_judged_in_part_counts_up_to_the_first_flag_alone(tmp_path):
+    with Store(tmp_path / "work.db", create=True) as store:
+        sequences = []
+        for name in ("gap before", "gap after", "reply"):
+            conversation = Conversation(conversation_id=name)
+            conversation.add_turn("one", "so")
+            conversation.add_turn("two", None if name == "reply" else "so")
+            sequences.append(Sequence(name, Label.ATTACK, "made", conversation, {}))
+        store.add_sequences(sequences)
+        for run in ("prompts", "replies"):
+            store.start_run(Run(run, "made", "1", "history", {}, {}, "0", WHEN))
+        store.append(scores("prompts", "gap before", {2: 0.9}) + scores("prompts", "gap after", {1: 0.9}))
+        store.append(scores("replies", "reply", {1: 0.1}, Side.RESPONSE))
+        reader = read_reader(store, "prompts")
+        assert (dict(reader.turns), reader.partly) == ({"gap after": (1,)}, 1)
+        assert dict(read_reader(store, "replies").turns) == {"reply": ()}  # turn 2 has no reply to judge
+
+
+def test_the_report_says_it_in_a_table_in_words_and_in_numbers(study, tmp_path):
+    [table] = [one for one in all_tables(study) if one.name == "reader"]
+    assert len(table.rows) == len(study.arms)
+    assert "run read gives F 0.5 or more" in table.note
+    assert any(line.startswith("Beside the reader (read): any_turn@h fires") for line in verdict(study))
+    numbers = record(study)["truth"]
+    assert (numbers["run"], numbers["unjudged"]) == ("read", 2)
+    assert numbers["arms"][0]["hit"]["count"] == study.truth.arms[0].summary.hit.count
+    write_report(study, tmp_path / "out")
+    for name in ("report.md", "report.html"):
+        assert "Against the turns that a reader flags" in (tmp_path / "out" / name).read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "verdicts.parquet").exists()
+    assert json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["truth"] == numbers
+
+
+def test_without_a_reader_there_is_none_of_it(path):
+    with Store(path) as store:
+        found = compare(store, Settings(("h",), **FEW))
+    assert found.truth is None
+    assert record(found)["truth"] is None
+    assert all_tables(found)[0].name == "detectors"
+
+
+@pytest.mark.parametrize("folds", [0, 2])
+def test_every_verdict_is_exported(folds, path, tmp_path):
+    with Store(path) as store:
+        study = compare(store, Settings(("h",), ("learned",), truth="read", **{**FEW, "folds": folds}))
+    file = tmp_path / "verdicts.parquet"
+    file.write_bytes(verdicts_as_parquet(study))
+    rows = duckdb.sql(f"SELECT * FROM '{file}'").df().to_dict("records")
+    assert len(rows) == len(study.arms) * (ATTACKS + BENIGN)
+    examples = {example.sequence_id: example for example in study.study_data.runs[0].examples}
+    for number, judgement in enumerate(study.judgements):
+        mine = {row["sequence"]: row for row in rows[number * len(examples) : (number + 1) * len(examples)]}
+        assert {row["arm"] for row in mine.values()} == {judgement.arm.name}
+        for fold, built in zip(study.folds, judgement.folds, strict=True):
+            for part in ("test",) if folds else ("train", "calibrate", "test"):
+                for name in getattr(fold, part):
+                    row, verdict = mine[name], run_detector(built.detector, examples[name].turns)
+                    assert (row["part"], row["fired"], row["score"]) == (part, verdict.fired, verdict.score)
+                    assert row["threshold"] == built.limit
+                    assert row["turn"] == verdict.turn or (row["turn"] != row["turn"] and verdict.turn is None)
+        for one in judgement.judged:
+            assert mine[one.sequence_id]["fired"] == one.fired
+    assert {row["sequence"]: row["reader_turn"] for row in rows}["c003"] == 4
+    assert {(row["label"], row["source"]) for row in rows} == {
+        (label, source) for label in ("attack", "benign") for source in ("set 0", "set 1")
+    }

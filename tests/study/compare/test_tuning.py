@@ -1,0 +1,146 @@
+"""A detector tuned for a study: on its training part alone, and written with where it comes from."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+
+from turnwise.detectors import build_detector, load_detector
+from turnwise.errors import UsageError
+from turnwise.scoring import Score, TurnScores
+from turnwise.store import Run
+from turnwise.study import Example
+from turnwise.study.compare import LabelledConversation, RunData, Settings, StudyData, compare_data
+from turnwise.study.compare.data import strata_of
+from turnwise.study.compare.settings import make_folds
+from turnwise.study.compare.tuning import as_file, digest_of, origin, read_origin, tune_inside_training
+
+SEED = 2
+
+
+class Unread(tuple):
+    """Turns that nobody may read."""
+
+    def __iter__(self):
+        raise AssertionError("a conversation outside the training part was read")
+
+    __getitem__ = __len__ = __iter__
+
+
+def make_material(*runs: str, shift: float = 0.3) -> StudyData:
+    generator = random.Random(1)
+    known, examples = [], {run: [] for run in runs}
+    for number in range(400):
+        attack = number < 120
+        name = f"c{number}"
+        known.append(LabelledConversation(name, f"g{number // 2}", attack, 4, strata_of("made", {}, 4)))
+        for rows in examples.values():
+            F = [0.5 * generator.random() + (shift if attack else 0.0) for _ in range(4)]
+            turns = tuple(TurnScores(k, {"reciprocity": Score(1 - f, 0.2, f)}) for k, f in enumerate(F, 1))
+            rows.append(Example(name, f"g{number // 2}", attack, turns))
+    when = datetime(2026, 1, 1, tzinfo=UTC)
+    data = (RunData(Run(run, "made", "1", "turn", {}, {}, "0", when), tuple(examples[run])) for run in runs)
+    return StudyData(tuple(known), tuple(data), 0, 0, "")
+
+
+def outside_training(study_data: StudyData, change) -> StudyData:
+    """Return the study_data with the turns of everything but the training part changed."""
+    [data] = study_data.runs
+    [fold] = make_folds(data.examples, Settings(runs=(data.run.name,), seed=SEED))
+    assert fold.calibrate and fold.test
+    changed = tuple(
+        one if one.sequence_id in fold.train else dataclasses.replace(one, turns=change(one.turns))
+        for one in data.examples
+    )
+    return dataclasses.replace(study_data, runs=(dataclasses.replace(data, examples=changed),))
+
+
+@pytest.fixture(scope="module")
+def study_data() -> StudyData:
+    return make_material("h")
+
+
+@pytest.fixture(scope="module")
+def tuned(study_data):
+    return tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
+
+
+@pytest.fixture
+def file(tuned, tmp_path):
+    path = tmp_path / "cusum.yaml"
+    path.write_text(as_file(tuned), encoding="utf-8")
+    return path
+
+
+def test_nothing_but_the_training_part_is_read(study_data, tuned):
+    hidden = outside_training(study_data, Unread)
+    with pytest.raises(AssertionError):
+        list(next(one.turns for one in hidden.runs[0].examples if isinstance(one.turns, Unread)))
+    again = tune_inside_training(hidden, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)
+    assert as_file(again) == as_file(tuned)
+
+
+def test_the_same_seed_writes_the_same_bytes_and_another_reads_another_part(study_data, tuned):
+    assert as_file(tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED)) == as_file(
+        tuned
+    )
+    other = tune_inside_training(study_data, "cusum:drift=0.1", 0.05, budget=8, seed=SEED + 1)
+    assert other.digest != tuned.digest
+
+
+def test_the_file_is_a_detector_that_says_where_it_comes_from(file, tuned, study_data):
+    text = file.read_text(encoding="utf-8")
+    assert load_detector(str(file)) == tuned.searched.detector == build_detector(yaml.safe_load(text))
+    found = origin(tuned)
+    assert (found["seed"], found["budget"], found["target_fpr"], found["trials"]) == (SEED, 8, 0.05, 8)
+    assert found["run"] == {"name": "h", "observer": "made", "observer_version": "1", "context": "turn"}
+    assert {"turnwise", "code", "optuna"} <= set(found["versions"])
+    [fold] = make_folds(study_data.runs[0].examples, Settings(runs=("h",), seed=SEED))
+    assert found["split"]["sha256_of_ids"] == digest_of(fold.train)
+    assert found["split"]["attacks"] + found["split"]["benign"] == len(fold.train)
+    assert found["after"]["recall"][1] == found["split"]["attacks"]
+    read = read_origin(str(file))
+    assert (read.run, read.digest) == ("h", digest_of(fold.train))
+    assert "That is no test result" in text
+
+
+def test_a_study_of_the_same_seed_trusts_it_and_another_warns(file, study_data):
+    def warned(**settings: object) -> bool:
+        given = {
+            "runs": ("h",),
+            "detectors": (str(file),),
+            "target_fpr": 0.05,
+            "replicates": 10,
+            "splits": 2,
+            "seed": SEED,
+        }
+        study = compare_data(study_data, Settings(**{**given, **settings}))
+        assert study.arms[study.chosen].name == "cusum.yaml@h"
+        return any("comes from a file" in warning for warning in study.warnings)
+
+    assert not warned()
+    assert warned(seed=SEED + 1)
+    assert warned(folds=3)
+    file.write_text(file.read_text(encoding="utf-8").replace('"split"', '"spilt"'), encoding="utf-8")
+    assert read_origin(str(file)) is None
+    assert warned()
+
+
+def test_it_stands_on_the_run_that_it_was_tuned_on(file):
+    both = make_material("t", "h")
+    settings = Settings(
+        runs=("t", "h"), detectors=(str(file), "slope"), target_fpr=0.05, replicates=10, splits=2, seed=SEED
+    )
+    names = [arm.name for arm in compare_data(both, settings).arms if not arm.baseline]
+    assert names == ["cusum.yaml@h", "slope@t", "slope@h"]
+    elsewhere = dataclasses.replace(settings, runs=("t",))
+    assert [arm.name for arm in compare_data(both, elsewhere).arms][-2:] == ["cusum.yaml@t", "slope@t"]
+
+
+def test_too_few_in_the_training_part_are_refused(study_data):
+    with pytest.raises(UsageError, match="at least 99 are needed"):
+        tune_inside_training(study_data, "cusum", 0.01, budget=2)
