@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from postgresql_server import PostgresqlServer
 from random_stores import Content, contents, fill, rows_of
 from tests.store.conftest import NOW
 
@@ -34,6 +35,12 @@ TABLES = (
     "sequences", "turns", "runs", "provenances", "replies", "evaluations", "failures", "calls", "audit_events",
 )  # fmt: skip
 Make = Callable[..., Any]
+
+
+@pytest.fixture
+def location(path: Path) -> str:
+    """Return where the store is: a file, whose rows are compared; one test below has PostgreSQL."""
+    return str(path)
 
 
 @pytest.fixture
@@ -152,6 +159,32 @@ def test_a_store_is_imported_without_an_export(path: Path, filled: Store, other:
     for location in (path, f"sqlite:///{path}"):
         other.import_from(location)
         assert rows_of(path.with_name("other.db")) == rows_of(path)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", [*LOSSLESS, "postgresql"])
+def test_a_store_goes_through_postgresql_unchanged(
+    postgresql: PostgresqlServer, tmp_path: Path, filled: Store, path: Path, make_sequence: Make, name: str
+) -> None:
+    filled.delete_run("second")  # so that keys have gaps
+    filled.export(tmp_path / "out")
+    url = postgresql.new_schema()
+    with Store(url, create=True, clock=lambda: NOW) as server:
+        server.import_from(tmp_path / "out")
+        back = url
+        if name in LOSSLESS:
+            back = str(tmp_path / "back")
+            server.export(back, format=name)
+        with Store(tmp_path / "again.db", create=True) as again:
+            again.import_from(back)
+        assert rows_of(tmp_path / "again.db") == rows_of(path)
+        assert not any(server.import_from(path).added.values())
+        assert server.add_sequences([make_sequence("later")]) == [True]  # under a key of its own
+        assert [head.sequence_id for head in server.heads()] == ["a", "b", "later"]
+        with Store(tmp_path / "other.db", create=True) as other:
+            other.add_sequences([make_sequence("later", ("else", None))])
+        with pytest.raises(UsageError, match="1 thing clashes"):
+            server.import_from(tmp_path / "other.db")
 
 
 def test_the_files_show_one_moment_while_others_write(
