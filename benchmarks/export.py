@@ -38,11 +38,13 @@ print(time.perf_counter() - began, peak)
 
 _MADE = (
     "INSERT INTO runs VALUES (1, 'first', 'local', '1', 'history', '{}', '{}', '0.1', :time)",
-    "INSERT INTO sequences SELECT value, 'chat-' || value, 'benign', 'made', :turns, printf('%064x', value), "
+    "INSERT INTO sequences WITH RECURSIVE counted(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted "
+    "LIMIT :sequences) SELECT value, 'chat-' || value, 'benign', 'made', :turns, printf('%064x', value), "
     '\'{"conversation_id": "chat-\' || value || \'"}\', \'{"tactic": "none"}\', '
-    ":time FROM counted WHERE value <= :sequences",
-    "INSERT INTO turns SELECT sequences.id, value, :text, :text, length(:text), length(:text), NULL, NULL, '{}' "
-    "FROM sequences, counted WHERE value <= :turns ORDER BY 1, 2",
+    ":time FROM counted",
+    "INSERT INTO turns WITH RECURSIVE counted(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted "
+    "LIMIT :turns) SELECT sequences.id, value, :text, :text, length(:text), length(:text), NULL, NULL, '{}' "
+    "FROM sequences, counted ORDER BY 1, 2",
 )
 
 
@@ -73,13 +75,10 @@ def make(path: Path, scores: int) -> int:
     sequences = scores // (TURNS * len(PRINCIPLES))
     text = "What would you write to a neighbour who never answers? " * 4
     values = {"turns": TURNS, "sequences": sequences, "text": text, "time": TIME}
-    counted = (
-        f"WITH RECURSIVE counted(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM counted LIMIT {sequences})"
-    )
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")
         for statement in _MADE:
-            connection.execute(statement.replace(" SELECT", f" {counted} SELECT", 1), values)
+            connection.execute(statement, values)
         for key, principle in enumerate(PRINCIPLES, start=1):
             connection.execute("INSERT INTO provenances VALUES (?, 1, ?, '1', '0.1')", (key, principle))
         connection.execute(
