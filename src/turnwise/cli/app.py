@@ -14,6 +14,7 @@ from turnwise.cli.demo import demo
 from turnwise.cli.detect import check, detect
 from turnwise.cli.discover import discover
 from turnwise.cli.evaluate import evaluate, retry
+from turnwise.cli.export import export
 from turnwise.cli.forensics import forensics
 from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
@@ -64,6 +65,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command("import")(import_)
+app.command()(export)
 app.command()(evaluate)
 app.command()(retry)
 app.add_typer(runs, name="runs", cls=Commands)

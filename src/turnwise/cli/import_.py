@@ -1,4 +1,4 @@
-"""``turnwise import``: files of conversations into the store."""
+"""``turnwise import``: files of conversations, an export, or another store into the store."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import note, say
+from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.conversation import Sequence
@@ -63,9 +64,9 @@ class _File:
 
 def import_(
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="FILE...", help="Files of conversations, or hf:org/name.", show_default=False),
-    ],
+    ] = None,
     store: options.Store = options.DEFAULT_STORE,
     format: options.Format = None,
     columns: options.Columns = None,
@@ -87,15 +88,37 @@ def import_(
             "record their scores as runs judged-history, judged-turn and the like."
         ),
     ] = None,
+    from_store: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of files: the folder of turnwise export, or another store. Everything in it is added, "
+            "scores and journal too, or, where something clashes, nothing.",
+            metavar="FOLDER_OR_STORE",
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Read conversations into the store. Bad lines are skipped and listed; good ones are kept.
 
     Of several files, those that can't be read are named and the others imported; the exit code is then 1.
     """
+    if from_store is not None:
+        of_files = {
+            "FILE": files,
+            "--format": format,
+            "--columns": columns,
+            "--label": label,
+            "--label-map": label_map,
+            "--strict": strict,
+            "--judged": judged,
+        }
+        _import_store(store, from_store, [name for name, value in of_files.items() if value], json)
+        return
+    if not files:
+        raise UsageError("name a file of conversations, or an export or a store with --from-store")
     from turnwise.cli.output import print_json
     from turnwise.datasets import BadRecord, get_loader, open_dataset, unknown_label
-    from turnwise.errors import DatasetError, UsageError
+    from turnwise.errors import DatasetError
     from turnwise.evaluation import judged_ids, record_judgements
     from turnwise.store import Store, import_sequences
 
@@ -141,6 +164,28 @@ def import_(
         _note_errors(done)
     if any(file.failed for file in done):
         raise typer.Exit(1)
+
+
+def _import_store(store: str, source: str, of_files: list[str], json: bool) -> None:
+    """Import an export or a store.
+
+    Raises:
+        UsageError: something was given that is for files of conversations.
+    """
+    from turnwise.cli.output import print_json
+    from turnwise.store import Store
+
+    if of_files:
+        raise UsageError(f"--from-store goes without {', '.join(of_files)}")
+    with Store(store, create=True) as opened:
+        merged = opened.import_from(source)
+    if json:
+        print_json(merged.to_dict())
+        return
+    added = [f"{rows} {table.replace('_', ' ')}" for table, rows in merged.added.items() if rows]
+    say(f"imported {', '.join(added) or 'nothing new'} from {source} into {store}")
+    if already := sum(merged.already.values()):
+        say(f"{already} rows were there already")
 
 
 def _as_json(files: list[_File]) -> dict[str, Any]:

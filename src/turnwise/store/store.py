@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
     from turnwise.store.mirror import Mirror
     from turnwise.store.query import QueryResult
+    from turnwise.store.transfer import Exported, Merged
 
 
 class Store:
@@ -384,3 +385,51 @@ class Store:
             where=where,
             patterns=patterns,
         )
+
+    # Files and other stores
+
+    def export(
+        self,
+        folder: str | Path,
+        *,
+        format: str = "parquet",
+        runs: Collection[str] | None = None,
+        where: str | None = None,
+        progress: Callable[[str, int], None] = lambda table, rows: None,
+    ) -> Exported:
+        """Write the record as it is at this moment into a new folder, whole or not at all; see docs/export.md.
+
+        Args:
+            folder: what is not there yet, or is an empty folder.
+            format: "parquet" or "jsonl", of which `import_from` makes an equal record; "csv" or "arangodb".
+            runs: only these runs, with the sequences that they scored and the replies that they rest on.
+            where: only sequences for which this holds; see `turnwise.store.where`.
+            progress: is told the name of each table that is done, and its rows.
+
+        Raises:
+            UnknownNameError: no such format, or no such run.
+            UsageError: the folder can't be made, or `where` holds for no sequence.
+            PatternError: `where` can't be read.
+            StoreError: a row is damaged, or the files can't be written.
+        """
+        from turnwise.store.transfer import export
+
+        return export(self._db, folder, format, runs=runs, where=where, progress=progress)
+
+    def import_from(self, location: str | Path) -> Merged:
+        """Add all that an export or another store holds, in one transaction.
+
+        Into an empty store everything comes as it was, keys, times and digests among it. Else what is there
+        already, word for word, stays as it is.
+
+        Args:
+            location: the folder of an export, or a store.
+
+        Raises:
+            UsageError: a sequence, run or score clashes with what this store holds, and the message lists which;
+                or the export is in a format that does not carry a whole store. Nothing was imported then.
+            StoreError: there is no such export or store, or it is damaged. Nothing was imported then.
+        """
+        from turnwise.store.transfer import import_record
+
+        return import_record(self._db, self._runs, location)

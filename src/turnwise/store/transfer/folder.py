@@ -1,0 +1,129 @@
+"""The folder of an export: what its manifest says, and whether its files are those that were written."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from turnwise.errors import StoreCorruptError, StoreError, StoreVersionError
+from turnwise.paths import to_path
+from turnwise.store import schema
+
+MANIFEST = "manifest.json"
+
+MEND = "make the export anew, or restore a copy of it"
+"""What to do where an export is damaged."""
+
+_BLOCK = 1 << 20
+
+SCHEMA_VERSION = schema.MIGRATIONS[-1].version
+
+
+class FileEntry(BaseModel):
+    """One file of an export.
+
+    Args:
+        rows: how many rows it has.
+        sha256: digest of its bytes.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rows: int
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """What an export holds.
+
+    Args:
+        turnwise: version of turnwise that wrote it.
+        schema_version: version of the tables.
+        format: name of the format.
+        created_at: when it was written, in UTC.
+        runs: the runs that were wanted; None for all.
+        where: the condition on sequences; None for none.
+        files: the files by name.
+        not_carried: what of a store such an export does not hold, a sentence each.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    turnwise: str
+    schema_version: int
+    format: str
+    created_at: datetime
+    runs: list[str] | None = None
+    where: str | None = None
+    files: dict[str, FileEntry]
+    not_carried: list[str] = []
+
+    def write(self, folder: Path) -> None:
+        """Write it into a folder."""
+        (folder / MANIFEST).write_text(f"{self.model_dump_json(indent=2)}\n", encoding="utf-8", newline="\n")
+
+
+def read_manifest(folder: str | Path) -> Manifest:
+    """Return what an export holds.
+
+    Raises:
+        StoreError: the folder is no export, can't be read, or was written by a later turnwise.
+    """
+    path = to_path(folder) / MANIFEST
+    try:
+        manifest = Manifest.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise StoreError(
+            f"{folder} is a folder without {MANIFEST}, so no export: name one of turnwise export, or a store"
+        ) from None
+    except OSError as error:
+        raise StoreError(f"{path} can't be read: {error.strerror or error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        reason = f"{place}: {first['msg']}" if place else first["msg"]
+        raise StoreCorruptError(f"{path} is damaged ({reason}); {MEND}") from error
+    if manifest.schema_version > SCHEMA_VERSION:
+        raise StoreVersionError(
+            f"{folder} has schema version {manifest.schema_version}, this turnwise knows {SCHEMA_VERSION}: "
+            "upgrade with python -m pip install --upgrade turnwise"
+        )
+    return manifest
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits; OSError where it can't be read."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            found.update(block)
+    return found.hexdigest()
+
+
+def check_files(folder: Path, manifest: Manifest, needed: list[str]) -> None:
+    """Check that the files of an export are there, and are what they were when they were written.
+
+    Args:
+        folder: the export.
+        manifest: what it should hold.
+        needed: names of the files without which nothing can be imported.
+
+    Raises:
+        StoreCorruptError: one is missing or was changed.
+        StoreError: one can't be read.
+    """
+    for name in needed:
+        path = folder / name
+        if name not in manifest.files:
+            raise StoreCorruptError(f"{folder / MANIFEST} is damaged: it does not name {name}; {MEND}")
+        try:
+            same = digest(path) == manifest.files[name].sha256
+        except FileNotFoundError:
+            raise StoreCorruptError(f"{folder} is damaged: {name} is missing; {MEND}") from None
+        except OSError as error:
+            raise StoreError(f"{path} can't be read: {error.strerror or error}") from error
+        if not same:
+            raise StoreCorruptError(f"{path} was changed or cut off after the export; {MEND}")

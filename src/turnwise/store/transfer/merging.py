@@ -1,0 +1,365 @@
+"""From a record into a store, in one transaction: what is new is added, what is there stays, clashes are told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, groupby
+from threading import Event
+from typing import Any
+
+from sqlalchemy import Column, Connection, Table, func, insert, select, text
+from sqlalchemy.exc import IntegrityError
+
+from turnwise.conversation import Label
+from turnwise.errors import StoreCorruptError, StoreError, UsageError
+from turnwise.notebook import Shown
+from turnwise.store import schema
+from turnwise.store.sequences import check_turns
+from turnwise.store.transfer.keys import KeyMap
+from turnwise.store.transfer.tables import TABLES, Record, Row
+from turnwise.store.transfer.twins import Twins
+
+_SHOWN = 12
+"""Clashes that a message lists at most."""
+
+_CONFIGURATION = ("observer", "observer_version", "context", "parameters", "operating_points")
+"""What runs of one name must share."""
+
+_BY_TIME = "replies_by_time"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged(Shown):
+    """What an import of another store did.
+
+    Args:
+        source: the store or export.
+        added: rows that are new, by table.
+        already: rows that were there, by table.
+    """
+
+    source: str
+    added: Mapping[str, int]
+    already: Mapping[str, int]
+
+
+class Merge:
+    """One import, run once.
+
+    Args:
+        source: what is imported.
+        target: name of the store that it goes into, for messages.
+        stopped: is set where it is to fail at the next page of rows, so that nothing is imported.
+    """
+
+    def __init__(self, source: Record, target: str, stopped: Event) -> None:
+        self._source = source
+        self._target = target
+        self._stopped = stopped
+        self._clashes: list[str] = []
+        self._added: Counter[str] = Counter()
+        self._already: Counter[str] = Counter()
+        self._keys = {table.name: KeyMap() for table in TABLES}
+        self._last: dict[str, int] = {}
+
+    def run(self, connection: Connection) -> Merged:
+        """Do it.
+
+        Args:
+            connection: in a transaction that writes.
+
+        Raises:
+            UsageError: something clashes with what the store holds; the message lists it.
+            StoreError: what is imported is damaged. In both cases the transaction must be rolled back.
+        """
+        self._connection = connection
+        keyed = [table for table in TABLES if "id" in table.c]
+        self._last = {
+            table.name: connection.scalar(select(func.coalesce(func.max(table.c.id), 0))) or 0 for table in keyed
+        }
+        try:
+            self._merge_runs()
+            self._merge_sequences()
+            self._refuse_clashes()
+            self._merge_provenances()
+            self._refuse_clashes()
+            self._merge_replies()
+            self._merge_evaluations()
+            self._refuse_clashes()
+            self._merge_failures()
+            self._merge_calls()
+            self._merge_audit()
+        except IntegrityError as error:
+            reason = str(error.orig).split("\n", 1)[0]
+            raise StoreCorruptError(
+                f"{self._source.name} is damaged: its rows don't fit together ({reason}); nothing was imported"
+            ) from error
+        for table in keyed:
+            self._count_on(table)
+        added = {table.name: self._added[table.name] for table in TABLES}
+        return Merged(self._source.name, added, {table.name: self._already[table.name] for table in TABLES})
+
+    # Tables in the order in which they name each other ----------------------------------------------------
+
+    def _merge_runs(self) -> None:
+        table = schema.runs
+        for page in self._pages(table):
+            rows = self._connection.execute(select(table).where(table.c.name.in_([row["name"] for row in page])))
+            there = {row["name"]: row for row in rows.mappings()}
+            fresh = []
+            for row in page:
+                stored = there.get(row["name"])
+                if stored is None:
+                    fresh.append(self._new(table, row))
+                    continue
+                self._keep(table, row, stored["id"])
+                differing = [name.replace("_", " ") for name in _CONFIGURATION if stored[name] != row[name]]
+                if differing:
+                    self._clashes.append(f"run {row['name']!r} has other {' and '.join(differing)}")
+            self._insert(table, fresh)
+
+    def _merge_sequences(self) -> None:
+        table = schema.sequences
+        turns = groupby(chain.from_iterable(self._pages(schema.turns)), lambda row: int(row["sequence"]))
+        of, some = next(turns, (None, iter(())))
+        for page in self._pages(table):
+            wanted = [row["sequence_id"] for row in page]
+            rows = self._connection.execute(
+                select(table.c.sequence_id, table.c.id, table.c.content_sha256).where(
+                    table.c.sequence_id.in_(wanted)
+                )
+            )
+            there = {row[0]: (row[1], row[2]) for row in rows}
+            fresh: list[dict[str, Any]] = []
+            fresh_turns: list[dict[str, Any]] = []
+            for row in page:
+                mine: list[Row] = []
+                if of == row["id"]:
+                    mine = list(some)
+                    of, some = next(turns, (None, iter(())))
+                self._check_sequence(row, mine)
+                if row["sequence_id"] in there:
+                    key, content = there[row["sequence_id"]]
+                    self._keep(table, row, key)
+                    self._already["turns"] += len(mine)
+                    if content != row["content_sha256"]:
+                        self._clashes.append(f"sequence {row['sequence_id']!r} has other content")
+                    continue
+                new = self._new(table, row)
+                fresh.append(new)
+                fresh_turns += ({**turn, "sequence": new["id"]} for turn in mine)
+            self._insert(table, fresh)
+            self._insert(schema.turns, fresh_turns)
+        if of is not None:
+            raise StoreCorruptError(f"{self._source.name} is damaged: turns of a sequence {of} that is not there")
+
+    def _check_sequence(self, row: Row, turns: list[Row]) -> None:
+        with self._fitting(f"sequence {row['sequence_id']!r}"):
+            Label(row["label"])
+            check_turns(row["turns"], turns)
+
+    def _merge_provenances(self) -> None:
+        table = schema.provenances
+        for page in self._pages(table):
+            fresh = []
+            for row in page:
+                named = {**row, "run": self._key(table, row, "run", schema.runs)}
+                query = select(table).where(table.c.run == named["run"], table.c.principle == row["principle"])
+                query = query.where(table.c.id <= self._last[table.name])
+                stored = self._connection.execute(query).mappings().all()
+                for one in stored:
+                    if one["principle_version"] != row["principle_version"]:
+                        versions = f"version {row['principle_version']}, not {one['principle_version']}"
+                        about = (
+                            f"run {self._name(schema.runs.c.name, named['run'])!r}, principle {row['principle']!r}"
+                        )
+                        self._clashes.append(f"{about}: {versions}")
+                equal = [one["id"] for one in stored if one["code_version"] == row["code_version"]]
+                if equal:
+                    self._keep(table, row, equal[0])
+                else:
+                    fresh.append(self._new(table, named))
+            self._insert(table, fresh)
+
+    def _merge_replies(self) -> None:
+        table, last = schema.replies, self._last["replies"]
+        if last:  # those that no journal kept can be told by their time alone
+            self._connection.execute(text(f"CREATE INDEX {_BY_TIME} ON replies (received_at)"))
+        ignored = ("id", "reusable")  # whether one answers again is the store's own affair
+        twins = {by: Twins(self._connection, table, last, by, ignored) for by in ("request_key", "received_at")}
+        for page in self._pages(table):
+            found: dict[int, int] = {}
+            for by, unkeyed in (("request_key", False), ("received_at", True)):
+                rows = [row for row in page if (row.get("request_key") is None) is unkeyed]
+                keys = twins[by].of(rows, table.c.request_key.is_(None) if unkeyed else table.c.request_key != "")
+                found |= {row["id"]: key for row, key in zip(rows, keys, strict=True) if key is not None}
+            self._merge_found(table, page, [found.get(row["id"]) for row in page])
+        if last:
+            self._connection.execute(text(f"DROP INDEX {_BY_TIME}"))
+
+    def _merge_evaluations(self) -> None:
+        table = schema.evaluations
+        about = ("run", "sequence", "principle", "turn", "side")
+        said = [column.name for column in table.columns if column.name != "id"]
+        for page in self._pages(table):
+            rows = [self._named(table, row) for row in page]
+            there = {tuple(row[name] for name in about): row for row in self._of_old_runs(table, rows)}
+            fresh = []
+            for row in rows:
+                stored = there.get(tuple(row[name] for name in about))
+                if stored is None:
+                    fresh.append(self._new(table, row))
+                    continue
+                self._keep(table, row, stored["id"])
+                if any(stored[name] != row[name] for name in said):
+                    self._clashes.append(self._differing_score(stored, row))
+            self._insert(table, fresh)
+
+    def _merge_failures(self) -> None:
+        table = schema.failures
+        twins = Twins(self._connection, table, self._last[table.name], "sequence")
+        for page in self._pages(table):
+            rows = [self._named(table, row) for row in page]
+            old = [self._is_old("runs", row["run"]) and self._is_old("sequences", row["sequence"]) for row in rows]
+            keys = iter(twins.of(row for row, may_be in zip(rows, old, strict=True) if may_be))
+            self._merge_found(table, rows, [next(keys) if may_be else None for may_be in old])
+
+    def _merge_calls(self) -> None:
+        table = schema.calls
+        outcomes = (("evaluation", schema.evaluations), ("failure", schema.failures))
+        for page in self._pages(table):
+            fresh = []
+            for row in page:
+                new = {**row, "reply": self._key(table, row, "reply", schema.replies)}
+                new |= {name: self._key(table, row, name, other) for name, other in outcomes}
+                if any(new[name] and self._is_old(other.name, new[name]) for name, other in outcomes):
+                    self._already[table.name] += 1
+                else:
+                    fresh.append(self._new(table, new))
+            self._insert(table, fresh)
+
+    def _merge_audit(self) -> None:
+        table = schema.audit_events
+        twins = Twins(self._connection, table, self._last[table.name], "time")
+        for page in self._pages(table):
+            self._merge_found(table, page, twins.of(page))
+
+    # Rows --------------------------------------------------------------------------------------------------
+
+    def _pages(self, table: Table) -> Iterator[list[Row]]:
+        for page in self._source.pages(table):
+            if self._stopped.is_set():
+                raise StoreError("the import was stopped; nothing was imported")
+            yield page
+
+    def _merge_found(self, table: Table, rows: Iterable[Row], found: Iterable[int | None]) -> None:
+        """Add those rows of which none was found in the store."""
+        fresh = []
+        for row, key in zip(rows, found, strict=True):
+            if key is None:
+                fresh.append(self._new(table, row))
+            else:
+                self._keep(table, row, key)
+        self._insert(table, fresh)
+
+    def _new(self, table: Table, row: Row) -> dict[str, Any]:
+        """Return a row under its key in the store: as far above the last one there as it was above nothing."""
+        key = self._last[table.name] + row["id"]
+        with self._fitting(f"row {row['id']} of {table.name}"):
+            if row["id"] < 1:
+                raise ValueError("keys count from 1")
+            self._keys[table.name].add(row["id"], key)
+        return {**row, "id": key}
+
+    def _keep(self, table: Table, row: Row, key: int) -> None:
+        with self._fitting(f"row {row['id']} of {table.name}"):
+            self._keys[table.name].add(row["id"], key)
+        self._already[table.name] += 1
+
+    def _insert(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+        names = [column.name for column in table.columns]
+        given = [{name: row[name] for name in names if name in row} for row in rows]
+        if given:
+            self._connection.execute(insert(table), given)
+            self._added[table.name] += len(given)
+
+    def _key(self, table: Table, row: Row, column: str, other: Table) -> int | None:
+        """Return the key in the store of what a row names; None where it names nothing."""
+        if row[column] is None:
+            return None
+        found = self._keys[other.name].get(row[column])
+        if found is None:
+            raise StoreCorruptError(
+                f"{self._source.name} is damaged: row {row['id']} of {table.name} is about row {row[column]} of "
+                f"{other.name}, which is not there; nothing was imported"
+            )
+        return found
+
+    def _named(self, table: Table, row: Row) -> dict[str, Any]:
+        """Return an evaluation or failure with the keys that the store has for what it names."""
+        others = (schema.runs, schema.sequences, schema.provenances, schema.replies)
+        names = ("run", "sequence", "provenance", "reply")
+        return {
+            **row,
+            **{name: self._key(table, row, name, other) for name, other in zip(names, others, strict=True)},
+        }
+
+    def _is_old(self, table: str, key: int) -> bool:
+        return key <= self._last[table]
+
+    def _of_old_runs(self, table: Table, rows: list[dict[str, Any]]) -> Iterable[Any]:
+        """Return what the store has of the runs and sequences of some rows, where it had both before."""
+        runs = {row["run"] for row in rows if self._is_old("runs", row["run"])}
+        sequences = {row["sequence"] for row in rows if self._is_old("sequences", row["sequence"])}
+        if not (runs and sequences):
+            return ()
+        query = select(table).where(table.c.run.in_(runs), table.c.sequence.in_(sequences))
+        return self._connection.execute(query.where(table.c.id <= self._last[table.name])).mappings()
+
+    def _count_on(self, table: Table) -> None:
+        """Let PostgreSQL number the next row behind those that were added under keys of their own."""
+        if self._connection.dialect.name == "postgresql" and self._added[table.name]:
+            serial = f"pg_get_serial_sequence('{table.name}', 'id')"
+            self._connection.execute(text(f"SELECT setval({serial}, (SELECT max(id) FROM {table.name}))"))
+
+    # Errors ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _fitting(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            reason = str(error).split("\n", 1)[0]
+            raise StoreCorruptError(
+                f"{self._source.name} is damaged: {what} can't be read ({reason}); nothing was imported"
+            ) from error
+
+    def _differing_score(self, stored: Row, row: Row) -> str:
+        run = self._name(schema.runs.c.name, row["run"])
+        name = self._name(schema.sequences.c.sequence_id, row["sequence"])
+        what = "another score" if any(stored[part] != row[part] for part in "TIF") else "the same score, made anew"
+        return f"run {run!r}, sequence {name!r}, turn {row['turn']}, {row['side']}, {row['principle']}: {what}"
+
+    def _name(self, column: Column[str], key: int) -> str | None:
+        """Return what the row of that key is called."""
+        return self._connection.scalar(select(column).where(column.table.c.id == key))
+
+    def _refuse_clashes(self) -> None:
+        if not self._clashes:
+            return
+        count, shown = len(self._clashes), self._clashes[:_SHOWN]
+        more = [f"and {count - _SHOWN} more"] if count > _SHOWN else []
+        things = "1 thing clashes" if count == 1 else f"{count} things clash"
+        raise UsageError(
+            "\n  ".join(
+                [
+                    f"{self._source.name} can't be imported: {things} with what {self._target} holds. Nothing was "
+                    "imported; give the run another name with turnwise runs rename, or import into another store",
+                    *shown,
+                    *more,
+                ]
+            )
+        )

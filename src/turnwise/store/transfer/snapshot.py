@@ -1,0 +1,233 @@
+"""One state of a store, read table by table a page at a time, whole or what a choice leaves of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from sqlalchemy import Column, Connection, Select, Table, exists, func, select, tuple_
+
+from turnwise.batches import batched
+from turnwise.conversation import Label
+from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
+from turnwise.store import schema
+from turnwise.store.damage import read_all
+from turnwise.store.database import PAGE, Database
+from turnwise.store.transfer.tables import TABLES, Row, key_of
+from turnwise.store.where import known_names, parse_where
+
+Result = TypeVar("Result")
+
+_OUTCOMES = (schema.evaluations, schema.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What of a store is wanted.
+
+    Args:
+        runs: keys of the runs.
+        sequences: keys of the sequences.
+    """
+
+    runs: frozenset[int]
+    sequences: frozenset[int]
+
+
+class Snapshot:
+    """The rows of a store as they were at one moment; a `Record`.
+
+    Args:
+        connection: in a transaction that sees one state.
+        name: the store, as messages name it.
+        choice: what of it is wanted; None for everything.
+    """
+
+    def __init__(self, connection: Connection, name: str, choice: Choice | None = None) -> None:
+        self.name = name
+        self._connection = connection
+        self.choice = choice
+
+    def pages(self, table: Table, *, named: bool = False) -> Iterator[list[Row]]:
+        """Yield the rows of a table in the order of their keys, some hundreds at a time.
+
+        Args:
+            table: the table.
+            named: whether the rows say in words too what their keys stand for, as columns ``sequence_id``,
+                ``label``, ``source``, ``run_name``, ``principle_version`` and ``code_version``.
+
+        Raises:
+            StoreCorruptError: a value can't be what its column holds; the message says where it is.
+        """
+        pages = self._pages(table, _named(table) if named else select(table))
+        if not named:
+            yield from pages
+            return
+        for page in pages:
+            for row in page:
+                if None in (row.get("sequence_id", ""), row.get("run_name", "")):
+                    raise self._damaged(f"row {row.get('id')} of {table.name} is about what is not there")
+            yield page
+
+    def _pages(self, table: Table, query: Select[Any]) -> Iterator[list[Row]]:
+        choice = self.choice
+        if choice is None:
+            yield from self._all(query, key_of(table))
+        elif table is schema.sequences:
+            yield from self._some(query, table.c.id, choice.sequences)
+        elif table is schema.turns:
+            yield from self._some(query, table.c.sequence, choice.sequences)
+        elif table is schema.replies:
+            yield from self._some(query, table.c.id, self._replies)
+        elif table is not schema.audit_events:
+            if table is schema.calls:
+                query = _calls()
+            for page in self._all(query, key_of(table)):
+                if rows := [row for row in page if _chosen(table, row, choice)]:
+                    yield rows
+
+    def check(self) -> None:
+        """Check that rows fit together, as far as that does not take reading all texts.
+
+        Raises:
+            StoreCorruptError: a label is none, turns are missing, or a row is about what is not there.
+        """
+        sequences, turns = schema.sequences.c, schema.turns.c
+        counted = select(func.count()).where(turns.sequence == sequences.id).scalar_subquery()
+        wrong = sequences.label.not_in(list(map(str, Label))) | (sequences.turns != counted)
+        for row in self._connection.execute(
+            select(sequences.id, sequences.sequence_id, sequences.label, sequences.turns).where(wrong)
+        ):
+            if self.choice is None or row.id in self.choice.sequences:
+                known = row.label in tuple(Label)
+                reason = f"not all of its {row.turns} turns are there" if known else f"{row.label!r} is no label"
+                raise self._damaged(f"sequence {row.sequence_id!r} can't be read ({reason})")
+        for table in TABLES if self.choice is None else ():
+            for column in table.columns:
+                for other in (foreign.column for foreign in column.foreign_keys):
+                    lost = column.is_not(None) & ~exists().where(other == column)
+                    if (key := self._connection.scalar(select(column).where(lost).limit(1))) is not None:
+                        what = f"a row of {table.name} is about row {key} of {other.table.name}"
+                        raise self._damaged(f"{what}, which is not there")
+
+    def _damaged(self, reason: str) -> StoreCorruptError:
+        return StoreCorruptError(
+            f"{self.name} is damaged: {reason}; restore a copy, or export the rest with --run and --where"
+        )
+
+    def calls_with_outcomes(self) -> Iterator[Row]:
+        """Yield the calls with what tells the evaluation or failure that each is of."""
+        for page in self._all(_calls(), key_of(schema.calls)):
+            for row in page:
+                if self.choice is None or _chosen(schema.calls, row, self.choice):
+                    yield row
+
+    @cached_property
+    def _replies(self) -> frozenset[int]:
+        """Keys of the replies that what is wanted rests on."""
+        tables = (*_OUTCOMES, schema.calls)
+        rows = (row for table in tables for page in self.pages(table) for row in page)
+        return frozenset(row["reply"] for row in rows if row["reply"] is not None)
+
+    def _all(self, query: Select[Any], key: tuple[Column[Any], ...]) -> Iterator[list[Row]]:
+        ordered = query.order_by(*key).limit(PAGE)
+        page: list[Any] = self._read(ordered)
+        while page:
+            yield page
+            last = [page[-1][column.name] for column in key]
+            page = self._read(ordered.where(tuple_(*key) > last if len(key) > 1 else key[0] > last[0]))
+
+    def _some(self, query: Select[Any], column: Column[Any], keys: Collection[int]) -> Iterator[list[Row]]:
+        for some in batched(sorted(keys), PAGE):
+            if page := self._read(query.where(column.in_(some)).order_by(*key_of(column.table))):
+                yield page
+
+    def _read(self, query: Select[Any]) -> list[Any]:
+        return read_all(self._connection, query, self.name)
+
+
+def read_snapshot(
+    database: Database,
+    job: Callable[[Snapshot], Result],
+    runs: Collection[str] | None = None,
+    where: str | None = None,
+) -> Result:
+    """Return what a job makes of one state of a store; what others write meanwhile is not in it.
+
+    Args:
+        database: the store.
+        job: is given the state; it runs again where a server was lost.
+        runs: only these runs, and what they scored.
+        where: only sequences for which this holds; see `turnwise.store.where`.
+
+    Raises:
+        UnknownNameError: the store has no such run.
+        UsageError: `where` holds for no sequence, or asks for the cost of several runs.
+        PatternError: `where` can't be read.
+        StoreError: the store can't be read.
+    """
+
+    def read(connection: Connection) -> Result:
+        choice = None if runs is None and where is None else _choose(connection, runs, where)
+        return job(Snapshot(connection, database.where, choice))
+
+    return database.ask(read)
+
+
+def _choose(connection: Connection, runs: Collection[str] | None, where: str | None) -> Choice:
+    keys = {row.name: row.id for row in connection.execute(select(schema.runs.c.name, schema.runs.c.id))}
+    for name in runs or ():
+        if name not in keys:
+            raise UnknownNameError("run", name, keys)
+    chosen = frozenset(keys[name] for name in (keys if runs is None else runs))
+    sequences: frozenset[int] | None = None
+    if runs is not None:
+        queries = (select(table.c.sequence).where(table.c.run.in_(chosen)).distinct() for table in _OUTCOMES)
+        sequences = frozenset(key for query in queries for key in connection.scalars(query))
+    if where is not None:
+        condition = parse_where(where, known_names(connection))
+        if "cost" in condition.fields and (runs is None or len(set(runs)) != 1):
+            raise UsageError("--where asks for the cost of sequences: name the one run that is meant with --run")
+        holds = frozenset(condition.sequences(connection, next(iter(runs or ()), "")))
+        sequences = holds if sequences is None else sequences & holds
+        if not sequences:
+            raise UsageError(f"no sequence is left to export: --where {where!r} holds for none of them")
+    return Choice(chosen, sequences or frozenset())
+
+
+def _chosen(table: Table, row: Row, choice: Choice) -> bool:
+    if table is schema.runs:
+        return row["id"] in choice.runs
+    if table is schema.provenances:
+        return row["run"] in choice.runs
+    if table is schema.calls:
+        return row["of_run"] in choice.runs and row["of_sequence"] in choice.sequences
+    return row["run"] in choice.runs and row["sequence"] in choice.sequences
+
+
+def _calls() -> Select[Any]:
+    """Return a query for calls with what they are about."""
+    calls, (scores, failures), runs, sequences = schema.calls, _OUTCOMES, schema.runs, schema.sequences
+    names = ("run", "sequence", "principle", "turn", "side")
+    about = {name: func.coalesce(scores.c[name], failures.c[name]) for name in names}
+    labels = {"run": "of_run", "sequence": "of_sequence"}
+    columns: list[Any] = [column.label(labels.get(name, name)) for name, column in about.items()]
+    columns += [runs.c.name.label("run_name"), sequences.c.sequence_id]
+    query = select(calls, *columns).outerjoin(scores, scores.c.id == calls.c.evaluation)
+    query = query.outerjoin(failures, failures.c.id == calls.c.failure)
+    return query.join(runs, runs.c.id == about["run"]).join(sequences, sequences.c.id == about["sequence"])
+
+
+def _named(table: Table) -> Select[Any]:
+    query, sequences, runs, provenances = select(table), schema.sequences, schema.runs, schema.provenances
+    if "sequence" in table.c:
+        about = sequences.c.sequence_id, sequences.c.label, sequences.c.source
+        query = query.add_columns(*about).outerjoin(sequences, sequences.c.id == table.c.sequence)
+    if "run" in table.c:
+        query = query.add_columns(runs.c.name.label("run_name")).outerjoin(runs, runs.c.id == table.c.run)
+    if "provenance" in table.c:
+        versions = provenances.c.principle_version, provenances.c.code_version
+        query = query.add_columns(*versions).outerjoin(provenances, provenances.c.id == table.c.provenance)
+    return query

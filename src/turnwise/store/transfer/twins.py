@@ -1,0 +1,62 @@
+"""Rows that a store has already, found by all that they say; each stands for one row that comes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, select
+
+from turnwise.batches import batched
+from turnwise.store.database import PAGE
+from turnwise.store.transfer.tables import Row
+
+
+class Twins:
+    """The rows of a table that were there before an import.
+
+    Args:
+        connection: in the transaction of the import.
+        table: the table.
+        last: the greatest key that there was.
+        by: name of the column by which rows are looked for.
+        ignored: columns in which equal rows may differ.
+    """
+
+    def __init__(
+        self, connection: Connection, table: Table, last: int, by: str, ignored: Collection[str] = ("id",)
+    ) -> None:
+        self._connection = connection
+        self._table = table
+        self._last = last
+        self._by = by
+        self._said = [column.name for column in table.columns if column.name not in ignored]
+        self._taken: set[int] = set()
+
+    def of(self, rows: Iterable[Row], *conditions: ColumnElement[bool]) -> list[int | None]:
+        """Return the key of the row that is equal to each of some rows, or None where there is none left.
+
+        Args:
+            rows: the rows, with the keys of the store in place of their own.
+            conditions: what else must hold for a row of the store.
+        """
+        given, table = list(rows), self._table
+        if not self._last:
+            return [None] * len(given)
+        found: dict[str, list[int]] = {}
+        column = table.c[self._by]
+        for some in batched(dict.fromkeys(row[self._by] for row in given), PAGE):
+            query = select(table).where(column.in_(some), table.c.id <= self._last, *conditions)
+            for stored in self._connection.execute(query.order_by(table.c.id)).mappings():
+                if stored["id"] not in self._taken:
+                    found.setdefault(self._content(stored), []).append(stored["id"])
+        keys: list[int | None] = []
+        for row in given:
+            equal = found.get(self._content(row))
+            keys.append(equal.pop(0) if equal else None)
+        self._taken.update(key for key in keys if key is not None)
+        return keys
+
+    def _content(self, row: Any) -> str:
+        return json.dumps([row[name] for name in self._said], sort_keys=True, default=str)
