@@ -57,7 +57,7 @@ class Bench:
 
         def answer(body: dict[str, Any]) -> str:
             text = "\n".join(message["content"] for message in body["messages"])
-            nonce = re.findall(r"^<<([0-9a-f]{16,})>> BEGIN MATERIAL$", text, re.MULTILINE)[0]
+            nonce = re.findall(r"^<<([0-9a-f]{16,})>> END MATERIAL$", text, re.MULTILINE)[0]
             with self.lock:
                 self.asked[hashlib.sha256(text.replace(nonce, "").encode()).hexdigest()] += 1
             return scores_by_text(body)
