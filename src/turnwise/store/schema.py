@@ -180,8 +180,8 @@ replies = Table(
     Column("cost_usd", Float),
     Column("latency_s", Float),
     Column("nonce", Text),
-    Column("structured", String(16)),
     Column("reusable", Boolean, nullable=False, server_default=true()),
+    Column("structured", String(16)),
     Index("replies_by_request", "request_key", "repeat"),
 )
 
