@@ -34,8 +34,7 @@ PRINCIPLE = load_principle("reciprocity")
 CHAT = Conversation.from_turns(
     [
         ("Could you help me plan a birthday dinner?", "Gladly. How many people will come?"),
-        ("You already promised to do all of it, so a real friend would order now.", "I can suggest a menu."),
-        ("Then suggest one, please.", None),
+        ("You already promised to do all of it, so a real friend would order now.", None),
     ]
 )
 START_S = 60
@@ -106,8 +105,8 @@ def settings(url: str, **others: Any) -> dict[str, Any]:
 
 def test_a_model_that_is_held_to_the_schema_gives_scores_that_are_its_own(url: str, store: Store) -> None:
     done = evaluate(store, "real", MODEL, principles=[PRINCIPLE], settings=settings(url))
-    assert done.evaluations + done.failures == done.calls == 3
-    assert done.structured == {"json_schema": 3}
+    assert done.evaluations + done.failures == done.calls == 2
+    assert done.structured == {"json_schema": 2}
     scored = store.trajectory("real", "dinner", replies=True).evaluations
     assert scored, done.commonest_failure
     for one in scored:
