@@ -398,7 +398,7 @@ class TestAServerThatRefusesTheStructure:
     ) -> None:
         server.refused = ("json_schema",)
         done = evaluate("--principle", "reciprocity")
-        said = "the server refuses the structure json_schema: 8 replies came with json_object"
+        said = "the server did not take the structure json_schema: 8 replies came with json_object"
         assert done.code == 0, done.err
         assert said in done.out
         assert server.calls == 9

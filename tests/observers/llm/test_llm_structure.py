@@ -37,13 +37,20 @@ class TestAServerThatRefusesAStructure:
         assert asked(server) == ["json_schema", "json_object", "none"]
         assert given.calls[0].reply.structured == "none"
 
-    @pytest.mark.parametrize("refusal", REFUSALS)
+    @pytest.mark.parametrize("refusal", ["500", "400", "422", "400:bare", "422:bare"])
     def test_is_asked_so_from_then_on(self, server, make, score, turns, refusal):
         server.refused, server.refusal = SCHEMA, refusal
         observer = make()
         for _ in range(3):
             score(observer, (Turn(1, "Which river is the longest?", None),))
         assert asked(server) == ["json_schema", "json_object", "json_object", "json_object"]
+
+    def test_that_says_nothing_but_500_is_asked_so_after_the_second_time(self, server, make, score):
+        server.refused, server.refusal = SCHEMA, "500:bare"
+        observer = make()
+        for _ in range(3):
+            score(observer)
+        assert asked(server) == ["json_schema", "json_object", "json_schema", "json_object", "json_object"]
 
     @pytest.mark.parametrize("refusal", ["500", "400", "422", "400:bare", "422:bare"])
     def test_is_not_waited_for_and_needs_no_retry(self, server, make, score, waits, refusal):
@@ -75,6 +82,15 @@ class TestAServerThatRefusesAStructure:
 
 
 class TestAServerThatTakesIt:
+    def test_and_fails_at_the_first_request_is_asked_so_again(self, server, make, score):
+        server.plan("500")
+        observer = make()
+        assert [score(observer).calls[0].reply.structured for _ in range(3)] == [
+            "json_object",
+            "json_schema",
+            "json_schema",
+        ]
+
     def test_is_asked_so_and_the_reply_says_it(self, server, make, score):
         assert score(make()).calls[0].reply.structured == "json_schema"
         assert score(make(structured="none")).calls[0].reply.structured == "none"

@@ -120,19 +120,19 @@ class Calls:
     def _send(self, asking: Asking, journal: ReplyJournal | None) -> Call:
         structured = self.structure.current
         most = estimate(asking.messages, self.endpoint.price, self.endpoint.settings.max_tokens).most_usd or 0.0
-        attempts = tries = 0
+        attempts, tries, refused = 0, 0, True
         while True:
             attempts += 1
             tries += 1
             try:
-                reply = self._attempt(structured, asking, most, journal)
+                reply = self._attempt(structured, asking, most, journal, refused=refused)
             except ChatError as fault:
                 weaker = self.structure.weaker(structured, fault)
                 if weaker is not None and self.structure.is_plain_refusal(fault):
                     structured, tries = weaker, tries - 1  # nothing was retried: something else is asked
                     continue
                 if self._again(fault, tries):
-                    structured = weaker or structured
+                    structured, refused = weaker or structured, refused and weaker is None
                     continue
                 tried = "" if attempts == 1 else f" (after {attempts} tries)"
                 call = Call(
@@ -143,7 +143,9 @@ class Calls:
             self._count(call)
             return call
 
-    def _attempt(self, structured: str, asking: Asking, most: float, journal: ReplyJournal | None) -> Reply:
+    def _attempt(
+        self, structured: str, asking: Asking, most: float, journal: ReplyJournal | None, *, refused: bool
+    ) -> Reply:
         """Send a request once; its reply is kept before anybody reads it.
 
         Raises:
@@ -166,7 +168,7 @@ class Calls:
                     raise
                 latency = self.monotonic() - began
                 self.limiter.replied()
-            self.structure.replied(structured)
+            self.structure.replied(structured, refused=refused)
             reply = self._reply(asking, structured, answer, latency)
             spent = most if reply.cost_usd is None else reply.cost_usd
             if journal is not None:

@@ -15,8 +15,9 @@ class Structure:
     """What a server takes of the ways of asking for JSON, learned from its answers; for many threads.
 
     A server that refuses one is asked with the next weaker one, of `STRUCTURED`. The first reply that comes so
-    settles it for all later requests. Once a reply came the way it was wanted, only a server that names the
-    structure in its refusal is asked otherwise, and only for that request: a router may pass requests to several.
+    settles it for all later requests; where the server merely failed, which may pass, the second one does. Once a
+    reply came the way it was wanted, only a server that names the structure in its refusal is asked otherwise, and
+    only for that request: a router may pass requests to several.
 
     Args:
         wanted: how JSON is asked for at first, one of `STRUCTURED`.
@@ -33,6 +34,7 @@ class Structure:
         self._lock = threading.Lock()
         self._current = wanted
         self._settled = False
+        self._suspected = False
 
     @property
     def current(self) -> str:
@@ -56,13 +58,22 @@ class Structure:
         """Return whether it is sure that the same request would fare no better again."""
         return fault.names_structure or fault.kind is FaultKind.REJECTED
 
-    def replied(self, asked: str) -> None:
-        """Learn that a reply came to a request that asked so."""
+    def replied(self, asked: str, *, refused: bool = True) -> None:
+        """Learn that a reply came to a request.
+
+        Args:
+            asked: how the request asked.
+            refused: whether what it asked before in a stronger way was plainly refused, and did not merely fail.
+        """
         if self._settled:
             return
         with self._lock:
-            if not self._settled:
+            if self._settled:
+                return
+            if refused or self._suspected or asked == self._current:
                 self._current, self._settled = asked, True
+            else:
+                self._suspected = True
 
     def _may_be_refused(self, asked: str, fault: ChatError) -> bool:
         kinds = (FaultKind.REJECTED, FaultKind.SERVER)
