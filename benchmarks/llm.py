@@ -1,6 +1,6 @@
 """What runs with a language model must hold, against a server on the loopback interface.
 
-    python benchmarks/llm.py [--part speed memory faults kills principle] [--jobs 50] [--seed N]
+    python benchmarks/llm.py [--part speed memory faults kills principle prefix] [--jobs 50] [--seed N]
 
 Commands run as processes, as a user runs them, and are killed for real; the server runs in this process and counts
 every request by what it asks. The exit code is 1 where a requirement is missed.
@@ -31,6 +31,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 from chat_server import LOST_FAULTS, REPLY_FAULTS, ChatServer, scores_by_text
 
+from turnwise.conversation import Side
+from turnwise.datasets import examples
+from turnwise.observers import Context
+from turnwise.observers.llm import fresh_nonce, render
+from turnwise.principles import builtin_principles
+
 TURNWISE = [sys.executable, "-c", "from turnwise.cli import main; main()"]
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 SEQUENCES, TURNS = 100, 5
@@ -57,7 +63,7 @@ class Bench:
 
         def answer(body: dict[str, Any]) -> str:
             text = "\n".join(message["content"] for message in body["messages"])
-            nonce = re.findall(r"^<<([0-9a-f]{16,})>> BEGIN MATERIAL$", text, re.MULTILINE)[0]
+            nonce = re.findall(r"^<<([0-9a-f]{16,})>> END MATERIAL$", text, re.MULTILINE)[0]
             with self.lock:
                 self.asked[hashlib.sha256(text.replace(nonce, "").encode()).hexdigest()] += 1
             return scores_by_text(body)
@@ -256,6 +262,41 @@ def principle(bench: Bench) -> None:
     bench.check("SC-007 calls for a third principle", f"{added}", "500", added == SEQUENCES * TURNS)
 
 
+def prefix(bench: Bench) -> None:
+    """The share of a request that stood at the beginning of the one for the turn before, which a cache can serve.
+
+    Over the conversations that ship with turnwise; the request for a first turn is compared with that for the last
+    turn of the conversation before.
+    """
+    conversations = list(examples())
+    for context in ("history", "turn", "window:3"):
+        for principle in builtin_principles():
+            before, same, whole, least = "", 0, 0, 1.0
+            for one in conversations:
+                for turn in one.conversation.turns:
+                    nonce = fresh_nonce((), lambda: f"{bench.chance.getrandbits(64):016x}")
+                    asked = render(
+                        principle, one.conversation.turns, turn.number, Side.PROMPT, Context.parse(context), nonce
+                    )
+                    after = "".join(message.content for message in asked)
+                    if before:
+                        shared = _shared(before, after)
+                        same, whole, least = same + shared, whole + len(after), min(least, shared / len(after))
+                    before = after
+            share = same / whole
+            bench.check(
+                f"identical beginning, {context}, {principle.name}",
+                f"{share:.1%} of all characters, {least:.1%} of the request that has least",
+                "85 % of all" if context == "history" else "told",
+                share >= 0.85 or context != "history",
+            )
+
+
+def _shared(before: str, after: str) -> int:
+    pairs = enumerate(zip(before, after, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(before), len(after)))
+
+
 def query(path: Path, statement: str) -> list[tuple[Any, ...]]:
     """Ask a store."""
     with closing(sqlite3.connect(path)) as connection:
@@ -268,6 +309,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
     "faults": faults,
     "kills": kills,
     "principle": principle,
+    "prefix": prefix,
 }
 
 

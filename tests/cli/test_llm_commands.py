@@ -390,3 +390,73 @@ def test_how_often_is_tried_again_has_one_default(cli: Cli) -> None:
     assert "Exits with 1 where evaluations failed; turnwise retry tries them again." in told
     assert listed["llm"]["costs"]
     assert listed["local"]["principles"] == ["reciprocity", "context_integrity", "third_party_harm"]
+
+
+class TestAServerThatRefusesTheStructure:
+    def test_is_named_by_evaluate_and_runs(
+        self, cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
+    ) -> None:
+        server.refused = ("json_schema",)
+        done = evaluate("--principle", "reciprocity")
+        said = "the server did not take the structure json_schema: 8 replies came with json_object"
+        assert done.code == 0, done.err
+        assert said in done.out
+        assert server.calls == 9
+        assert f"run gpt: {said}" in cli("runs", "--store", store).out
+        (listed,) = cli("runs", "--store", store, "--json").json
+        assert listed["structured"] == {"json_object": 8}
+        assert listed["parameters"]["structured"] == "json_schema"
+
+    def test_is_in_the_json_and_in_what_a_score_rests_on(
+        self, cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
+    ) -> None:
+        server.refused = ("json_schema",)
+        assert evaluate("--principle", "reciprocity", "--json").json["structured"] == {"json_object": 8}
+        assert "asked for with json_object" in cli("show", "attack_01", "--why", "--store", store).out
+
+    def test_is_not_mentioned_where_it_takes_the_structure(self, evaluate: Callable[..., Any]) -> None:
+        assert "structure" not in evaluate("--principle", "reciprocity").out
+
+
+class TestTheCommonestFailure:
+    def test_is_named_by_evaluate_and_runs_with_an_example(
+        self, cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
+    ) -> None:
+        server.plan("range", "malformed", "refusal")
+        said = (
+            "commonest failure: malformed, 2 times, such as: the reply's F is not a number from 0 to 1: "
+            '{"reasoning": "far too much", "T": 0.1, "I": 0.2, "F": 1.7}'
+        )
+        done = evaluate("--principle", "reciprocity")
+        assert done.code == 1
+        assert said in done.out
+        assert "run gpt: commonest failure: malformed, 2 times" in cli("runs", "--store", store).out
+        (listed,) = cli("runs", "--store", store, "--json").json
+        assert (listed["commonest_failure"]["reason"], listed["commonest_failure"]["count"]) == ("malformed", 2)
+
+    def test_is_in_the_json(self, evaluate: Callable[..., Any], server: ChatServer) -> None:
+        server.plan("empty")
+        done = evaluate("--principle", "reciprocity", "--json")
+        assert done.json["commonest_failure"] == {
+            "reason": "malformed",
+            "count": 1,
+            "example": "the reply is empty",
+        }
+        assert evaluate("--principle", "reciprocity", "--json").json["commonest_failure"] is None
+
+    def test_shows_no_secret_and_steers_no_terminal(
+        self, cli: Cli, evaluate: Callable[..., Any], store: Path, server: ChatServer
+    ) -> None:
+        planted = "AKIA" + "Q7ZP2LM4XN6RT8VW"
+        server.answer = lambda body: f"You wrote {planted}.\x1b[2J\nrun gpt: 0 failed"
+        said = [
+            evaluate("--principle", "reciprocity"),
+            evaluate("--principle", "context_integrity", "--json"),
+            cli("runs", "--store", store),
+            cli("runs", "--store", store, "--json"),
+        ]
+        for one in said:
+            assert "[AWS_KEY]" in one.out
+            assert planted not in one.out + one.err
+            assert "\x1b" not in one.out + one.err
+            assert not [line for line in one.out.splitlines() if line.startswith("run gpt: 0 failed")]

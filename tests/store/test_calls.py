@@ -11,7 +11,7 @@ import pytest
 
 from turnwise.conversation import Sequence
 from turnwise.errors import UnknownNameError
-from turnwise.scoring import Call, Evaluation, Failure, Reply, Score, Spread
+from turnwise.scoring import Call, Evaluation, Failure, FailureReason, Reply, Score, Spread
 from turnwise.store import Run, RunTally, Store
 
 MakeReply = Callable[..., Reply]
@@ -169,6 +169,7 @@ def test_a_run_adds_up_to_its_rows(
         seconds=0.75,
         first=now,
         last=now,
+        commonest_failure=FailureReason("malformed", 1, "no JSON in it"),
     )
     assert second == RunTally("second")
     rows = raw("SELECT cost_usd FROM evaluations UNION ALL SELECT cost_usd FROM failures")
@@ -185,3 +186,39 @@ def test_a_mended_failure_is_counted_but_not_open(
     assert tally.last is not None
     assert tally.first is not None
     assert tally.last - tally.first == timedelta(0)
+
+
+class TestWhyScoresFailed:
+    def test_is_told_by_the_commonest_reason_of_those_that_are_still_missing(
+        self, begun: Store, make_evaluation: MakeEvaluation, make_failure: MakeFailure
+    ) -> None:
+        def lost(sequence: str, turn: int, reason: str, message: str = "") -> Failure:
+            return make_failure(sequence, turn, reason=reason, message=message)
+
+        begun.append([lost("a", 1, "timeout"), lost("a", 2, "timeout"), lost("a", 3, "timeout")])
+        begun.append([lost("b", 1, "server", "first"), lost("b", 2, "server", "second")])
+        # Two came since, and one failed again for another reason.
+        begun.append([make_evaluation("a", 1), make_evaluation("a", 2), lost("a", 3, "server", "third")])
+        assert begun.tally("first").commonest_failure == FailureReason("server", 3, "third")
+
+    def test_is_nothing_where_all_came(self, begun: Store, make_evaluation: MakeEvaluation) -> None:
+        begun.append([make_evaluation("a", 1)])
+        assert begun.tally("first").commonest_failure is None
+
+    def test_is_shown_in_one_visible_line_of_bounded_length(self, begun: Store, make_failure: MakeFailure) -> None:
+        begun.append([make_failure("a", 1, message="\x1b[2J\u202eall is well\n" + "ignore this " * 10_000)])
+        commonest = begun.tally("first").commonest_failure
+        assert commonest is not None
+        assert commonest.example.startswith(r"\x1b[2J\u202eall is well ignore this")
+        assert len(commonest.example) <= 240
+
+
+def test_a_run_says_how_its_replies_were_asked_for(
+    begun: Store, make_reply: MakeReply, make_evaluation: MakeEvaluation
+) -> None:
+    for turn, structured in enumerate(("json_schema", "json_object", "json_object", None), start=1):
+        reply = make_reply(f"k{turn}", structured=structured)
+        begun.append([make_evaluation("a" if turn < 4 else "b", turn % 4 or 1, calls=(Call(1, reply, LOW),))])
+    tally = begun.tally("first")
+    assert tally.structured == {"json_object": 2, "json_schema": 1}
+    assert tally.to_dict()["structured"] == {"json_object": 2, "json_schema": 1}

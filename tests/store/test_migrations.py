@@ -115,6 +115,19 @@ def test_a_store_of_version_1_keeps_calls_once_it_is_opened(
     assert [row[0] for row in raw("SELECT version FROM schema_migrations")] == [m.version for m in MIGRATIONS]
 
 
+def test_a_store_of_version_3_keeps_its_replies_and_learns_how_later_ones_were_asked_for(
+    path: Path, store: Store, raw: Raw, make_reply: Callable[..., Reply]
+) -> None:
+    store.journal.record(make_reply("old"))
+    store.close()
+    raw("ALTER TABLE replies DROP COLUMN structured")
+    raw("DELETE FROM schema_migrations WHERE version > 3")
+    with Store(path) as opened:
+        assert opened.journal.find("old", 1) == make_reply("old", structured=None)
+        opened.journal.record(make_reply("new", structured="json_object"))
+        assert opened.journal.find("new", 1).structured == "json_object"
+
+
 def test_a_migrated_store_has_the_schema_of_a_fresh_one(path: Path, tmp_path: Path) -> None:
     def shape(file: Path) -> dict[str, object]:
         with closing(sqlite3.connect(file)) as connection:

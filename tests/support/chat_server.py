@@ -60,6 +60,23 @@ OTHER_FAULTS = (
 
 FAULTS = (*REPLY_FAULTS, *LOST_FAULTS, *FATAL_FAULTS, *OTHER_FAULTS)
 
+_WRONG_FIELD = {
+    "type": "literal_error",
+    "loc": ["body", "response_format", "type"],
+    "msg": "Input should be 'text' or 'json_object'",
+    "input": "json_schema",
+}
+
+REFUSALS: dict[str, tuple[int, Any]] = {
+    "500": (500, {"error": {"message": str([_WRONG_FIELD]), "type": "internal_server_error"}}),
+    "400": (400, {"error": {"message": "This model does not take it.", "param": "response_format"}}),
+    "422": (422, {"detail": [_WRONG_FIELD]}),
+    "500:bare": (500, "Internal Server Error"),
+    "400:bare": (400, {"error": "Bad Request"}),
+    "422:bare": (422, {"detail": "Unprocessable Entity"}),
+}
+"""What strict servers answer to a ``response_format`` that they don't know, with a word about it or without."""
+
 Answer = Callable[[dict[str, Any]], str]
 """Gives the text of a reply from the body of a request."""
 
@@ -67,7 +84,7 @@ Answer = Callable[[dict[str, Any]], str]
 def scores_by_text(body: dict[str, Any]) -> str:
     """Return a score that hangs on the messages but for their nonce; the same one each time."""
     text = "\n".join(message["content"] for message in body["messages"])
-    marks = re.findall(r"^<<([0-9a-f]{16,})>> BEGIN MATERIAL$", text, re.MULTILINE)
+    marks = re.findall(r"^<<([0-9a-f]{16,})>> END MATERIAL$", text, re.MULTILINE)
     digest = hashlib.sha256(text.replace(marks[0], "").encode() if marks else text.encode()).digest()
     T, I, F = (round(byte / 255, 3) for byte in digest[:3])  # noqa: E741 - the names of the components
     return json.dumps({"reasoning": "as the text has it", "T": T, "I": I, "F": F})
@@ -87,6 +104,10 @@ class ChatServer:
         key: the key that is asked for; None for none.
         limit: calls that may be under way at once; more get a 429. None for no limit.
         port: where to listen; 0 for any free one.
+
+    Attributes:
+        refused: types of ``response_format`` that it does not take, such as ``("json_schema",)``.
+        refusal: what it answers to these, one of `REFUSALS`.
     """
 
     def __init__(
@@ -113,6 +134,8 @@ class ChatServer:
         self.limit = limit
         self.keep = True
         self.usage: str | None = None
+        self.refusal = "500"
+        self.refused: tuple[str, ...] = ()
         self.rewrite: Callable[[bytes], bytes] = bytes
         self.sent: list[bytes] = []
         self.requests: list[dict[str, Any]] = []
@@ -226,6 +249,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, b"{}")
             return
         fault = chat.enter(body, {name.lower(): value for name, value in self.headers.items()})
+        if body.get("response_format", {}).get("type") in chat.refused:
+            chat.leave()
+            chat.note("refused")
+            status, answer = REFUSALS[chat.refusal]
+            self._send(status, json.dumps(answer).encode())
+            return
         try:
             if chat.latency:
                 time.sleep(chat.latency)

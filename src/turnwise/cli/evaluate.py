@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -80,6 +80,7 @@ def evaluate(
     }
     halves, truth = read_sides(sides), read_label(label)
     summaries: list[Summary] = []
+    structures: dict[str, object] = {}
     with Store(store) as opened:
         ids = read_source(opened, source, sequence)
         known = {stored.name: stored for stored in opened.runs()}
@@ -94,9 +95,10 @@ def evaluate(
             settings = GivenSettings(observer_setting, **given, budget_usd=budget)
             summary = _score(opened, name, spec, plan, settings, jobs=jobs)
             summaries.append(summary)
+            structures[name] = opened.run(name).parameters.get("structured")
             if budget is not None:  # one budget for the whole panel
                 budget = max(0.0, budget - (summary.cost_usd or 0.0))
-    _tell(summaries, json=json, several=len(specs) > 1)
+    _tell(summaries, structures, json=json, several=len(specs) > 1)
     if not json:
         chosen = summaries[-1].run
         say(f"next: turnwise detect --store {opened.location} --run {chosen} --detector any_turn --detector cusum")
@@ -153,7 +155,7 @@ def retry(
         else:
             summary = Summary(name, 0, 0, 0, 0, 0, 0.0)
     if failed or json:
-        _tell([summary], json=json)
+        _tell([summary], {name: known.parameters.get("structured")}, json=json)
     else:
         note(f"run {name} has no failed evaluations left to score")
     _exit([summary])
@@ -195,12 +197,26 @@ def _score(store: Store, run: str, spec: str, plan: Plan, given: GivenSettings, 
         raise
 
 
-def _tell(summaries: Sequence[Summary], *, json: bool, several: bool = False) -> None:
-    """Print what was done, in a line, and where a language model was asked what that cost in another."""
+def _tell(
+    summaries: Sequence[Summary], structures: Mapping[str, object], *, json: bool, several: bool = False
+) -> None:
+    """Print what was done, in a line, and where a language model was asked what that cost in another.
+
+    Args:
+        summaries: what was done.
+        structures: how each run is set to ask a language model for JSON, by its name.
+        json: whether to print JSON.
+        several: whether the JSON is a list.
+    """
     from turnwise.cli.output import print_json
+    from turnwise.cli.run_notes import notes, without_secrets
 
     if json:
-        shown = [dataclasses.asdict(summary) for summary in summaries]
+        clean = [
+            dataclasses.replace(summary, commonest_failure=without_secrets(summary.commonest_failure))
+            for summary in summaries
+        ]
+        shown = [dataclasses.asdict(summary) for summary in clean]
         print_json(shown if several else shown[0])
         return
     for summary in summaries:
@@ -215,6 +231,7 @@ def _tell(summaries: Sequence[Summary], *, json: bool, several: bool = False) ->
                 f"{summary.prompt_tokens} tokens sent, {summary.completion_tokens} received, "
                 f"{dollars(summary.cost_usd)}"
             )
+        say(*notes(summary.structured, structures[summary.run], summary.commonest_failure))
 
 
 def _exit(summaries: Sequence[Summary]) -> None:

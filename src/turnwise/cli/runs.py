@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +49,7 @@ def list_runs(
     with Store(store) as opened:
         found = opened.tallies()
     if json:
-        print_json([run.to_dict() | tally.to_dict() for run, tally in found])
+        print_json([run.to_dict() | _clean(tally).to_dict() for run, tally in found])
     elif found:
         _print(found)
     else:
@@ -109,6 +110,7 @@ def _confirm(question: str, yes: bool) -> None:
 
 def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
     from turnwise.cli.output import Table, print_table
+    from turnwise.cli.run_notes import notes
 
     rows = [_figures(run, tally) for run, tally in found]
     columns = [column for column in rows[0] if any(row[column] for row in rows)]  # --json has the others
@@ -122,6 +124,15 @@ def _print(found: tuple[tuple[Run, RunTally], ...]) -> None:
         settings.add_row(run.name, f"{run.created_at:%Y-%m-%d %H:%M}", run.observer, run.context, values)
     print_table(figures)
     print_table(settings)
+    for run, tally in found:
+        told = notes(tally.structured, run.parameters.get("structured"), tally.commonest_failure)
+        say(*(f"run {run.name}: {line}" for line in told))
+
+
+def _clean(tally: RunTally) -> RunTally:
+    from turnwise.cli.run_notes import without_secrets
+
+    return dataclasses.replace(tally, commonest_failure=without_secrets(tally.commonest_failure))
 
 
 def _figures(run: Run, tally: RunTally) -> dict[str, str]:

@@ -187,7 +187,8 @@ def _call_lines(call: Call, raw_reply: str | None) -> Iterator[str]:
         yield f"no reply after {call.attempts} requests"
         return
     yield f"model {reply.model}, finished by {reply.finish_reason or 'nothing that it says'}"
-    yield f"request {reply.request_key}, nonce {reply.nonce}"
+    asked = f", asked for with {reply.structured}" if reply.structured else ""
+    yield f"request {reply.request_key}, nonce {reply.nonce}{asked}"
     sent, received = ("not counted" if n is None else n for n in (reply.prompt_tokens, reply.completion_tokens))
     paid = "paid for before" if call.cached else dollars(reply.cost_usd)
     yield f"tokens sent {sent}, received {received}; {paid}; {reply.latency_s:.2f} s, {call.attempts} requests"

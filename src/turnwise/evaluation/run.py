@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Ordered
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Side
@@ -27,7 +28,7 @@ from turnwise.observers import (
 )
 from turnwise.principles import Principle, builtin_principles
 from turnwise.revision import code_version
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, FailureReason, FailureReasons, Provenance
 from turnwise.store import Run, Store
 
 _PAUSE = 0.05
@@ -51,6 +52,9 @@ class Summary:
         prompt_tokens: tokens of the requests that were paid for, as far as they were counted.
         completion_tokens: tokens of their replies, as far as they were counted.
         cost_usd: what the scores and failures cost, in US dollars; None where no price is known.
+        structured: how many replies came to requests that asked for JSON by ``json_schema``, ``json_object`` and
+            ``none``; weaker ones than was wanted, where the server refused that.
+        commonest_failure: the reason that most of the failures have, with an example; None where nothing failed.
     """
 
     run: str
@@ -65,6 +69,8 @@ class Summary:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
+    structured: Mapping[str, int] = field(default_factory=dict)
+    commonest_failure: FailureReason | None = None
 
 
 def evaluate(
@@ -192,6 +198,8 @@ class _Count:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
+    structured: Counter[str] = field(default_factory=Counter)
+    reasons: FailureReasons = field(default_factory=FailureReasons)
 
     def add(self, outcomes: Ordered[Evaluation | Failure], wanted: int) -> None:
         """Count what came of so many scores that were wanted."""
@@ -205,16 +213,19 @@ class _Count:
             paid = [call.reply for call in outcome.calls if call.reply is not None and not call.cached]
             self.prompt_tokens += sum(reply.prompt_tokens or 0 for reply in paid)
             self.completion_tokens += sum(reply.completion_tokens or 0 for reply in paid)
+            self.structured.update(
+                call.reply.structured for call in outcome.calls if call.reply and call.reply.structured
+            )
+            if isinstance(outcome, Failure):
+                self.reasons.add(outcome.reason, outcome.message)
             if outcome.cost_usd is not None:
                 self.cost_usd = (self.cost_usd or 0.0) + outcome.cost_usd
 
     def summary(self, run: str, seconds: float) -> Summary:
         """Return what was counted."""
-        return Summary(
-            run=run,
-            seconds=seconds,
-            **{name: getattr(self, name) for name in _Count.__slots__},
-        )
+        counts = {name: getattr(self, name) for name in _Count.__slots__}
+        counts |= {"structured": dict(self.structured), "commonest_failure": counts.pop("reasons").commonest}
+        return Summary(run=run, seconds=seconds, **counts)
 
 
 @dataclass(frozen=True, slots=True)

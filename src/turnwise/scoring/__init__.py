@@ -11,6 +11,7 @@ from turnwise.scoring.evaluation import (
     Spread,
     spread,
 )
+from turnwise.scoring.failures import FailureReason, FailureReasons
 from turnwise.scoring.score import Score, balance, trust_strength
 from turnwise.scoring.trajectory import Trajectory, TurnScores, scores_by_turn
 
@@ -19,6 +20,8 @@ __all__ = [
     "Evaluation",
     "EvaluationKey",
     "Failure",
+    "FailureReason",
+    "FailureReasons",
     "Provenance",
     "Reply",
     "ReplyJournal",

@@ -128,6 +128,8 @@ class Reply:
         latency_s: seconds from sending the request to the end of the reply, retries not counted.
         nonce: what the request marked its untrusted part with.
         received_at: when it came, aware and in UTC.
+        structured: how the request asked for JSON: ``json_schema``, ``json_object`` or ``none``; weaker than the
+            setting where the server refused that, None where it is not known.
     """
 
     request_key: str
@@ -142,6 +144,7 @@ class Reply:
     latency_s: float
     nonce: str
     received_at: datetime
+    structured: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

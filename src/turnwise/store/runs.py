@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -13,7 +14,9 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Select,
+    Subquery,
     Table,
+    and_,
     delete,
     exists,
     func,
@@ -29,6 +32,7 @@ from sqlalchemy import (
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.notebook import Shown
+from turnwise.scoring import FailureReason, FailureReasons
 from turnwise.store import schema
 from turnwise.store.damage import intact
 from turnwise.store.database import Database
@@ -77,6 +81,9 @@ class RunTally(Shown):
         seconds: the sum of the seconds that the rows took; with parallel workers more than has passed.
         first: when the first outcome was made, in UTC; None where there is none.
         last: when the last outcome was made, in UTC; None where there is none.
+        structured: how many of the replies came to requests that asked for JSON so, by ``json_schema``,
+            ``json_object`` and ``none``; weaker ones than the run's setting, where the server refused that.
+        commonest_failure: the reason that most of the `failed` have, with an example; None where none is.
     """
 
     run: str
@@ -92,6 +99,8 @@ class RunTally(Shown):
     seconds: float = 0.0
     first: datetime | None = None
     last: datetime | None = None
+    structured: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    commonest_failure: FailureReason | None = None
 
 
 class Runs:
@@ -219,6 +228,13 @@ class Runs:
             for row in self._db.read(query):
                 values = dict(row)
                 found.setdefault(values.pop("name"), {}).update(values)
+        for row in self._db.read(_structures()):
+            found[row["name"]].setdefault("structured", {})[row["structured"]] = row["replies"]
+        reasons: dict[str, FailureReasons] = {}
+        for row in self._db.read(_open_reasons()):
+            reasons.setdefault(row["name"], FailureReasons()).add(row["reason"], row["message"], row["failed"])
+        for name, given in reasons.items():
+            found[name]["commonest_failure"] = given.commonest
         return tuple((run, RunTally(run.name, **found.get(run.name, {}))) for run in self.all())
 
     def tally(self, name: str) -> RunTally:
@@ -341,15 +357,57 @@ def _open_failures() -> Select[Any]:
     )
 
 
-def _calls() -> Select[Any]:
-    calls, replies = schema.calls, schema.replies
+def _open_reasons() -> Select[Any]:
+    """Return a query for why scores failed that have not come since: each reason, how often, its last message."""
+    failed, about = schema.failures, ("run", "sequence", "principle", "turn", "side")
+    some = still_failed().subquery()
+    newest = (
+        select(func.max(failed.c.id).label("id"))
+        .join(some, and_(*(failed.c[name] == some.c[name] for name in about)))
+        .group_by(*(failed.c[name] for name in about))
+        .subquery()
+    )
+    last = (
+        select(failed.c.run, failed.c.reason, func.count().label("failed"), func.max(failed.c.id).label("id"))
+        .join(newest, newest.c.id == failed.c.id)
+        .group_by(failed.c.run, failed.c.reason)
+        .subquery()
+    )
+    return (
+        select(schema.runs.c.name, last.c.reason, last.c.failed, failed.c.message)
+        .join(last, last.c.run == schema.runs.c.id)
+        .join(failed, failed.c.id == last.c.id)
+        .order_by(last.c.id)
+    )
+
+
+def _structures() -> Select[Any]:
+    both, replies = _all_calls(), schema.replies
+    return (
+        select(schema.runs.c.name, replies.c.structured, func.count().label("replies"))
+        .select_from(both)
+        .join(schema.runs, schema.runs.c.id == both.c.run)
+        .join(replies, replies.c.id == both.c.reply)
+        .where(replies.c.structured.is_not(None))
+        .group_by(schema.runs.c.name, replies.c.structured)
+        .order_by(schema.runs.c.name, replies.c.structured)
+    )
+
+
+def _all_calls() -> Subquery:
+    """Return a query for the calls of all runs, those of scores and those of failures."""
+    calls = schema.calls
 
     def rows(table: Table, column: Column[int]) -> Select[Any]:
         return select(table.c.run, calls.c.cached, calls.c.reply).join(table, table.c.id == column)
 
-    both = union_all(
+    return union_all(
         rows(schema.evaluations, calls.c.evaluation), rows(schema.failures, calls.c.failure)
     ).subquery()
+
+
+def _calls() -> Select[Any]:
+    both, replies = _all_calls(), schema.replies
     paid = ~both.c.cached
     return (
         select(

@@ -247,6 +247,7 @@ replies = Table(
     Column("latency_s", Float),
     Column("nonce", _text()),
     Column("reusable", Boolean, nullable=False, server_default=true()),
+    Column("structured", String(16)),
     Index("replies_by_request", "request_key", "repeat"),
 )
 
@@ -387,10 +388,15 @@ def _keep_audit(connection: Connection) -> None:
     audit_events.create(connection, checkfirst=True)
 
 
+def _keep_structure(connection: Connection) -> None:
+    _add_columns(connection, replies)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the record", metadata.create_all),
     Migration(2, "calls to language models", _keep_calls),
     Migration(3, "the audit of a guard", _keep_audit),
+    Migration(4, "how replies were asked for", _keep_structure),
 )
 
 

@@ -26,7 +26,7 @@ from turnwise.principles import load_principle
 
 def by_word(body: dict) -> str:
     """Return a score that hangs on a word in what is to be judged."""
-    said = body["messages"][-1]["content"].partition("TO BE JUDGED")[2]
+    said = body["messages"][-1]["content"].rpartition("\n== TURN ")[2]
     F = next((value for word, value in (("vile", 0.9), ("odd", 0.6)) if word in said), 0.1)
     unsure = 0.8 if "murky" in said else 0.1
     return json.dumps({"reasoning": f"F is {F}", "T": 1 - F, "I": unsure, "F": F})
@@ -82,7 +82,7 @@ def test_what_can_not_be_told_is_a_warning_where_that_is_asked_for(server: ChatS
 def test_a_response_is_judged_as_a_response(server: ChatServer, check) -> None:  # type: ignore[no-untyped-def]
     llm = guardrail(server, principles=("third_party_harm",))
     assert llm.check(check("A vile answer.", Side.RESPONSE)).found
-    assert "TURN 1, RESPONSE, TO BE JUDGED" in shown(server)
+    assert "Judge the response of turn 1" in shown(server)
     assert "Go on." in shown(server)
 
 

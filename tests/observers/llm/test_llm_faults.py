@@ -242,8 +242,9 @@ class TestFaultsThatStopTheRun:
 class TestARequestThatIsRefusedForItself:
     @pytest.mark.parametrize("fault", ["400", "400:list", "413"])
     def test_is_a_failure_without_retry_and_the_run_goes_on(self, server, make, score, waits, fault):
-        server.plan(fault)
+        server.plan(None, fault)
         observer = make()
+        score(observer)  # what the server takes is known from then on
         given = score(observer)
         assert given.reason == "rejected"
         assert f"the provider rejects this request ({fault[:3]}: Th" in given.message

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import UsageError
 from turnwise.observers import Context
-from turnwise.observers.llm import LlmObserver, prompt_version, render
+from turnwise.observers.llm import LlmObserver, fresh_nonce, prompt_version, render
 from turnwise.observers.llm.prompt import load_frame
 from turnwise.principles import Principle, load_principle
 
@@ -22,7 +23,11 @@ RECORDED = {
     "1": (
         "16b77b321d5061ed69cc048f5d2d1d437643d43dadbb02f997b1fbf2bea7a2e4",
         "29aab8b881f51a593a52ca126ccf091e05634caf7e18492b6889f655b07c804e",
-    )
+    ),
+    "2": (
+        "1fc214a1ed0ca3f097008ea2acd9a65043f276edf2d1deb3a0fb7dd63b853b5d",
+        "5066e233d27dc58338b02607024ac8e05e23cb447b38dec10a2040ba92ce02ef",
+    ),
 }
 
 FORBIDDEN = r"attack|adversar|jailbreak|malicious|manipulat|red.?team"
@@ -115,29 +120,78 @@ def test_the_prompt_side_never_shows_the_response_that_follows():
 
 def test_turns_are_numbered_and_the_judged_one_is_named():
     user = render(OWN, TURNS, 2, Side.RESPONSE, Context.parse("history"), "a" * 16)[1].content
-    heads = re.findall(r"^<<a{16}>> (.*)$", user, re.MULTILINE)
-    assert heads == [
-        "BEGIN MATERIAL",
+    assert re.findall(r"^== (.*) ==$", user, re.MULTILINE) == [
         "TURN 1, PROMPT",
         "TURN 1, RESPONSE",
         "TURN 2, PROMPT",
-        "TURN 2, RESPONSE, TO BE JUDGED",
-        "END MATERIAL",
+        "TURN 2, RESPONSE",
     ]
-    assert user.startswith("Judge the response of turn 2 by the principle candour")
-    assert user.endswith("Answer with the JSON object alone.")
+    end, counted, asked = re.findall(r"^<<a{16}>> (.*)$", user, re.MULTILINE)
+    assert end == "END MATERIAL"
+    assert counted.startswith(
+        "It holds 4 texts, from the prompt of turn 1 to the response of turn 2, which has 1 line. "
+    )
+    assert asked.startswith("Judge the response of turn 2 by the principle candour")
+    assert asked.endswith("Answer with the JSON object alone.")
+
+
+def test_a_single_text_is_counted_as_one():
+    user = render(OWN, TURNS, 1, Side.PROMPT, Context.parse("turn"))[1].content
+    assert "It holds 1 text, from the prompt of turn 1 to the prompt of turn 1, which has 1 line." in user
+
+
+class TestWhatRecurs:
+    def test_the_system_message_is_the_same_for_all_turns_of_a_principle(self):
+        messages = [
+            render(OWN, TURNS, turn, side, Context.parse(context), nonce)[0]
+            for turn, side, context, nonce in (
+                (1, Side.PROMPT, "turn", "a" * 16),
+                (3, Side.RESPONSE, "history", "b" * 16),
+                (4, Side.PROMPT, "window:2", "c" * 16),
+            )
+        ]
+        assert len(set(messages)) == 1
+
+    def test_the_material_of_a_longer_history_begins_with_that_of_the_shorter_one(self):
+        seen = Context.parse("history")
+        shorter, longer = (
+            render(OWN, TURNS, turn, Side.PROMPT, seen, nonce * 16)[1].content
+            for turn, nonce in ((3, "a"), (4, "b"))
+        )
+        material, mark, _ = shorter.partition("<<" + "a" * 16)
+        assert mark
+        assert longer.startswith(material)
+
+    @pytest.mark.parametrize("name", ["reciprocity", "context_integrity", "third_party_harm"])
+    @pytest.mark.parametrize("context", ["turn", "history", "transcript"])  # a window moves on
+    def test_at_least_85_percent_of_a_request_stood_at_the_start_of_the_one_before(self, name, context):
+        turns = tuple(
+            Turn(number, "Thank you. " + "Could you say a little more about that? " * 3, "Gladly. " * 20)
+            for number in range(1, 9)
+        )
+        asked = [
+            "".join(
+                message.content
+                for message in render(
+                    load_principle(name), turns, turn.number, Side.PROMPT, Context.parse(context), fresh_nonce(())
+                )
+            )
+            for turn in turns
+        ]
+        for before, after in pairwise(asked):
+            same = next(at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other)
+            assert same >= 0.85 * len(after)
 
 
 def test_a_transcript_is_judged_as_a_whole():
     user = render(OWN, TURNS, 4, Side.PROMPT, Context.parse("transcript"))[1].content
-    assert "Judge the whole conversation" in user
-    assert "TO BE JUDGED" not in user
+    assert "Judge the whole conversation, as one text up to the prompt of turn 4" in user
 
 
 def test_a_side_without_a_text_is_marked_as_empty():
     turns = (Turn(1, "", "hello"), Turn(2, "hi", None))
     user = render(OWN, turns, 2, Side.PROMPT, Context.parse("history"), "b" * 16)[1].content
-    assert f"<<{'b' * 16}>> TURN 1, PROMPT, EMPTY\n<<{'b' * 16}>> TURN 1, RESPONSE\n> hello" in user
+    assert "== TURN 1, PROMPT, EMPTY ==\n== TURN 1, RESPONSE ==\n> hello" in user
 
 
 def test_what_can_t_be_judged_is_refused():

@@ -114,7 +114,7 @@ def test_fr_008_a_score_tells_all_that_it_came_from(server, make, score, turns):
 @pytest.mark.parametrize("fault", [*REPLY_FAULTS, "400", "500", "drop"])
 def test_fr_009_a_failure_is_a_failure_and_never_a_score(server, make, score, fault):
     server.plan(fault)
-    given = score(make(max_retries=0))
+    given = score(make(max_retries=0, structured="none"))
     assert isinstance(given, ObservationFailure)
     assert given.reason in {"malformed", "refused", "rejected", "server", "connection"}
     assert given.message

@@ -21,13 +21,13 @@ from turnwise.observers.llm.chat import (
     ChatClient,
     ChatError,
     ChatReply,
-    ChatRequest,
     FaultKind,
     Message,
 )
 from turnwise.observers.llm.endpoint import Endpoint, estimate
 from turnwise.observers.llm.limits import Budget, Halt, Limiter
 from turnwise.observers.llm.replies import read_reply
+from turnwise.observers.llm.structure import Structure
 from turnwise.scoring import Call, Reply, ReplyJournal
 
 Monotonic = Callable[[], float]
@@ -75,6 +75,7 @@ class Calls:
     halt: Halt = field(default_factory=Halt)
     budget: Budget = field(init=False)
     limiter: Limiter = field(init=False)
+    structure: Structure = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _asking: dict[tuple[str, int], _Turnstile] = field(default_factory=dict)
     _failed_in_row: int = 0
@@ -83,6 +84,7 @@ class Calls:
     def __post_init__(self) -> None:
         self.budget = Budget(self.endpoint.settings.budget_usd, self.halt)
         self.limiter = Limiter(self.halt)
+        self.structure = Structure(self.endpoint.structured)
 
     def ask(
         self,
@@ -116,15 +118,21 @@ class Calls:
             return self._send(Asking(key, repeat, *make()), journal)
 
     def _send(self, asking: Asking, journal: ReplyJournal | None) -> Call:
-        request = self.endpoint.request(asking.messages)
+        structured = self.structure.current
         most = estimate(asking.messages, self.endpoint.price, self.endpoint.settings.max_tokens).most_usd or 0.0
-        attempts = 0
+        attempts, tries, refused = 0, 0, True
         while True:
             attempts += 1
+            tries += 1
             try:
-                reply = self._attempt(request, asking, most, journal)
+                reply = self._attempt(structured, asking, most, journal, refused=refused)
             except ChatError as fault:
-                if self._again(fault, attempts):
+                weaker = self.structure.weaker(structured, fault)
+                if weaker is not None and self.structure.is_plain_refusal(fault):
+                    structured, tries = weaker, tries - 1  # nothing was retried: something else is asked
+                    continue
+                if self._again(fault, tries):
+                    structured, refused = weaker or structured, refused and weaker is None
                     continue
                 tried = "" if attempts == 1 else f" (after {attempts} tries)"
                 call = Call(
@@ -135,13 +143,16 @@ class Calls:
             self._count(call)
             return call
 
-    def _attempt(self, request: ChatRequest, asking: Asking, most: float, journal: ReplyJournal | None) -> Reply:
+    def _attempt(
+        self, structured: str, asking: Asking, most: float, journal: ReplyJournal | None, *, refused: bool
+    ) -> Reply:
         """Send a request once; its reply is kept before anybody reads it.
 
         Raises:
             ChatError: no reply came.
             ObserverError: the run stopped.
         """
+        request = self.endpoint.request(asking.messages, structured)
         self.budget.hold(most)
         spent = 0.0
         try:
@@ -157,7 +168,8 @@ class Calls:
                     raise
                 latency = self.monotonic() - began
                 self.limiter.replied()
-            reply = self._reply(asking, answer, latency)
+            self.structure.replied(structured, refused=refused)
+            reply = self._reply(asking, structured, answer, latency)
             spent = most if reply.cost_usd is None else reply.cost_usd
             if journal is not None:
                 journal.record(reply)
@@ -165,7 +177,7 @@ class Calls:
             self.budget.settle(most, spent)
         return reply
 
-    def _reply(self, asking: Asking, answer: ChatReply, latency: float) -> Reply:
+    def _reply(self, asking: Asking, structured: str, answer: ChatReply, latency: float) -> Reply:
         price, cost = self.endpoint.price, None
         if price is not None and answer.prompt_tokens is not None and answer.completion_tokens is not None:
             cost = price.cost(answer.prompt_tokens, answer.completion_tokens)
@@ -182,6 +194,7 @@ class Calls:
             latency_s=latency,
             nonce=asking.nonce,
             received_at=self.clock(),
+            structured=structured,
         )
 
     def _again(self, fault: ChatError, attempts: int) -> bool:

@@ -94,12 +94,24 @@ class ChatError(TurnwiseError):
         kind: in which way; `FaultKind.FATAL` means that no other request would fare better.
         message: what happened, for a person; holds no key.
         retry_after: seconds that the provider asks to wait; None where it does not say.
+        status: HTTP status of the answer; None where there was none.
+        names_structure: whether the provider says that it does not take the way in which JSON was asked for.
     """
 
-    def __init__(self, kind: FaultKind, message: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        kind: FaultKind,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        status: int | None = None,
+        names_structure: bool = False,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry_after = retry_after
+        self.status = status
+        self.names_structure = names_structure
 
 
 class ChatClient(Protocol):
@@ -113,7 +125,7 @@ class ChatClient(Protocol):
         """
 
 
-_MARK = LinearRegex(r"(?m)^<<([0-9a-f]{16,})>> BEGIN MATERIAL$")
+_MARK = LinearRegex(r"(?m)^<<([0-9a-f]{16,})>> END MATERIAL$")
 
 Answer = ChatReply | ChatError | str
 """A reply, a fault, or the text of a reply."""

@@ -88,15 +88,21 @@ class Endpoint:
             "frame_version": load_frame().revision,
         }
 
-    def request(self, messages: tuple[Message, ...]) -> ChatRequest:
-        """Return the request that sends these messages."""
+    def request(self, messages: tuple[Message, ...], structured: str | None = None) -> ChatRequest:
+        """Return the request that sends these messages.
+
+        Args:
+            messages: what is sent.
+            structured: how JSON is asked for, one of `STRUCTURED`; the endpoint's own way where None.
+        """
+        structured = structured or self.structured
         parameters: dict[str, object] = {self.provider.token_limit: self.settings.max_tokens}
         if self.settings.temperature is not None:
             parameters["temperature"] = self.settings.temperature
-        if self.structured == "json_schema":
+        if structured == "json_schema":
             schema = {"name": "score", "strict": True, "schema": _SCHEMA}
             parameters["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif self.structured == "json_object":
+        elif structured == "json_object":
             parameters["response_format"] = {"type": "json_object"}
         return ChatRequest(self.model, messages, {**parameters, **self.settings.extra})
 
@@ -105,7 +111,8 @@ class Endpoint:
     ) -> str:
         """Return the hash under which the replies to a request are kept.
 
-        It covers base URL, model, parameters, messages without their nonce, and the version of the prompt.
+        It covers base URL, model, parameters, messages without their nonce, and the version of the prompt. A reply
+        to a request that had to ask for JSON in a weaker way is kept under the one that was wanted.
 
         Args:
             principle: what the turn is judged against.

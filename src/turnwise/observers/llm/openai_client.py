@@ -192,6 +192,12 @@ def _count(value: object) -> int | None:
 _SHOWN = 300
 """Characters of a provider's own words that a message quotes at most."""
 
+_FIELDS = 5
+"""Errors in fields of a request that are looked at."""
+
+_STRUCTURE_REFUSED = frozenset({400, 404, 415, 422, 500, 501})
+"""Statuses of an answer that may refuse a structure; the others have another cause, whatever the words."""
+
 _PASSING = {408: FaultKind.TIMEOUT, 409: FaultKind.SERVER, 425: FaultKind.SERVER, 429: FaultKind.THROTTLED}
 _NO_CREDIT = LinearRegex("insufficient_quota|billing_hard_limit_reached|insufficient_credits|credit balance")
 _NO_MODEL = LinearRegex(
@@ -200,6 +206,9 @@ _NO_MODEL = LinearRegex(
 )
 _NO_FIELD = LinearRegex(
     r"unsupported_parameter|unsupported_value|unknown_parameter|response_format|max_(completion_)?tokens.{0,60}not"
+)
+_NO_STRUCTURE = LinearRegex(
+    r"response_format|json_schema|json_object|structured[ _-]?outputs?|guided_json|grammar"
 )
 _KEY_REFUSED = LinearRegex("invalid_api_key|incorrect api key|api[ _-]key (is )?(not valid|invalid|missing)")
 
@@ -248,18 +257,23 @@ def status_fault(
         ),
     )
     mend = next((mend for holds, mend in mends if holds), "")
+    kind, told = FaultKind.REJECTED, f"the provider rejects this request{said}"
     if mend:
-        return ChatError(FaultKind.FATAL, f"{spec}: {mend}")
-    if status in _PASSING:
-        return ChatError(_PASSING[status], f"the provider is busy{said}", retry_after)
-    if status >= 500:
-        return ChatError(FaultKind.SERVER, f"the provider failed{said}", retry_after)
-    return ChatError(FaultKind.REJECTED, f"the provider rejects this request{said}")
+        kind, told = FaultKind.FATAL, f"{spec}: {mend}"
+    elif status in _PASSING:
+        kind, told = _PASSING[status], f"the provider is busy{said}"
+    elif status >= 500:
+        kind, told = FaultKind.SERVER, f"the provider failed{said}"
+    asked = status in _STRUCTURE_REFUSED and _NO_STRUCTURE.search(clue) is not None
+    passing = kind is not FaultKind.FATAL and kind is not FaultKind.REJECTED
+    return ChatError(kind, told, retry_after if passing else None, status=status, names_structure=asked)
 
 
 def _error_of(body: object, hide: Callable[[str], str]) -> tuple[str, str]:
     """Return a provider's words and its codes for the error, without the key and then shortened."""
     error: Any = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(error, dict) and "detail" in error:
+        error = _detail(error["detail"])
     if isinstance(error, list) and error:
         error = error[0].get("error", error[0]) if isinstance(error[0], dict) else error[0]
     if not isinstance(error, dict):
@@ -268,6 +282,16 @@ def _error_of(body: object, hide: Callable[[str], str]) -> tuple[str, str]:
     told = (error.get(name) for name in ("code", "type", "param", "status"))
     codes = _short(hide(" ".join(str(code) for code in told if code and isinstance(code, str | int | float))))
     return _short(hide(words)) if isinstance(words, str) else codes, codes
+
+
+def _detail(detail: object) -> object:
+    """Return the errors that FastAPI finds in a request, each with its field and without its value."""
+    if not isinstance(detail, list):
+        return detail
+    found = [one for one in detail[:_FIELDS] if isinstance(one, dict)]
+    fields = [one["loc"] if isinstance(one.get("loc"), list) else [] for one in found]
+    places = [".".join(str(step) for step in field if isinstance(step, str | int)) for field in fields]
+    return "; ".join(f"{place}: {one.get('msg')}" for place, one in zip(places, found, strict=True))
 
 
 def _short(text: str) -> str:

@@ -1,9 +1,12 @@
 """The messages of a request: principle, scales, the marked and quoted turns, and the form of the answer.
 
 Text under evaluation is quoted so that nothing in it can pass for ours, by two independent means: every quoted
-line begins with ``"> "``, and every line of ours inside the material with a mark that holds a nonce, drawn new for
-each request and absent from the text. What could make a line, hide text, or steer the chat format of a local model
-is shown as its code point.
+line begins with ``"> "``, and the lines that end the material, count its texts and ask begin with a mark. That
+holds a nonce, drawn new for each request and absent from the text. What could make a line, hide text, or steer the
+chat format of a local model is shown as its code point.
+
+The nonce comes last, behind all that a request has in common with the one before it: the system message hangs on
+the principle alone, and the material of a longer history begins with that of the shorter one.
 """
 
 from __future__ import annotations
@@ -91,17 +94,19 @@ def render(
             falsity=principle.falsity,
         ),
         frame.fill("answer"),
-        frame.fill("material", mark=mark),  # the nonce comes last: providers discount a beginning that recurs
+        frame.fill("material"),
     )
+    texts = shown_texts(turns, turn, side, context)
+    material = list(_material(texts))
     whole = context.mode is ContextMode.TRANSCRIPT
     asked = frame.fill("asked_of_transcript" if whole else "asked", side, turn=turn, name=name)
-    seen = frame.fill("seen", context.mode, turn=turn, size=context.size)
     user = (
-        f"{asked} {seen}",
-        "\n".join(_material(shown_texts(turns, turn, side, context), mark, None if whole else (turn, side))),
-        f"{asked} Answer with the JSON object alone.",
+        *material,
+        f"{mark} END MATERIAL",
+        f"{mark} {_count(frame, texts, material[-1])} {frame.fill('seen', context.mode, size=context.size)}",
+        f"{mark} {asked} Answer with the JSON object alone.",
     )
-    return Message("system", "\n\n".join(system)), Message("user", "\n\n".join(user))
+    return Message("system", "\n\n".join(system)), Message("user", "\n".join(user))
 
 
 def _texts(seen: Sequence[Turn], turn: int, side: Side) -> Iterator[tuple[int, Side, str]]:
@@ -111,18 +116,29 @@ def _texts(seen: Sequence[Turn], turn: int, side: Side) -> Iterator[tuple[int, S
             yield one.number, Side.RESPONSE, one.response
 
 
-def _material(texts: Sequence[tuple[int, Side, str]], mark: str, judged: tuple[int, Side] | None) -> Iterator[str]:
-    yield f"{mark} BEGIN MATERIAL"
+def _material(texts: Sequence[tuple[int, Side, str]]) -> Iterator[str]:
+    yield "BEGIN MATERIAL"
     for number, side, text in texts:
-        head = f"{mark} TURN {number}, {side.upper()}"
-        if (number, side) == judged:
-            head += ", TO BE JUDGED"
+        yield f"== TURN {number}, {side.upper()}{'' if text else ', EMPTY'} =="
         if text:
-            yield head
             yield quote(text)
-        else:
-            yield f"{head}, EMPTY"
-    yield f"{mark} END MATERIAL"
+
+
+def _count(frame: Frame, texts: Sequence[tuple[int, Side, str]], quoted: str) -> str:
+    """Return the sentence that contradicts a turn or an end which somebody feigned in the material."""
+    (first, one, _), (last, other, text) = texts[0], texts[-1]
+    lines = quoted.count("\n") + 1 if text else 0
+    return frame.fill(
+        "count",
+        texts=_counted(len(texts), "text"),
+        first=f"{one} of turn {first}",
+        last=f"{other} of turn {last}",
+        lines=_counted(lines, "line"),
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 @dataclass(frozen=True, slots=True)

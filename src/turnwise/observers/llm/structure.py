@@ -1,0 +1,81 @@
+"""How JSON is asked for, where a server may refuse to be asked so."""
+
+from __future__ import annotations
+
+import threading
+
+from turnwise.observers.llm.chat import ChatError, FaultKind
+from turnwise.observers.llm.settings import STRUCTURED
+
+_MAYBE_REFUSED = frozenset({400, 422, 500, 501})
+"""Statuses that servers give to a structure which they don't know, mostly without saying so."""
+
+
+class Structure:
+    """What a server takes of the ways of asking for JSON, learned from its answers; for many threads.
+
+    A server that refuses one is asked with the next weaker one, of `STRUCTURED`. The first reply that comes so
+    settles it for all later requests; where the server merely failed, which may pass, the second one does. Once a
+    reply came the way it was wanted, only a server that names the structure in its refusal is asked otherwise, and
+    only for that request: a router may pass requests to several.
+
+    Args:
+        wanted: how JSON is asked for at first, one of `STRUCTURED`.
+
+    >>> structure = Structure("json_schema")
+    >>> structure.weaker("json_schema", ChatError(FaultKind.SERVER, "no such response_format", status=500))
+    'json_object'
+    >>> structure.replied("json_object")
+    >>> structure.current
+    'json_object'
+    """
+
+    def __init__(self, wanted: str) -> None:
+        self._lock = threading.Lock()
+        self._current = wanted
+        self._settled = False
+        self._suspected = False
+
+    @property
+    def current(self) -> str:
+        """How the next request asks."""
+        return self._current
+
+    def weaker(self, asked: str, fault: ChatError) -> str | None:
+        """Return how to ask again after a fault, or None where asking otherwise would not help.
+
+        Args:
+            asked: how the request asked that met the fault.
+            fault: what it met.
+        """
+        at = STRUCTURED.index(asked)
+        if at + 1 == len(STRUCTURED) or not (fault.names_structure or self._may_be_refused(asked, fault)):
+            return None
+        # Another thread may have learned meanwhile what the server takes.
+        return STRUCTURED[max(at + 1, STRUCTURED.index(self._current))]
+
+    def is_plain_refusal(self, fault: ChatError) -> bool:
+        """Return whether it is sure that the same request would fare no better again."""
+        return fault.names_structure or fault.kind is FaultKind.REJECTED
+
+    def replied(self, asked: str, *, refused: bool = True) -> None:
+        """Learn that a reply came to a request.
+
+        Args:
+            asked: how the request asked.
+            refused: whether what it asked before in a stronger way was plainly refused, and did not merely fail.
+        """
+        if self._settled:
+            return
+        with self._lock:
+            if self._settled:
+                return
+            if refused or self._suspected or asked == self._current:
+                self._current, self._settled = asked, True
+            else:
+                self._suspected = True
+
+    def _may_be_refused(self, asked: str, fault: ChatError) -> bool:
+        kinds = (FaultKind.REJECTED, FaultKind.SERVER)
+        unproven = not (self._settled and asked == self._current)
+        return unproven and fault.kind in kinds and fault.status in _MAYBE_REFUSED

@@ -1,0 +1,64 @@
+"""Failures in a line: the commonest reason, how often it was given, and an example."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from turnwise.visible import visible
+
+_LONGEST = 240
+"""Characters of an example at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureReason:
+    """A reason that scores failed for.
+
+    Args:
+        reason: one word for the kind of failure, such as ``"server"`` or ``"malformed"``.
+        count: how many scores failed for it.
+        example: what happened to one of them, in a line of at most 240 visible characters; it may quote a server
+            or a model.
+    """
+
+    reason: str
+    count: int
+    example: str
+
+
+@dataclass(slots=True)
+class FailureReasons:
+    """Counts failures by reason, with the first message of each.
+
+    >>> reasons = FailureReasons()
+    >>> for reason in ("timeout", "server", "server"):
+    ...     reasons.add(reason, f"the {reason} failed\\n\\x1b[2J")
+    >>> reasons.commonest
+    FailureReason(reason='server', count=2, example='the server failed \\\\x1b[2J')
+    """
+
+    _counts: Counter[str] = field(default_factory=Counter)
+    _examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, reason: str, message: str, count: int = 1) -> None:
+        """Count failures of a reason, of which one has this message."""
+        self._counts[reason] += count
+        self._examples.setdefault(reason, message)
+
+    @property
+    def commonest(self) -> FailureReason | None:
+        """The reason that was given most often, of equally common ones the first; None where nothing failed."""
+        if not self._counts:
+            return None
+        ((reason, count),) = self._counts.most_common(1)
+        return FailureReason(_line(reason), count, _line(self._examples[reason]))
+
+
+def _line(text: str) -> str:
+    """Return a text of others as one visible line of bounded length."""
+    line = visible(" ".join(text[: 4 * _LONGEST].split()))
+    if len(line) <= _LONGEST:
+        return line
+    whole_words = line[: _LONGEST - 1].rpartition(" ")[0]
+    return f"{whole_words or line[: _LONGEST - 1]}…"
