@@ -15,6 +15,7 @@ from turnwise.guard.records import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
 from turnwise.guard.state.limits import SharedLimits
 from turnwise.guard.state.settings import StateSettings, WhenDown
+from turnwise.guard.state.status import StateStatus, StateWatch
 from turnwise.guard.state.work import Work
 from turnwise.guard.step import CheckRun, failure
 from turnwise.sessions.state_store import MemoryStateStore, StateStore
@@ -81,13 +82,26 @@ class Keeper:
         before: Keeper | None = None,
     ) -> None:
         self.store = store
-        known = None if before is None or before.store is not store else before.conversations
+        same = before if before is not None and before.store is store else None
+        known = None if same is None else same.conversations
         self.conversations: Conversations = Conversations(store, guardrails, clock, known)
         self.limits = SharedLimits(limits, store, clock)
+        self._watch = StateWatch(repr(store), clock) if same is None else same._watch
         self._settings = settings
         self._fallback = MemoryStateStore()
         self._fallback_limits = KeyLimits(limits, clock)
         self._clock = clock
+
+    def status(self, *, ask: bool = False) -> StateStatus:
+        """Return how the store does; with `ask` it is asked now, which may take as long as it waits."""
+        if ask:
+            try:
+                len(self.store)
+            except (StateError, SessionError) as error:
+                self._watch.failed(_as_state_error(error), self._settings.when_down)
+            else:
+                self._watch.answered()
+        return self._watch.status(self._settings.when_down)
 
     def refuse(
         self, key: str | None, role: str | None, *, here: bool
@@ -100,6 +114,8 @@ class Keeper:
             refusal = None
             if self._settings.when_down is WhenDown.MEMORY:
                 refusal = self._fallback_limits.refuse(key, role, now)
+            if refusal is not None:
+                self._watch.went_without(_as_state_error(error), self._settings.when_down)
             return refusal, _as_state_error(error)
 
     def run(
@@ -173,6 +189,7 @@ class Keeper:
                     self._write_at_last(conversation, bound, number, owner, work)
                 raise
             if trouble is not None:
+                self._watch.went_without(trouble, self._settings.when_down)
                 if self._settings.when_down is WhenDown.MEMORY:
                     self._fallback.change_all(work.changes)
                 return result, True
@@ -181,10 +198,15 @@ class Keeper:
                     conversation, bound, number, owner, work, made=number > turns, here=here
                 )
             except (StateError, SessionError) as error:
-                return amend(result, check, self._told(_as_state_error(error))), True
+                trouble = _as_state_error(error)
+                self._watch.went_without(trouble, self._settings.when_down)
+                return amend(result, check, self._told(trouble)), True
             if written:
+                self._watch.kept()
                 return result, True
+            self._watch.did_again()
         told = StateError(f"other workers were faster {_TRIES} times; send the text again")
+        self._watch.went_without(told, self._settings.when_down)
         return amend(result, check, self._told(told)), True
 
     def _follow(
