@@ -175,7 +175,7 @@ class Keeper:
         for _ in range(_TRIES):
             if bound is not None and trouble is None:
                 trouble = yield from self._follow(conversation, bound, but, here=here)
-            work = Work(self.store) if trouble is None else Work(self._without())
+            work = Work(self.store, self._without) if trouble is None else Work(self._without())
             turns = conversation.get_turn_count()
             begun = begin(work, None if trouble is None else self._told(trouble))
             if isinstance(begun, PipelineResult):
@@ -193,6 +193,12 @@ class Keeper:
                 if self._settings.when_down is WhenDown.MEMORY:
                     self._fallback.change_all(work.changes)
                 return result, True
+            if work.trouble is not None:
+                # The store went down within the check: it is told as though it had been down before.
+                self._watch.went_without(work.trouble, self._settings.when_down)
+                if self._settings.when_down is WhenDown.MEMORY:
+                    self._fallback.change_all(work.changes)
+                return amend(result, check, self._told(work.trouble)), True
             try:
                 written = yield from self._write(
                     conversation, bound, number, owner, work, made=number > turns, here=here

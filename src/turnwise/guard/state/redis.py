@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from turnwise.clock import Clock, utc_now
-from turnwise.errors import StateError
+from turnwise.errors import StateDownError, StateError
 from turnwise.guard.state.redis_scripts import CHANGE, OPEN, PURGE, REMOVE
 from turnwise.sessions.state_store import Apply, Change, StateKind, check_room
 
@@ -325,7 +325,7 @@ class RedisStateStore:
         if self._down:
             with self._lock:
                 if self._down and time.monotonic() < self._asked_again:
-                    raise StateError(f"state store {self.path}: {what}: {self._down}")
+                    raise StateDownError(f"state store {self.path}: {what}: {self._down}")
                 # This thread asks; the others go on without until it knows more.
                 self._asked_again = time.monotonic() + 2.0 * self._wait
         errors = self._redis.exceptions
@@ -337,13 +337,13 @@ class RedisStateStore:
             with self._lock:
                 self._down = str(error) or type(error).__name__
                 self._asked_again = time.monotonic() + _PAUSE_SECONDS
-            raise StateError(f"state store {self.path}: {what}: {self._down}") from error
+            raise StateDownError(f"state store {self.path}: {what}: {self._down}") from error
         except errors.RedisError as error:
             self._down = ""
             if isinstance(error, errors.ReadOnlyError):
                 # Another server has become the first one: the next call looks for it.
                 self._client.connection_pool.disconnect()
-            raise StateError(f"state store {self.path}: {what}: {error}") from error
+            raise StateDownError(f"state store {self.path}: {what}: {error}") from error
         else:
             self._down = ""
 
