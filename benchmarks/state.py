@@ -93,30 +93,33 @@ def sizes(server: RedisServer) -> None:
         client.flushall()
         store = open_state_store(server.url)
         pipeline = GuardrailPipeline.from_preset("customer_service", overrides=settings, state_store=store)
-        empty, chats = client.info("memory")["used_memory"], max(1, 60 // turns)
+        chats = max(2, 60 // turns)
         for number in range(chats):
             chat = Conversation.human_ai(f"user {number}", "model")
             for turn in range(turns):
                 pipeline.check_input(ASKED.format(turn), conversation=chat)
                 pipeline.check_output(ANSWER, conversation=chat)
-        kinds = {"conversation": 0, "session": 0}
-        for key in client.keys("turnwise:state:*"):
-            kinds[key.decode().split(":")[2]] += client.memory_usage(key, samples=0)
-        grown = client.info("memory")["used_memory"] - empty
+        kinds = {"conversation": 0, "session": 0, "lists of both": 0}
+        for key in client.keys("turnwise:*"):
+            kind = key.decode().split(":")[2] if key.startswith(b"turnwise:state:") else "lists of both"
+            kinds[kind] += client.memory_usage(key, samples=0) / chats
         texts = turns * (len(ASKED) + len(ANSWER))
-        parts = ", ".join(f"{what} {size / chats:,.0f}" for what, size in kinds.items())
-        print(f"  {turns:>4} turns: {grown / chats:10,.0f} bytes a conversation ({parts}; its texts {texts:,})")
+        parts = ", ".join(f"{what} {size:,.0f}" for what, size in kinds.items())
+        print(
+            f"  {turns:>4} turns: {sum(kinds.values()):10,.0f} bytes a conversation ({parts}; its texts {texts:,})"
+        )
 
 
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3.0, help="time of each measurement")
+    parser.add_argument("--sizes", action="store_true", help="measure bytes alone")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         server = RedisServer(Path(folder), appendfsync="everysec")
         try:
-            for observer in (False, True):
+            for observer in () if given.sizes else (False, True):
                 speed(server, folder, given.seconds, observer)
             sizes(server)
         finally:

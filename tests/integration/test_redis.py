@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis_server import RedisServer, Wire
+import yaml
+from redis_server import RedisServer, Wire, free_port
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
@@ -23,7 +24,8 @@ from turnwise.guard.request import digest_of
 
 pytestmark = pytest.mark.integration
 
-WORKER = Path(__file__).parents[1] / "support" / "state_worker.py"
+ROOT = Path(__file__).parents[2]
+WORKER = ROOT / "tests" / "support" / "state_worker.py"
 ATTACKER = "scripted:0.1,0.9,0.9,0.9,0.9,0.9,0.9,0.9"
 """Falsities of an initiator who ends as terminated."""
 HARMLESS = f"scripted:{','.join(['0.1'] * 1_000)}"
@@ -407,3 +409,24 @@ def test_what_a_clock_says_decides_what_is_old(shared: RedisServer, prefix: str)
     now[0] += timedelta(days=2)
     assert guard(store).load_conversation("c1") is None
     assert guard(store).forget("ann").conversations == 0
+
+
+def test_the_redis_of_the_composition_starts_and_keeps_what_must_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["redis"]
+    shell, flag, script = (word.replace("$$", "$") for word in service["command"])
+    monkeypatch.setenv("REDIS_PASSWORD", "secret")
+    port = free_port()
+    program = subprocess.Popen(
+        [shell, flag, f"{script} --port {port} --bind 127.0.0.1 --dir '{tmp_path}'"], stdout=subprocess.DEVNULL
+    )
+    try:
+        pipeline = guard(f"redis://:secret@127.0.0.1:{port}/0", ATTACKER, state={"when_down": "memory"})
+        wait_for(pipeline)
+        talk(pipeline, 8)
+        assert pipeline.session("ann").terminated
+        assert program.poll() is None
+    finally:
+        program.terminate()
+        assert program.wait() == 0, "it ends by the signal that containers get"
