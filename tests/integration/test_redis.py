@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ ROOT = Path(__file__).parents[2]
 WORKER = ROOT / "tests" / "support" / "state_worker.py"
 ATTACKER = "scripted:0.1,0.9,0.9,0.9,0.9,0.9,0.9,0.9"
 """Falsities of an initiator who ends as terminated."""
+OPENED: list[GuardrailPipeline | RedisStateStore] = []
+"""What a test opened."""
 HARMLESS = f"scripted:{','.join(['0.1'] * 1_000)}"
 
 
@@ -57,9 +61,19 @@ def prefix(request: pytest.FixtureRequest) -> str:
 def guard(where: str | RedisStateStore, observer: str = HARMLESS, **config: Any) -> GuardrailPipeline:
     """Return a pipeline with drift over a server, by its URL or through a store."""
     config = {"session_by": "initiator", "guardrails": [{"drift": {"observer": observer}}], **config}
-    if not isinstance(where, str):
-        return GuardrailPipeline(config, state_store=where)
-    return GuardrailPipeline({**config, "state": {"redis": where, **config.get("state", {})}})
+    if isinstance(where, str):
+        pipeline = GuardrailPipeline({**config, "state": {"redis": where, **config.get("state", {})}})
+        OPENED.append(pipeline)
+        return pipeline
+    OPENED.append(where)
+    return GuardrailPipeline(config, state_store=where)
+
+
+@pytest.fixture(autouse=True)
+def _connections_end_with_the_test() -> Iterator[None]:
+    yield
+    while OPENED:
+        OPENED.pop().close()
 
 
 def talk(pipeline: GuardrailPipeline, turns: int, name: str = "c1", person: str = "ann") -> Conversation:
@@ -235,6 +249,30 @@ def test_two_processes_lose_and_double_none_of_a_thousand_turns_of_one_conversat
     assert pipeline.session("ann").stance.interactions == 1_000  # type: ignore[union-attr]
 
 
+def test_a_worker_that_is_killed_has_left_a_turn_with_its_verdict_or_nothing(server: RedisServer) -> None:
+    config = {"session_by": "initiator", "guardrails": ["halts", {"drift": {"observer": HARMLESS}}]}
+    worker = subprocess.Popen(
+        [sys.executable, str(WORKER), json.dumps(config), server.url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    said = [*(f"question {turn}" for turn in range(1, 6)), "now halt"]
+    orders = [json.dumps({"conversation": "c1", "initiator": "ann", "prompt": text}) for text in said]
+    assert worker.stdin is not None and worker.stdout is not None
+    worker.stdin.write("\n".join(orders) + "\n")
+    worker.stdin.flush()
+    told = [json.loads(worker.stdout.readline()) for _ in said]
+    worker.kill()
+    worker.communicate()
+    assert told[-1] == {"halted": 6}
+    pipeline = guard(server.url)
+    kept = pipeline.load_conversation("c1")
+    assert [turn.prompt for turn in kept] == said[:-1]
+    assert pipeline.session("ann").stance.interactions == 5
+    assert pipeline.check_input("again", conversation=kept).turn_number == 6
+
+
 def test_workers_share_sessions_and_the_limits_of_a_key(
     shared: RedisServer, start: Callable[..., Callable[..., dict[str, Any]]], prefix: str
 ) -> None:
@@ -294,6 +332,48 @@ def test_a_server_that_is_killed_and_started_again_costs_no_turn(
     kept = guard(server.url).load_conversation("c1")
     assert [turn.prompt for turn in kept] == [f"question {turn}" for turn in range(1, 6)]
     assert [turn.response for turn in kept][:2] == ["answer 1", "answer 2"]
+
+
+@pytest.mark.parametrize("mode", ["closed", "open", "memory"])
+def test_a_server_that_is_killed_under_load_loses_and_doubles_no_turn(server: RedisServer, mode: str) -> None:
+    pipeline = guard(server.url, state={"when_down": mode})
+    said, killed, back = [threading.Event() for _ in range(3)], threading.Event(), threading.Event()
+
+    def say(number: int) -> tuple[Conversation, int]:
+        chat, failed = Conversation.human_ai(f"person {number}", "model", conversation_id=f"c{number}"), 0
+        for turn in count(1):
+            told = pipeline.check_input(f"question {turn}", conversation=chat)
+            assert told.turn_number == turn
+            assert told.blocked == bool(told.failures and mode == "closed")
+            failed += bool(told.failures)
+            if turn == 20:
+                said[number].set()
+            if turn == 60:
+                killed.wait()
+            if turn == 80:
+                back.wait()
+            if turn >= 90 and not told.failures:
+                return chat, failed
+        raise AssertionError
+
+    with ThreadPoolExecutor(3) as pool:
+        talks = [pool.submit(say, number) for number in range(3)]
+        for event in said:
+            event.wait()
+        server.kill()
+        killed.set()
+        server.start()
+        wait_for(pipeline)
+        back.set()
+        chats = [talk.result() for talk in talks]
+    assert sum(failed for _, failed in chats) == pipeline.state_status().without > 0
+    there = guard(server.url)
+    for chat, _ in chats:
+        kept = there.load_conversation(chat.conversation_id)
+        turns = chat.get_turn_count()
+        assert [turn.prompt for turn in kept] == [f"question {turn}" for turn in range(1, turns + 1)]
+        results = [turn.metadata["guardrail_results"]["input"] for turn in kept]
+        assert all("drift" in result["details"] for result in results), "a turn without its verdict"
 
 
 def test_a_worker_starts_without_the_server_where_checks_go_on_without_it(server: RedisServer) -> None:

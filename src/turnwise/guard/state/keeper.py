@@ -86,7 +86,7 @@ class Keeper:
         known = None if same is None else same.conversations
         self.conversations: Conversations = Conversations(store, guardrails, clock, known)
         self.limits = SharedLimits(limits, store, clock)
-        self._watch = StateWatch(repr(store), clock) if same is None else same._watch
+        self._watch: StateWatch = StateWatch(repr(store), clock) if same is None else same._watch
         self._settings = settings
         self._fallback = MemoryStateStore()
         self._fallback_limits = KeyLimits(limits, clock)

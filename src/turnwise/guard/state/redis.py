@@ -6,6 +6,7 @@ import os
 import random
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
@@ -106,6 +107,7 @@ class RedisStateStore:
         self._wait = wait_seconds
         self._clock = clock
         self._redis, self._client = _connected(url, self.path, wait_seconds)
+        weakref.finalize(self, self._client.connection_pool.disconnect)
         self._open, self._change, self._remove, self._purge = map(
             self._client.register_script, (OPEN, CHANGE, REMOVE, PURGE)
         )
