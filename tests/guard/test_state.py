@@ -532,6 +532,32 @@ def test_a_verdict_that_can_not_be_kept_is_told(tmp_path: Path) -> None:
     assert not chat.to_messages()[2:]
 
 
+def test_a_check_that_others_outrun_again_and_again_is_told_and_its_turn_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("turnwise.guard.state.keeper._AGAIN_SECONDS", 0.0)
+    store = MemoryStateStore()
+    busy = guard(store)
+    talk(busy, 1)
+    outrun = [True]
+
+    class Slow(Contains):
+        def check(self, check: Any) -> Any:
+            if outrun[0]:
+                busy.check_input("me first", conversation=busy.load_conversation("c1"))
+            return super().check(check)
+
+    slow = GuardrailPipeline({"guardrails": [Slow()]}, state_store=store)
+    chat = slow.load_conversation("c1")
+    told = slow.check_input("my turn", conversation=chat)
+    assert told.blocked and "other workers were faster again and again" in told.reasons[0]
+    assert slow.state_status().again == 19
+    outrun[0] = False
+    assert not slow.check_input("once more", conversation=chat).failures
+    prompts = [turn.prompt for turn in busy.load_conversation("c1")]
+    assert prompts == ["question 1", *["me first"] * 20, "my turn", "once more"]
+
+
 def test_a_cancelled_check_stays_for_all_workers(store: StateStore) -> None:
     pipeline = GuardrailPipeline({"guardrails": [Waits()]}, state_store=store)
     chat = Conversation.human_ai("ann", "model", conversation_id="c1")

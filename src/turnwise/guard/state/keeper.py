@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
 from turnwise.clock import Clock
@@ -23,7 +24,10 @@ from turnwise.sessions.state_store import MemoryStateStore, StateStore
 Value = TypeVar("Value")
 
 _TRIES: Final = 20
-"""How often a check is done anew since another worker was faster; each time one of them gets on."""
+"""How often a check is done anew at least since another worker was faster; each time one of them gets on."""
+
+_AGAIN_SECONDS: Final = 10.0
+"""How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
 
 _TURN_SECONDS: Final = 60.0
 """How long a check waits for another one of its conversation in this process."""
@@ -172,7 +176,10 @@ class Keeper:
         here: bool,
         but: int,
     ) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
-        for _ in range(_TRIES):
+        start, tried = monotonic(), 0
+        while True:
+            tried += 1
+            last = tried >= _TRIES and monotonic() - start > _AGAIN_SECONDS
             if bound is not None and trouble is None:
                 trouble = yield from self._follow(conversation, bound, but, here=here)
             work = Work(self.store, self._without) if trouble is None else Work(self._without())
@@ -201,7 +208,7 @@ class Keeper:
                 return amend(result, check, self._told(work.trouble)), True
             try:
                 written = yield from self._write(
-                    conversation, bound, number, owner, work, made=number > turns, here=here
+                    conversation, bound, number, owner, work, made=number > turns, last=last, here=here
                 )
             except (StateError, SessionError) as error:
                 trouble = _as_state_error(error)
@@ -211,9 +218,6 @@ class Keeper:
                 self._watch.kept()
                 return result, True
             self._watch.did_again()
-        told = StateError(f"other workers were faster {_TRIES} times; send the text again")
-        self._watch.went_without(told, self._settings.when_down)
-        return amend(result, check, self._told(told)), True
 
     def _follow(
         self, conversation: Conversation, bound: Bound, but: int, *, here: bool
@@ -233,9 +237,13 @@ class Keeper:
         work: Work,
         *,
         made: bool,
+        last: bool,
         here: bool,
     ) -> Generator[Any, Any, bool]:
-        """Write what a check changed; False where its turn was taken back, since another worker was faster."""
+        """Write what a check changed; False where its turn was taken back, since another worker was faster.
+
+        The last time it is not taken back: it stays with this process, as one of a time without a store.
+        """
         if bound is None:
             if work.changes and owner:
                 yield from _done(lambda: self.store.change_all(work.changes), here=here)
@@ -246,6 +254,8 @@ class Keeper:
                     lambda: self.conversations.write(conversation, bound, number, owner, work), here=here
                 )
             except OutrunError:
+                if made and last:
+                    raise _outrun() from None
                 if made:
                     conversation.take_back(number)
                     return False
@@ -257,7 +267,7 @@ class Keeper:
             except ConversationError:
                 yield from _done(lambda: self.conversations.follow(conversation, bound), here=here)
                 raise
-        raise StateError(f"other workers were faster {_TRIES} times; send the text again")
+        raise _outrun()
 
     def _write_at_last(
         self, conversation: Conversation, bound: Bound | None, number: int, owner: str, work: Work
@@ -278,6 +288,10 @@ class Keeper:
 
 def _as_state_error(error: SessionError) -> StateError:
     return error if isinstance(error, StateError) else StateError(str(error))
+
+
+def _outrun() -> StateError:
+    return StateError("other workers were faster again and again; send the text again")
 
 
 class _Entry:
