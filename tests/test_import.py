@@ -22,6 +22,7 @@ HEAVY = (
     "pandas",
     "openai",
     "pydantic",
+    "redis",
     "altair",
     "vl_convert",
     "optuna",

@@ -79,7 +79,9 @@ from turnwise.guard import (
     OnError,
     OutputStream,
     Redaction,
+    RedisStateStore,
     SqliteStateStore,
+    StateStatus,
     Status,
     Step,
     TextKind,
@@ -87,6 +89,7 @@ from turnwise.guard import (
     describe_guardrails,
     guardrail,
     guardrail_names,
+    open_state_store,
 )
 from turnwise.guard.audit import AuditAnswer, AuditQuestion, AuditSink, AuditStatus, read_audit
 from turnwise.guard.forensics import forensics_page
@@ -392,8 +395,15 @@ def state(folder: Path) -> Forgotten:
         trust: float | None = session.trust
         phase: Phase | None = session.breaker
         stance: Stance | None = session.release()
-        assert chat or trust or phase or stance or session.reset()
+        status: StateStatus | None = pipeline.state_status(ask=True)
+        assert chat or trust or phase or stance or status or session.reset()
         return pipeline.forget("user-1")
+
+
+def shared_state(folder: Path) -> StateStore:
+    either: RedisStateStore | SqliteStateStore = open_state_store(str(folder / "guard.db"), limit=1_000)
+    either.close()
+    return RedisStateStore("redis://cache.example", prefix="guard:", must_answer=False)
 
 
 def record_of(store: Store) -> tuple[Run, RunTally]:

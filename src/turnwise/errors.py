@@ -16,7 +16,8 @@
     ├── PluginError               an installed plug-in that can't be loaded
     ├── ChartError                a chart that can't be drawn
     ├── SessionError              settings, a state or records of session memory that can't be
-    │   └── StateError            a state store that can't be reached, or a state in it that can't be read
+    │   └── StateError            a state store that can't be used, or a state in it that can't be read
+    │       └── StateDownError    a state store that can't be reached
     └── StoreError                the record can't be opened, read or written
         ├── StoreLockedError      another process holds it
         ├── StoreUnreachableError the server that holds it does not answer
@@ -159,7 +160,11 @@ class SessionError(TurnwiseError, ValueError):
 
 
 class StateError(SessionError):
-    """A state store that can't be reached, or a state in it that can't be read; never taken for an empty state."""
+    """A state store that can't be used, or a state in it that can't be read; never taken for an empty state."""
+
+
+class StateDownError(StateError):
+    """A state store that can't be reached, or fails itself: what stands in for it may be used meanwhile."""
 
 
 class StoreError(TurnwiseError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,8 +18,15 @@ from guard_rails import Contains, Waits
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
 from turnwise.conversation.turn_log import StoredTurns
-from turnwise.errors import ConversationError, GuardError, SessionError, StateError
-from turnwise.guard import MemoryStateStore, SqliteStateStore, StateStore, check_state_store
+from turnwise.errors import ConversationError, GuardError, SessionError, StateDownError, StateError
+from turnwise.guard import (
+    MemoryStateStore,
+    RedisStateStore,
+    SqliteStateStore,
+    StateStore,
+    check_state_store,
+    open_state_store,
+)
 from turnwise.guard.request import digest_of
 from turnwise.guard.state.conversations import STORED
 from turnwise.guard.state.limits import LIMIT
@@ -471,6 +479,42 @@ def test_while_the_store_is_down_checks_go_as_the_setting_says(
     assert [turn.prompt for turn in kept] == ["question 1", "two", "a bad one", "four"]
 
 
+@pytest.mark.parametrize(("mode", "blocked"), [("closed", True), ("open", False), ("memory", False)])
+def test_a_store_that_goes_down_within_a_check_is_told_as_one_down_before(mode: str, blocked: bool) -> None:
+    class Gone(MemoryStateStore):
+        def get(self, *_: Any) -> Any:
+            raise StateDownError("state store: the network is down")
+
+    pipeline = guard(Gone(), state={"when_down": mode})
+    for _ in range(2):
+        result = pipeline.check_input("Hello", session_id="ann")
+        assert (result.blocked, result.details["drift"].status) == (blocked, "evaluated")
+        assert result.failures == ["state: failed: StateDownError: state store: the network is down"]
+    assert result.stance.interactions == (2 if mode == "memory" else 1), "memory goes on with what it knows"
+
+
+def test_how_a_store_does_can_be_asked(caplog: pytest.LogCaptureFixture) -> None:
+    store: Any = Down()
+    pipeline = guard(store, state={"when_down": "open"})
+    chat = talk(pipeline, 1)
+    store.up = False
+    pipeline.check_input("two", conversation=chat)
+    status = pipeline.state_status()
+    assert (status.up, status.checks, status.without, status.error) == (
+        False,
+        2,
+        1,
+        "state store: the network is down",
+    )
+    assert json.loads(json.dumps(status.to_dict()))["when_down"] == "open"
+    store.up = True
+    assert not pipeline.state_status().up, "no check has met it since"
+    assert pipeline.state_status(ask=True).up
+    told = [record.getMessage().partition(": it ")[2] for record in caplog.records if "can" in record.getMessage()]
+    assert told == ["can't be used; when_down=open", "can be used again"]
+    assert GuardrailPipeline({"guardrails": ["pii"]}).state_status() is None
+
+
 def test_a_verdict_that_can_not_be_kept_is_told(tmp_path: Path) -> None:
     store: Any = Down()
 
@@ -486,6 +530,32 @@ def test_a_verdict_that_can_not_be_kept_is_told(tmp_path: Path) -> None:
     assert result.details["cuts"].status == "evaluated"
     assert chat.turn(2).metadata["guardrail_results"]["blocked"]
     assert not chat.to_messages()[2:]
+
+
+def test_a_check_that_others_outrun_again_and_again_is_told_and_its_turn_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("turnwise.guard.state.keeper._AGAIN_SECONDS", 0.0)
+    store = MemoryStateStore()
+    busy = guard(store)
+    talk(busy, 1)
+    outrun = [True]
+
+    class Slow(Contains):
+        def check(self, check: Any) -> Any:
+            if outrun[0]:
+                busy.check_input("me first", conversation=busy.load_conversation("c1"))
+            return super().check(check)
+
+    slow = GuardrailPipeline({"guardrails": [Slow()]}, state_store=store)
+    chat = slow.load_conversation("c1")
+    told = slow.check_input("my turn", conversation=chat)
+    assert told.blocked and "other workers were faster again and again" in told.reasons[0]
+    assert slow.state_status().again == 19
+    outrun[0] = False
+    assert not slow.check_input("once more", conversation=chat).failures
+    prompts = [turn.prompt for turn in busy.load_conversation("c1")]
+    assert prompts == ["question 1", *["me first"] * 20, "my turn", "once more"]
 
 
 def test_a_cancelled_check_stays_for_all_workers(store: StateStore) -> None:
@@ -526,14 +596,31 @@ def test_a_configuration_names_the_file(tmp_path: Path) -> None:
     [
         ({"sqlit": "x.db"}, "did you mean 'sqlite'"),
         ({"sqlite": ""}, "name the file that states are kept in"),
+        ({"redis": "http://:secret@cache"}, r"can't be read; use redis://\["),
+        ({"redis": "redis://:secret#word@cache:port"}, r"can't be read; use redis://\["),
+        ({"redis": "redis://cache", "sqlite": "x.db"}, "choose sqlite or redis"),
+        ({"redis": "env:NOT_SET_ANYWHERE"}, "the environment variable NOT_SET_ANYWHERE is not set"),
         ({"when_down": "ajar"}, "'closed', 'open' or 'memory'"),
         ({"keep_days": -1}, "keep_days is -1"),
         ({"sqlite": "/nowhere/at/all.db"}, "state: state store /nowhere/at/all.db: it can't be opened"),
     ],
 )
 def test_a_state_that_can_not_be_is_an_error(state: dict[str, Any], told: str) -> None:
-    with pytest.raises(GuardError, match=told):
+    with pytest.raises(GuardError, match=told) as error:
         GuardrailPipeline({"guardrails": ["pii"], "state": state})
+    assert "secret" not in str(error.value)
+
+
+def test_a_store_in_redis_names_the_extra_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(StateError, match=r"pip install 'turnwise\[redis\]'"):
+        RedisStateStore("redis://cache")
+
+
+def test_a_store_is_opened_by_what_a_user_names_it(tmp_path: Path) -> None:
+    assert repr(open_state_store(str(tmp_path / "guard.db"))).startswith("SqliteStateStore(")
+    with pytest.raises(StateError, match="no state store is known for mysql"):
+        open_state_store("mysql://somewhere")
 
 
 def test_sessions_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
 """A worker with a pipeline over a state store, for tests: takes orders as lines of JSON, answers each with a line.
 
-Run as ``python state_worker.py CONFIG DATABASE``; the parent may kill it at any moment.
+Run as ``python state_worker.py CONFIG DATABASE``, a file or a URL of Redis; the parent may kill it at any moment.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from turnwise import Conversation, GuardrailPipeline
-from turnwise.guard import CLEAN, Check, Finding, Guardrail, SqliteStateStore, guardrail
+from turnwise.guard import CLEAN, Check, Finding, Guardrail, guardrail, open_state_store
 
 
 @guardrail("halts")
@@ -68,7 +68,7 @@ KNOWN: dict[str, Conversation] = {}
 def main() -> None:
     """Obey until there is no more to read."""
     config, database = json.loads(sys.argv[1]), sys.argv[2]
-    store = SqliteStateStore(database, wait_seconds=30.0) if database else None
+    store = open_state_store(database, wait_seconds=30.0) if database else None
     pipeline = GuardrailPipeline(config, state_store=store)
     for line in sys.stdin:
         answer(obey(pipeline, json.loads(line)))

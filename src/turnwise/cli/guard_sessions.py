@@ -11,17 +11,21 @@ from turnwise.cli.output import say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.guard import SqliteStateStore
+    from turnwise.guard import RedisStateStore, SqliteStateStore
     from turnwise.sessions import SessionState
 
 sessions = typer.Typer(
-    help="The sessions that a guard keeps in a file: list, show, forget.",
+    help="The sessions that a guard keeps in a state store: list, show, forget.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 StateFile: TypeAlias = Annotated[
-    str, typer.Option("--state", help="The file, as state: {sqlite: FILE} of a configuration names it.")
+    str,
+    typer.Option(
+        "--state",
+        help="The file or the redis:// URL, as state: {sqlite: FILE} or {redis: URL} of a configuration.",
+    ),
 ]
 Session: TypeAlias = Annotated[
     str,
@@ -36,7 +40,7 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, max=options.MOST, help="So many, the latest first.")] = 100,
     json: options.Json = False,
 ) -> None:
-    """List sessions by digest: their names are not in the file."""
+    """List sessions by digest: their names are not in the store."""
     from turnwise.cli.output import Table, print_json, print_table
     from turnwise.errors import StateError
     from turnwise.sessions import SESSION
@@ -108,16 +112,16 @@ def forget(session: Session, state: StateFile, json: options.Json = False) -> No
         say(f"forgot {memories} session memories and {conversations} conversations{counted}")
 
 
-def _open(state: str) -> SqliteStateStore:
-    from turnwise.guard import SqliteStateStore
+def _open(state: str) -> RedisStateStore | SqliteStateStore:
+    from turnwise.guard import open_state_store
     from turnwise.paths import to_path
 
-    if not to_path(state, home=True).exists():
+    if "://" not in state and not to_path(state, home=True).exists():
         raise UsageError(f"there is no file {state}; name the one of state: {{sqlite: FILE}}")
-    return SqliteStateStore(state)
+    return open_state_store(state)
 
 
-def _digest(store: SqliteStateStore, session: str) -> str:
+def _digest(store: RedisStateStore | SqliteStateStore, session: str) -> str:
     """Return the digest of a session that is known, given by name or by digest."""
     from turnwise.guard.request import digest_of, short_id
     from turnwise.guard.state.conversations import STORED

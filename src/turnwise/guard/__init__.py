@@ -21,7 +21,13 @@ from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.records import Detail, PipelineResult, Status
 from turnwise.guard.session import Forgotten, GuardSession
-from turnwise.guard.state import SqliteStateStore, check_state_store
+from turnwise.guard.state import (
+    RedisStateStore,
+    SqliteStateStore,
+    StateStatus,
+    check_state_store,
+    open_state_store,
+)
 from turnwise.guard.step import Step
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
 from turnwise.sessions import MemoryStateStore, StateStore
@@ -45,7 +51,9 @@ __all__ = [
     "OutputStream",
     "PipelineResult",
     "Redaction",
+    "RedisStateStore",
     "SqliteStateStore",
+    "StateStatus",
     "StateStore",
     "Status",
     "Step",
@@ -57,4 +65,5 @@ __all__ = [
     "finding_of",
     "guardrail",
     "guardrail_names",
+    "open_state_store",
 ]

@@ -24,6 +24,7 @@ from turnwise.guard.request import (
 from turnwise.guard.session import Forgotten, GuardSession, Memory
 from turnwise.guard.setup import Given, Setup
 from turnwise.guard.state.conversations import STORED
+from turnwise.guard.state.status import StateStatus
 from turnwise.guard.state.work import key_of
 from turnwise.guard.step import Step, afinish, finish
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
@@ -181,6 +182,15 @@ class GuardrailPipeline:
         """Where sessions, conversations and counts are kept; None for this process alone."""
         keeper = self._setup.keeper
         return None if keeper is None else keeper.store
+
+    def state_status(self, *, ask: bool = False) -> StateStatus | None:
+        """Return how the state store does, for metrics and health checks; None where there is none.
+
+        Args:
+            ask: whether the store is asked now, which may take as long as it waits for; else what checks met.
+        """
+        keeper = self._setup.keeper
+        return None if keeper is None else keeper.status(ask=ask)
 
     def close(self) -> None:
         """Write what the audit still holds, and close it; checks after that are not audited.

@@ -265,6 +265,13 @@ class Conversations:
                     "one another conversation_id, or go on with GuardrailPipeline.load_conversation"
                 )
             bound.turns = place
+        if stored.revision < bound.revision and self._misses(conversation, changed):
+            # The store lost its last moments: what is known here is written again.
+            bound.revision, bound.turns, bound.texts, bound.metadata = stored.revision, 0, {}, b"{}"
+            return
+        while bound.turns < own and _is_same(conversation, changed.get(bound.turns + 1)):
+            # Written by a check that never learnt of it.
+            bound.turns += 1
         if but and but in changed:
             if changed[but].response is not None:
                 raise ConversationError(f"turn {but} already has a response, which another worker gave")
@@ -282,9 +289,23 @@ class Conversations:
             if parked is not None:
                 guardrail.resume(conversation, _unfolded(parked, STATE_WORDS, f"{guardrail_name} in {name!r}"))
 
+    def _misses(self, conversation: Conversation, stored: Mapping[int, Turn]) -> bool:
+        """Tell whether a store has some turns of a conversation and none of its own."""
+        return len(stored) <= conversation.get_turn_count() and all(
+            _is_same(conversation, turn) for turn in stored.values()
+        )
+
     def _read(self, conversation_id: str, numbers: range) -> list[Turn]:
         parts = self._store.parts(STORED, short_id(conversation_id), map(_name, numbers))
         return [unpack_turn(parts, number, conversation_id) for number in numbers]
+
+
+def _is_same(conversation: Conversation, stored: Turn | None) -> bool:
+    """Tell whether a turn of a conversation is the one that a store has in its place."""
+    if stored is None or stored.number > conversation.get_turn_count():
+        return False
+    own = conversation.turn(stored.number)
+    return own.prompt == stored.prompt and own.timestamp == stored.timestamp
 
 
 def _name(number: int) -> str:

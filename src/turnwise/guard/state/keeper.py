@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
+from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
 from turnwise.clock import Clock
@@ -15,6 +16,7 @@ from turnwise.guard.records import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
 from turnwise.guard.state.limits import SharedLimits
 from turnwise.guard.state.settings import StateSettings, WhenDown
+from turnwise.guard.state.status import StateStatus, StateWatch
 from turnwise.guard.state.work import Work
 from turnwise.guard.step import CheckRun, failure
 from turnwise.sessions.state_store import MemoryStateStore, StateStore
@@ -22,7 +24,10 @@ from turnwise.sessions.state_store import MemoryStateStore, StateStore
 Value = TypeVar("Value")
 
 _TRIES: Final = 20
-"""How often a check is done anew since another worker was faster; each time one of them gets on."""
+"""How often a check is done anew at least since another worker was faster; each time one of them gets on."""
+
+_AGAIN_SECONDS: Final = 10.0
+"""How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
 
 _TURN_SECONDS: Final = 60.0
 """How long a check waits for another one of its conversation in this process."""
@@ -81,13 +86,26 @@ class Keeper:
         before: Keeper | None = None,
     ) -> None:
         self.store = store
-        known = None if before is None or before.store is not store else before.conversations
+        same = before if before is not None and before.store is store else None
+        known = None if same is None else same.conversations
         self.conversations: Conversations = Conversations(store, guardrails, clock, known)
         self.limits = SharedLimits(limits, store, clock)
+        self._watch: StateWatch = StateWatch(repr(store), clock) if same is None else same._watch
         self._settings = settings
         self._fallback = MemoryStateStore()
         self._fallback_limits = KeyLimits(limits, clock)
         self._clock = clock
+
+    def status(self, *, ask: bool = False) -> StateStatus:
+        """Return how the store does; with `ask` it is asked now, which may take as long as it waits."""
+        if ask:
+            try:
+                len(self.store)
+            except (StateError, SessionError) as error:
+                self._watch.failed(_as_state_error(error), self._settings.when_down)
+            else:
+                self._watch.answered()
+        return self._watch.status(self._settings.when_down)
 
     def refuse(
         self, key: str | None, role: str | None, *, here: bool
@@ -100,6 +118,8 @@ class Keeper:
             refusal = None
             if self._settings.when_down is WhenDown.MEMORY:
                 refusal = self._fallback_limits.refuse(key, role, now)
+            if refusal is not None:
+                self._watch.went_without(_as_state_error(error), self._settings.when_down)
             return refusal, _as_state_error(error)
 
     def run(
@@ -156,10 +176,13 @@ class Keeper:
         here: bool,
         but: int,
     ) -> Generator[Any, Any, tuple[PipelineResult, bool]]:
-        for _ in range(_TRIES):
+        start, tried = monotonic(), 0
+        while True:
+            tried += 1
+            last = tried >= _TRIES and monotonic() - start > _AGAIN_SECONDS
             if bound is not None and trouble is None:
                 trouble = yield from self._follow(conversation, bound, but, here=here)
-            work = Work(self.store) if trouble is None else Work(self._without())
+            work = Work(self.store, self._without) if trouble is None else Work(self._without())
             turns = conversation.get_turn_count()
             begun = begin(work, None if trouble is None else self._told(trouble))
             if isinstance(begun, PipelineResult):
@@ -173,19 +196,28 @@ class Keeper:
                     self._write_at_last(conversation, bound, number, owner, work)
                 raise
             if trouble is not None:
+                self._watch.went_without(trouble, self._settings.when_down)
                 if self._settings.when_down is WhenDown.MEMORY:
                     self._fallback.change_all(work.changes)
                 return result, True
+            if work.trouble is not None:
+                # The store went down within the check: it is told as though it had been down before.
+                self._watch.went_without(work.trouble, self._settings.when_down)
+                if self._settings.when_down is WhenDown.MEMORY:
+                    self._fallback.change_all(work.changes)
+                return amend(result, check, self._told(work.trouble)), True
             try:
                 written = yield from self._write(
-                    conversation, bound, number, owner, work, made=number > turns, here=here
+                    conversation, bound, number, owner, work, made=number > turns, last=last, here=here
                 )
             except (StateError, SessionError) as error:
-                return amend(result, check, self._told(_as_state_error(error))), True
+                trouble = _as_state_error(error)
+                self._watch.went_without(trouble, self._settings.when_down)
+                return amend(result, check, self._told(trouble)), True
             if written:
+                self._watch.kept()
                 return result, True
-        told = StateError(f"other workers were faster {_TRIES} times; send the text again")
-        return amend(result, check, self._told(told)), True
+            self._watch.did_again()
 
     def _follow(
         self, conversation: Conversation, bound: Bound, but: int, *, here: bool
@@ -205,9 +237,13 @@ class Keeper:
         work: Work,
         *,
         made: bool,
+        last: bool,
         here: bool,
     ) -> Generator[Any, Any, bool]:
-        """Write what a check changed; False where its turn was taken back, since another worker was faster."""
+        """Write what a check changed; False where its turn was taken back, since another worker was faster.
+
+        The last time it is not taken back: it stays with this process, as one of a time without a store.
+        """
         if bound is None:
             if work.changes and owner:
                 yield from _done(lambda: self.store.change_all(work.changes), here=here)
@@ -218,6 +254,8 @@ class Keeper:
                     lambda: self.conversations.write(conversation, bound, number, owner, work), here=here
                 )
             except OutrunError:
+                if made and last:
+                    raise _outrun() from None
                 if made:
                     conversation.take_back(number)
                     return False
@@ -229,7 +267,7 @@ class Keeper:
             except ConversationError:
                 yield from _done(lambda: self.conversations.follow(conversation, bound), here=here)
                 raise
-        raise StateError(f"other workers were faster {_TRIES} times; send the text again")
+        raise _outrun()
 
     def _write_at_last(
         self, conversation: Conversation, bound: Bound | None, number: int, owner: str, work: Work
@@ -250,6 +288,10 @@ class Keeper:
 
 def _as_state_error(error: SessionError) -> StateError:
     return error if isinstance(error, StateError) else StateError(str(error))
+
+
+def _outrun() -> StateError:
+    return StateError("other workers were faster again and again; send the text again")
 
 
 class _Entry:

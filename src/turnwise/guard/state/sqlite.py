@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from turnwise.clock import Clock, utc_now
-from turnwise.errors import StateError
+from turnwise.errors import StateDownError, StateError
 from turnwise.paths import to_path
 from turnwise.sessions.state_store import Apply, Change, StateKind, check_room
 
@@ -295,7 +295,7 @@ class SqliteStateStore:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise StateError(f"state store {self.path}: {what}: {error}") from error
+            raise StateDownError(f"state store {self.path}: {what}: {error}") from error
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

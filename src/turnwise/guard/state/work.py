@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
+from turnwise.errors import StateDownError
 from turnwise.sessions.state_store import Apply, Change, ChangesStates, StateKind, StateStore
 
 State = TypeVar("State")
@@ -18,6 +20,7 @@ class Work:
 
     Args:
         store: the store.
+        without: gives what stands in for a store that can't be reached; None for nothing, which is an error then.
 
     >>> from turnwise.sessions import MemoryStateStore
     >>> kind = StateKind("n", 1, bytes, lambda data, key, version: 0)
@@ -29,10 +32,13 @@ class Work:
     (1, None, ('counted',), 1)
     """
 
-    __slots__ = ("_now", "_store", "changes")
+    __slots__ = ("_now", "_store", "_without", "changes", "trouble")
 
-    def __init__(self, store: StateStore) -> None:
+    def __init__(self, store: StateStore, without: Callable[[], StateStore] | None = None) -> None:
         self._store = store
+        self._without = without
+        self.trouble: StateDownError | None = None
+        """Why the store could not be reached; None where it could."""
         self._now: dict[tuple[str, str], Any] = {}
         self.changes: list[Change] = []
         """The changes so far, in order."""
@@ -45,7 +51,13 @@ class Work:
         """
         place = (kind.name, key)
         if place not in self._now:
-            self._now[place] = self._store.get(kind, key)
+            try:
+                self._now[place] = self._store.get(kind, key)
+            except StateDownError as error:
+                if self._without is None:
+                    raise
+                self._store, self._without, self.trouble = self._without(), None, error
+                self._now[place] = self._store.get(kind, key)
         state: State | None = self._now[place]
         return state
 
