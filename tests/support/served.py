@@ -71,7 +71,7 @@ def served(*arguments: str, env: dict[str, str] | None = None) -> Iterator[Serve
     import turnwise
 
     source = str(Path(turnwise.__file__).parents[1])
-    command = [sys.executable, "-m", "turnwise.cli", "serve", "--port", "0", *arguments]
+    command = [sys.executable, "-c", "from turnwise.cli import main; main()", "serve", "--port", "0", *arguments]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": source, **(env or {})}
     )

@@ -58,12 +58,12 @@ def serve(
     except ImportError as error:
         raise UsageError(f"turnwise serve needs {error.name}: pip install 'turnwise[serve]'") from None
     from turnwise.serve.keys import ApiKeys
-    from turnwise.serve.server import Listening
+    from turnwise.serve.server import LOG_FORMAT, Listening
     from turnwise.serve.server import serve as run
     from turnwise.serve.settings import ServeSettings
     from turnwise.serve.source import ConfigSource
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
     settings = ServeSettings(
         keys=ApiKeys.read(keys),
         max_body=max_body,

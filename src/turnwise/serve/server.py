@@ -18,10 +18,13 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 from turnwise.errors import UsageError
 from turnwise.serve.settings import ServeSettings
 from turnwise.serve.source import ConfigSource
+
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 _HANGUP: int | None = getattr(signal, "SIGHUP", None)
 _QUICK_DEATH = 5.0
@@ -102,13 +105,16 @@ def serve(
             source = replace(source, state=str(Path(folder) / "state.db"))
             _log.warning("workers share a state file that ends with the service; --state FILE keeps it")
         source.check()
-        settings = replace(settings, metrics_folder=folder)
+        counted = Path(folder, "metrics")
+        counted.mkdir()
+        settings = replace(settings, metrics_folder=str(counted))
         told(f"turnwise serves {config.name} on http://{shown}:{port} with {listening.workers} workers")
         Supervisor(source, settings, listening, opened).run()
 
 
 def work(source: ConfigSource, settings: ServeSettings, listening: Listening, opened: socket.socket) -> None:
     """Serve in this process until a signal ends it."""
+    logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
     if settings.metrics_folder is not None:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = settings.metrics_folder
     import uvicorn
