@@ -52,7 +52,9 @@ async def ask(host: str, port: int, client: int, until: float, times: list[float
         data = body(client, turn)
         turn += 1
         began = time.perf_counter()
-        head = f"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(data)}"
+        head = (
+            f"POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(data)}"
+        )
         writer.write(head.encode() + b"\r\n\r\n" + data)
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200"), head
@@ -88,7 +90,9 @@ def measure(config: str, seconds: float, clients: int, *options: str) -> float:
             process.join()
     rate = len(times) / seconds
     middle, late = (1000 * times[int(len(times) * share)] for share in (0.5, 0.99))
-    print(f"  {' '.join(options) or 'one worker':<40} {rate:7.0f} checks/s   median {middle:6.1f} ms   p99 {late:6.1f} ms")
+    print(
+        f"  {' '.join(options) or 'one worker':<40} {rate:7.0f} checks/s   median {middle:6.1f} ms   p99 {late:6.1f} ms"
+    )
     return rate
 
 

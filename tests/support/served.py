@@ -76,15 +76,15 @@ def served(*arguments: str, env: dict[str, str] | None = None) -> Iterator[Serve
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": source, **(env or {})}
     )
     log: list[str] = []
+    reader = threading.Thread(target=lambda: log.extend(process.stderr or ()), daemon=True)
+    assert process.stderr is not None
     try:
-        assert process.stderr is not None
         found = None
         for line in process.stderr:
             log.append(line)
             if found := _ADDRESS.search(line):
                 break
         assert found, "".join(log)
-        reader = threading.Thread(target=lambda: log.extend(process.stderr), daemon=True)
         reader.start()
         service = Served(process, found[1], int(found[2]), log)
         until(lambda: service.ask("GET", "/healthz")[0] == 200, 60.0)
@@ -97,3 +97,6 @@ def served(*arguments: str, env: dict[str, str] | None = None) -> Iterator[Serve
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        if reader.is_alive():
+            reader.join(10)
+        process.stderr.close()

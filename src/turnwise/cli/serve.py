@@ -26,7 +26,9 @@ def serve(
         str | None,
         typer.Option(metavar="FILE", help="API keys, one a line; TURNWISE_API_KEYS may hold more."),
     ] = None,
-    rate: Annotated[int, typer.Option(min=0, help="Requests a minute of a key in a worker; 0 for no limit.")] = 60_000,
+    rate: Annotated[
+        int, typer.Option(min=0, help="Requests a minute of a key in a worker; 0 for no limit.")
+    ] = 60_000,
     max_body: Annotated[int, typer.Option(min=1_024, help="Bytes that a request may have.")] = 4 << 20,
     conversations: Annotated[int, typer.Option(min=1, help="Conversations that a worker holds.")] = 10_000,
     in_flight: Annotated[int, typer.Option(min=1, help="Requests that a worker has under way.")] = 256,

@@ -56,8 +56,9 @@ class CheckRequest(Body):
     )
     side: Literal["input", "output", "tool_call", "tool_result"] = Field("input", description="what the text is")
     conversation_id: Id | None = Field(
-        None, description="the conversation that it continues, begun where it is not known; without it the text "
-        "stands by itself"
+        None,
+        description="the conversation that it continues, begun where it is not known; without it the text "
+        "stands by itself",
     )
     participants: Participants | None = Field(None, description="of a conversation that is begun here")
     turn_number: TurnNumber | None = Field(None, description="the turn; not for input")

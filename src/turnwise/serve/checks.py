@@ -108,7 +108,9 @@ def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
         fields = ("text", "done", "conversation_id", "turn_number", "session_id")
         raise invalid_body(error.errors(include_input=False, include_url=False), fields) from None  # type: ignore[arg-type]
     except (ValueError, RecursionError):
-        raise Problem(400, "the body is no valid JSON; send JSON objects, a line each in a stream", "json") from None
+        raise Problem(
+            400, "the body is no valid JSON; send JSON objects, a line each in a stream", "json"
+        ) from None
 
 
 def _opened(service: Service, start: StreamStart) -> OutputStream:

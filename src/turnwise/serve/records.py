@@ -43,7 +43,10 @@ def record_routes(service: Service) -> APIRouter:
         return json_response(await service.run(_analysed, service, conversation_id, texts))
 
     @routes.delete(
-        "/conversations/{conversation_id}", status_code=204, tags=["conversations"], summary="Forget a conversation"
+        "/conversations/{conversation_id}",
+        status_code=204,
+        tags=["conversations"],
+        summary="Forget a conversation",
     )
     async def forget(conversation_id: ConversationId) -> Response:
         """Forget a conversation, and its session where that is its own. Sessions of people and the audit stay."""

@@ -93,7 +93,10 @@ def serve(
         )
     _raise_file_limit()
     config = source.read()
-    with contextlib.closing(_listen(listening)) as opened, tempfile.TemporaryDirectory(prefix="turnwise-") as folder:
+    with (
+        contextlib.closing(_listen(listening)) as opened,
+        tempfile.TemporaryDirectory(prefix="turnwise-") as folder,
+    ):
         host, port = opened.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         if listening.workers == 1:

@@ -202,9 +202,7 @@ class Conversations:
             stored = again
         raise StateError(f"conversation {conversation.conversation_id!r} changes faster than it can be read")
 
-    def write(
-        self, conversation: Conversation, bound: Bound, number: int | None, owner: str, work: Work
-    ) -> None:
+    def write(self, conversation: Conversation, bound: Bound, number: int | None, owner: str, work: Work) -> None:
         """Write what a check made of a conversation, with all else that it changed, in one step.
 
         Args:
