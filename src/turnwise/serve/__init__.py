@@ -1,4 +1,4 @@
-"""The guard as an HTTP service: `create_app` makes the application, ``turnwise serve`` runs it. Extra ``[serve]``."""
+"""The guard as an HTTP service: `create_app` makes it, ``turnwise serve`` runs it. Extra ``[serve]``."""
 
 from turnwise.serve.app import create_app
 from turnwise.serve.keys import ApiKeys

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import aclosing
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from turnwise.bounded import read_json
 from turnwise.guard import OutputStream, PipelineResult
-from turnwise.serve.bodies import CheckRequest, CheckResult, Id, Name, StreamRequest, StreamShown, TurnNumber
 from turnwise.serve.bodies import Body as FixedBody
+from turnwise.serve.bodies import CheckRequest, CheckResult, Id, Name, StreamRequest, StreamShown, TurnNumber
 from turnwise.serve.gate import LINES
 from turnwise.serve.problems import Problem, invalid_body
 from turnwise.serve.service import Service
@@ -41,9 +41,9 @@ _START, _PIECE, _WHOLE = TypeAdapter(StreamStart), TypeAdapter(StreamPiece), Typ
 
 _LINES_SCHEMA: dict[str, Any] = {
     "type": "string",
-    "description": "Lines of JSON: first what the reply belongs to, then pieces, then the end. Lines of StreamShown "
-    "come back as the pieces come in.",
-    "example": '{"conversation_id": "chat-7"}\n{"text": "Write to jane@exam"}\n{"text": "ple.com"}\n{"done": true}\n',
+    "description": "Lines of JSON: first what the reply belongs to, then pieces, then the end. Lines of "
+    "StreamShown come back as the pieces come in.",
+    "example": '{"conversation_id": "chat-7"}\n{"text": "Write to jane@"}\n{"text": "home.org"}\n{"done": true}\n',
 }
 
 
@@ -106,7 +106,7 @@ def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
         return adapter.validate_python(read_json(line.decode("utf-8")))
     except ValidationError as error:
         fields = ("text", "done", "conversation_id", "turn_number", "session_id")
-        raise invalid_body(error.errors(include_input=False, include_url=False), fields) from None  # type: ignore[arg-type]
+        raise invalid_body(error.errors(include_input=False, include_url=False), fields) from None
     except (ValueError, RecursionError):
         raise Problem(
             400, "the body is no valid JSON; send JSON objects, a line each in a stream", "json"
@@ -147,18 +147,23 @@ async def _shown(service: Service, stream: OutputStream, lines: _Lines) -> Async
             if piece.done:
                 break
         result = await service.run(stream.end)
+        service.metrics.tell(result)
         yield _line(stream.rest, result)
     except Problem as problem:
+        await service.run(_ended, service, stream)
         yield json.dumps({"problem": json.loads(bytes(problem.response().body))}) + "\n"
     finally:
-        service.later(_ended, service, stream)
+        # A client that is gone cancels what is awaited here, so nobody waits for this.
+        if stream.result is None:
+            service.later(_ended, service, stream)
 
 
 def _ended(service: Service, stream: OutputStream) -> None:
     """Record a reply that broke off, and count it."""
-    stream.drop()
-    if stream.result is not None:
-        service.metrics.tell(stream.result)
+    if stream.result is None:
+        stream.drop()
+        if stream.result is not None:
+            service.metrics.tell(stream.result)
 
 
 def _line(show: str, result: PipelineResult | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What every request passes before a route sees it: key, rate, size and time of its body, and how many there are."""
+"""What a request passes before a route sees it: key, rate, size and time of its body, how many there are."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class Gate:
         except Exception as error:  # noqa: BLE001 - whatever a route did, the caller hears of it, and of no text
             _log.error("%s failed: %s at %s", _route(scope), type(error).__name__, _place(error))
             if not status:
-                problem = Problem(500, "the service failed; its log says where", "failed")
-                await problem.response()(scope, receive, told)
+                failed = Problem(500, "the service failed; its log says where", "failed")
+                await failed.response()(scope, receive, told)
         finally:
             self._metrics.requests.labels(_route(scope), str(status or "none")).inc()
 

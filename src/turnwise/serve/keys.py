@@ -52,10 +52,10 @@ class ApiKeys:
 
     @classmethod
     def read(cls, file: str | None, environment: Mapping[str, str] = os.environ) -> Self | None:
-        """Return the keys of a file and of the environment variable ``TURNWISE_API_KEYS``; None where neither has any.
+        """Return the keys of a file and of the variable ``TURNWISE_API_KEYS``; None where neither has any.
 
         Args:
-            file: a file with a key a line; empty lines and those that begin with ``#`` are left out. None for none.
+            file: a file with a key a line; empty lines and those with ``#`` first are left out. None for none.
             environment: the environment.
 
         Raises:

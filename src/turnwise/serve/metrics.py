@@ -1,4 +1,4 @@
-"""What the service counts, for Prometheus. Labels are names of our own and of the configuration, never of texts."""
+"""What the service counts, for Prometheus. Labels are names of our own and of the configuration."""
 
 from __future__ import annotations
 

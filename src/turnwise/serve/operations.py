@@ -41,7 +41,7 @@ def operation_routes(service: Service) -> APIRouter:
 
     @routes.post("/v1/reload", summary="Read the configuration again")
     async def reload() -> Response:
-        """Go on with the configuration as its file has it now, in all workers; one that does not fit changes nothing."""
+        """Go on with the configuration as it is now, in all workers; one that does not fit changes nothing."""
         return json_response(await service.run(_reloaded, service))
 
     return routes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -14,7 +14,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     header_seconds = 10.0
     most = 4_096
-    waiting: OrderedDict[int, BoundedProtocol] = OrderedDict()
+    waiting: ClassVar[OrderedDict[int, BoundedProtocol]] = OrderedDict()
     """Connections that owe a request, oldest first."""
 
     _deadline: asyncio.TimerHandle | None = None
@@ -62,8 +62,8 @@ def bounded(header_seconds: float, most: int) -> Any:
     """Return the protocol of a server.
 
     Args:
-        header_seconds: how long a connection may take from its first byte, or from its beginning, to the end of the
-            headers of a request, above 0.
+        header_seconds: how long the headers of a request may take from the beginning of the connection, or from
+            their first byte, above 0.
         most: connections that are open; where one more comes, the oldest that owes a request is closed.
     """
     fields = {"header_seconds": header_seconds, "most": most, "waiting": OrderedDict()}

@@ -32,14 +32,14 @@ def record_routes(service: Service) -> APIRouter:
 
     @routes.get("/conversations/{conversation_id}", tags=["conversations"], summary="Read a conversation")
     async def read(conversation_id: ConversationId) -> Response:
-        """Return a conversation with its turns, redacted where a guardrail redacts, and what the guard kept of each."""
+        """Return a conversation with its turns, redacted where a guardrail redacts, and the checks of each."""
         return json_response(await service.run(_read, service, conversation_id))
 
     @routes.get(
         "/conversations/{conversation_id}/forensics", tags=["conversations"], summary="Analyse a conversation"
     )
     async def forensics(conversation_id: ConversationId, texts: bool = False) -> Response:
-        """Return what happened: timeline, guardrails, trajectory, drift and stance; texts where they are asked for."""
+        """Return timeline, guardrails, trajectory, drift and stance; texts where they are asked for."""
         return json_response(await service.run(_analysed, service, conversation_id, texts))
 
     @routes.delete(

@@ -74,7 +74,7 @@ def is_loopback(host: str) -> bool:
 def serve(
     source: ConfigSource, settings: ServeSettings, listening: Listening, told: Callable[[str], None]
 ) -> None:
-    """Serve until a signal ends it: SIGTERM and SIGINT let requests under way end, SIGHUP reads the configuration anew.
+    """Serve until a signal ends it. SIGTERM and SIGINT let requests end, SIGHUP reads the configuration anew.
 
     Args:
         source: where the configuration is read from, now and at a reload.
