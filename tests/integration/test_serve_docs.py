@@ -15,7 +15,7 @@ KEY = "0123456789abcdef"
 def test_the_examples_in_python_run():
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     assert len(blocks) == 3
-    with served("--preset", "basic", env={"TURNWISE_API_KEYS": KEY}) as service:
+    with served("--preset", "customer_service", env={"TURNWISE_API_KEYS": KEY}) as service:
         for block in blocks:
             names = {"service": service.url, "key": KEY}
             exec(compile(block, "docs/serve.md", "exec"), names)

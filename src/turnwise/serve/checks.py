@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
 from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
@@ -16,7 +17,16 @@ from starlette.types import Receive, Scope, Send
 from turnwise.bounded import read_json
 from turnwise.guard import OutputStream, PipelineResult
 from turnwise.serve.bodies import Body as FixedBody
-from turnwise.serve.bodies import CheckRequest, CheckResult, Id, Name, StreamRequest, StreamShown, TurnNumber
+from turnwise.serve.bodies import (
+    CheckRequest,
+    CheckResult,
+    Id,
+    Name,
+    Participants,
+    StreamRequest,
+    StreamShown,
+    TurnNumber,
+)
 from turnwise.serve.gate import LINES
 from turnwise.serve.problems import Problem, invalid_body
 from turnwise.serve.service import Service
@@ -37,6 +47,8 @@ class StreamPiece(FixedBody):
     done: bool = False
 
 
+_FIELDS = (*CheckRequest.model_fields, *Participants.model_fields)
+
 _START, _PIECE, _WHOLE = TypeAdapter(StreamStart), TypeAdapter(StreamPiece), TypeAdapter(StreamRequest)
 
 _LINES_SCHEMA: dict[str, Any] = {
@@ -47,17 +59,43 @@ _LINES_SCHEMA: dict[str, Any] = {
 }
 
 
+class _CheckRoute(APIRoute):
+    """Reads its body at once into what the function takes: half the time of what dependencies would take."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what serves a request."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                body = CheckRequest.model_validate_json(await request.body())
+            except ValidationError as error:
+                found = error.errors(include_input=False, include_url=False, include_context=False)
+                raise invalid_body(found, _FIELDS) from None
+            response: Response = await self.endpoint(body)
+            return response
+
+        return handle
+
+
 def check_routes(service: Service) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1", tags=["checks"])
 
-    @routes.post("/check", response_model=CheckResult, summary="Check a text")
     async def check(request: Annotated[CheckRequest, Body()]) -> Response:
         """Check a prompt, a response, a call or a result of a tool, or the last of a list of messages.
 
         With `conversation_id` it continues a conversation, which is begun where it is not known.
         """
-        return json_response(await service.run(service.check, request))
+        return Response(await service.run(_checked, service, request), media_type="application/json")
+
+    routes.add_api_route(
+        "/check",
+        check,
+        methods=["POST"],
+        response_model=CheckResult,
+        summary="Check a text",
+        route_class_override=_CheckRoute,
+    )
 
     @routes.post(
         "/check/stream",
@@ -111,6 +149,10 @@ def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
         raise Problem(
             400, "the body is no valid JSON; send JSON objects, a line each in a stream", "json"
         ) from None
+
+
+def _checked(service: Service, request: CheckRequest) -> str:
+    return _json(service.check(request))
 
 
 def _opened(service: Service, start: StreamStart) -> OutputStream:
