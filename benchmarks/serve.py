@@ -1,11 +1,11 @@
 """What the guard takes when it is served over HTTP, beside what it takes in process.
 
-Run with ``python benchmarks/serve.py``. Starts real services on the loopback and asks them from 32 keep-alive
-clients in a process of their own, each with a conversation. Prints checks a second of time and of processor time of
-the service, and how long the 50th and the 99th of a hundred checks took:
+Run with ``python benchmarks/serve.py``. Starts real services on the loopback and asks them from 32 keep-alive clients
+in a process of their own, each with a conversation. Prints checks a second, checks a second of the service's processor
+time, which other work on the machine disturbs less, and how long the 50th and the 99th of a hundred checks took:
 
 - preset customer_service without the embedded observer: one worker, then two that share an SQLite file;
-- the same with the observer: one worker, and the share of what one process gives it without HTTP (``--observer``).
+- the same with the observer: one worker, and the share of what one process gives without HTTP (``--observer``).
 
 Required on two idle cores: 1,000 checks/s with one worker and at most 60 ms for 99 of 100; with the observer 0.8 of
 the rate in process; two workers 1.5 times one.
@@ -106,9 +106,10 @@ def measure(config: str, seconds: float, clients: int, *options: str) -> float:
             used = processor_seconds(service.process.pid) - before
     rate = len(times) / seconds
     middle, late = (1000 * times[int(len(times) * share)] for share in (0.5, 0.99))
+    name = f"{'two workers' if '--workers' in options else 'one worker'}{', state file' if options else ''}"
     print(
-        f"  {'two workers' if '--workers' in options else 'one worker'}{' and a state file' if options else '':<25}"
-        f"{rate:7.0f} checks/s {len(times) / used:7.0f} a processor second   median {middle:6.1f} ms   p99 {late:6.1f} ms"
+        f"  {name:<26}{rate:6.0f} checks/s, {len(times) / used:6.0f} a processor second, "
+        f"median {middle:.1f} ms, p99 {late:.1f} ms"
     )
     return rate
 
@@ -129,7 +130,7 @@ def in_process(config: str, seconds: float, threads: int = 2) -> float:
 
         pipeline.check_input(TEXTS[0])
         done = sum(pool.map(run, range(threads)))
-    print(f"  {'in process, without HTTP':<40} {done / seconds:7.0f} checks/s")
+    print(f"  {'in process, without HTTP':<26}{done / seconds:6.0f} checks/s")
     return done / seconds
 
 
