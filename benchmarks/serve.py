@@ -1,7 +1,7 @@
 """What the guard takes when it is served over HTTP, beside what it takes in process.
 
 Run with ``python benchmarks/serve.py``. Starts real services on the loopback and asks them from 32 clients that
-keep their connection, in a process of their own. Prints checks a second, checks a second of the service's processor
+keep their connection, in a process of their own. Prints checks a second, checks a second of its processor
 time, which other work on the machine disturbs less, and how long the 50th and the 99th of a hundred checks took:
 
 - preset customer_service without the embedded observer: one worker, then two that share an SQLite file;

@@ -23,7 +23,7 @@ class ApiKeys:
 
     Args:
         keys: the keys, at least one, each of at least 16 visible ASCII characters. ``name:key`` gives a key the
-            name under which metrics count it; else it is ``key-1``, ``key-2`` and so on.
+            name under which its requests are counted; else it is ``key-1``, ``key-2`` and so on.
 
     Raises:
         UsageError: no key, a key that is too short or has other characters, or a name that is given twice; the
