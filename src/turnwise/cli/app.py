@@ -26,6 +26,7 @@ from turnwise.cli.presets import guardrails, presets
 from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.query import query
 from turnwise.cli.runs import runs
+from turnwise.cli.serve import serve
 from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
 from turnwise.cli.study import power
@@ -91,6 +92,7 @@ app.add_typer(guard, name="guard", cls=Commands)
 app.command()(forensics)
 app.add_typer(presets, name="presets", cls=Commands)
 app.command()(guardrails)
+app.command()(serve)
 app.command()(status)
 
 

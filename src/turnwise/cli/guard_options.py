@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -45,12 +44,12 @@ def read_config(preset: str | None, config: str | None, observer: str | None = N
         UsageError: both are given, or no guardrail has an observer.
         GuardError: the configuration does not fit.
     """
-    from turnwise.guard.config import Config
+    from turnwise.guard.config import Config, with_observer
 
     if preset is not None and config is not None:
         raise UsageError("--preset and --config name a configuration each: give one of them")
     read = Config.read(config) if config is not None else Config.preset(preset or DEFAULT_PRESET)
-    return read if observer is None else _with_observer(read, observer)
+    return read if observer is None else with_observer(read, observer)
 
 
 def open_pipeline(preset: str | None, config: str | None, observer: str | None = None) -> GuardrailPipeline:
@@ -58,23 +57,6 @@ def open_pipeline(preset: str | None, config: str | None, observer: str | None =
     from turnwise.guard import GuardrailPipeline
 
     return GuardrailPipeline(read_config(preset, config, observer))
-
-
-def _with_observer(config: Config, observer: str) -> Config:
-    import inspect
-
-    from turnwise.guard.guardrail import GUARDRAILS
-
-    def takes(kind: object) -> bool:
-        return isinstance(kind, str) and "observer" in inspect.signature(GUARDRAILS.get(kind)).parameters
-
-    if not any(takes(entry.kind) for entry in config.entries):
-        raise UsageError("--observer: no guardrail of this configuration has an observer; add drift")
-    entries = [
-        replace(entry, settings={**entry.settings, "observer": observer}) if takes(entry.kind) else entry
-        for entry in config.entries
-    ]
-    return replace(config, entries=tuple(entries))
 
 
 def wrapped(line: str, *, hanging: str = "    ") -> list[str]:

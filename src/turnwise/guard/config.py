@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from turnwise.clock import Clock
-from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
+from turnwise.errors import GuardError, TurnwiseError, UnknownNameError, UsageError
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.guardrail import GUARDRAILS, Guardrail, OnError
 from turnwise.guard.limits import RateLimits
@@ -417,6 +417,29 @@ def preset_text(name: str) -> str:
         raise UnknownNameError("preset", name, preset_names())
     file = resources.files("turnwise.guard").joinpath("presets", name + _SUFFIX)
     return file.read_text(encoding="utf-8")
+
+
+def with_observer(config: Config, observer: str) -> Config:
+    """Return a configuration whose guardrails have another observer.
+
+    Args:
+        config: the configuration.
+        observer: what scores in place of what the configuration says, for each guardrail that has an observer.
+
+    Raises:
+        UsageError: no guardrail has one.
+    """
+
+    def takes(kind: object) -> bool:
+        return isinstance(kind, str) and "observer" in inspect.signature(GUARDRAILS.get(kind)).parameters
+
+    if not any(takes(entry.kind) for entry in config.entries):
+        raise UsageError("--observer: no guardrail of this configuration has an observer; add drift")
+    entries = (
+        replace(entry, settings={**entry.settings, "observer": observer}) if takes(entry.kind) else entry
+        for entry in config.entries
+    )
+    return replace(config, entries=tuple(entries))
 
 
 def preset_summary(name: str) -> str:

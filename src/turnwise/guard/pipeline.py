@@ -36,6 +36,7 @@ from turnwise.guard.texts import (
     check_result,
     checked_session,
     open_stream,
+    session_of,
 )
 from turnwise.sessions import SESSION, StateKind, StateStore
 
@@ -210,7 +211,7 @@ class GuardrailPipeline:
 
     # What lasts
 
-    def load_conversation(self, conversation_id: str) -> Conversation | None:
+    def load_conversation(self, conversation_id: str, *, held: Conversation | None = None) -> Conversation | None:
         """Return a conversation from the state store, in constant time; None for one that is not known.
 
         Any worker goes on with it where the last one stopped: nothing is scored again. Early turns are read when
@@ -218,6 +219,8 @@ class GuardrailPipeline:
 
         Args:
             conversation_id: its name.
+            held: the conversation as this process still has it. It is returned, and its next check brings it up to
+                date, unless another worker forgot it or began one of that name.
 
         Raises:
             GuardError: there is no state store.
@@ -226,7 +229,42 @@ class GuardrailPipeline:
         keeper = self._setup.keeper
         if keeper is None:
             raise GuardError("there is no state store to load from; pass state_store, or set state in the file")
-        return keeper.conversations.load(conversation_id)
+        return keeper.conversations.load(conversation_id, held)
+
+    def keep_conversation(self, conversation: Conversation) -> None:
+        """Write a conversation to the state store before its first check, so that every worker finds it.
+
+        Without a state store, or where it keeps no conversations, nothing happens.
+
+        Args:
+            conversation: the conversation; what it was before is part of it.
+
+        Raises:
+            StateError: the store can't be written.
+            ConversationError: the store has another conversation of that name.
+        """
+        setup = self._setup
+        if setup.keeper is not None:
+            setup.keeper.keep(conversation, digest_of(session_of(None, conversation, setup)))
+
+    def forget_conversation(self, conversation_id: str) -> bool:
+        """Forget a conversation in the state store, and its session where that is the conversation's own.
+
+        Sessions of people, rate limits and the audit stay; see `forget`. Return whether anything was known.
+
+        Args:
+            conversation_id: its name.
+
+        Raises:
+            StateError: the store can't be written.
+        """
+        setup, known = self._setup, False
+        if setup.keeper is not None:
+            known = setup.keeper.store.remove(STORED, short_id(conversation_id))
+        if not setup.by_person:
+            for name in (conversation_id, f"{conversation_id}{RESPONDER_MARK}"):
+                known |= self.session(name).reset()
+        return known
 
     def session(self, session_id: str) -> GuardSession:
         """Return a session: its stance, trust and circuit breaker, and how to reset or release it.

@@ -102,7 +102,7 @@ def check_prompt(
     chat = Conversation() if conversation is None else conversation
     if setup.own_clock:
         chat.use_clock(setup.clock)
-    session = _session(session_id, chat, setup)
+    session = session_of(session_id, chat, setup)
     extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
     if setup.keeper is not None:
 
@@ -222,7 +222,7 @@ def _placed(setup: Setup, conversation: Conversation | None, session_id: str | N
     chat = Conversation() if conversation is None else conversation
     if setup.own_clock:
         chat.use_clock(setup.clock)
-    return chat, _session(session_id, chat, setup)
+    return chat, session_of(session_id, chat, setup)
 
 
 def open_stream(
@@ -330,7 +330,8 @@ def _kept(
     return result
 
 
-def _session(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
+def session_of(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
+    """Return the session of a text: the one that is named, else what the configuration says."""
     if session_id is None:
         # People without a name are not one person.
         by_person = setup.by_person and conversation.initiator.strip().lower() not in _UNNAMED

@@ -143,14 +143,24 @@ class Conversations:
         with self._lock:
             return self._bound.setdefault(conversation, Bound())
 
-    def load(self, conversation_id: str) -> Conversation | None:
+    def load(self, conversation_id: str, held: Conversation | None = None) -> Conversation | None:
         """Return a conversation as it stands, in constant time; None for one that is not known.
+
+        Args:
+            conversation_id: its name.
+            held: the conversation as this process has it; see `GuardrailPipeline.load_conversation`.
 
         Raises:
             StateError: the store can't be read, or the conversation in it.
         """
         key = short_id(conversation_id)
         stored = self._store.get(STORED, key)
+        if held is not None:
+            seen = self.bound(held).revision > 0
+            if stored is None:
+                return None if seen else held
+            if seen or not held.get_turn_count():
+                return held
         if stored is None:
             return None
         try:
@@ -192,13 +202,13 @@ class Conversations:
             stored = again
         raise StateError(f"conversation {conversation.conversation_id!r} changes faster than it can be read")
 
-    def write(self, conversation: Conversation, bound: Bound, number: int, owner: str, work: Work) -> None:
+    def write(self, conversation: Conversation, bound: Bound, number: int | None, owner: str, work: Work) -> None:
         """Write what a check made of a conversation, with all else that it changed, in one step.
 
         Args:
             conversation: the conversation.
             bound: what is known of it.
-            number: the turn that was checked.
+            number: the turn that was checked; None where none was.
             owner: digest of the session.
             work: what else the check changed.
 
@@ -209,7 +219,7 @@ class Conversations:
         outline = conversation.outline
         latest = range(max(1, outline.turns + 1 - _RECENT), outline.turns + 1)
         texts = {one: (conversation.turn(one).prompt, conversation.turn(one).response) for one in latest}
-        numbers = {number, *range(bound.turns + 1, outline.turns + 1)}
+        numbers = {*range(bound.turns + 1, outline.turns + 1), *(() if number is None else (number,))}
         numbers |= {one for one, text in texts.items() if bound.texts.get(one, text) != text}
         written = {_name(one): pack_turn(conversation.turn(one)) for one in sorted(numbers)}
         for name, guardrail in self._guardrails.items():

@@ -122,6 +122,26 @@ class Keeper:
                 self._watch.went_without(_as_state_error(error), self._settings.when_down)
             return refusal, _as_state_error(error)
 
+    def keep(self, conversation: Conversation, owner: str) -> None:
+        """Write a conversation as it is; see `GuardrailPipeline.keep_conversation`.
+
+        Args:
+            conversation: the conversation.
+            owner: digest of the session.
+
+        Raises:
+            StateError: the store can't be written.
+            ConversationError: the store has one of that name.
+        """
+        if not self._settings.conversations:
+            return
+        try:
+            bound = self.conversations.bound(conversation)
+            self.conversations.write(conversation, bound, None, owner, Work(self.store))
+        except OutrunError:
+            name = conversation.conversation_id
+            raise ConversationError(f"conversation {name!r} is in the state store already; load it") from None
+
     def run(
         self,
         begin: Begin,

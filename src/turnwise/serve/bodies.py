@@ -1,0 +1,179 @@
+"""What requests and responses hold, as pydantic models: they check requests, and describe both in the OpenAPI."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_:@~+=-][A-Za-z0-9_.:@~+=-]{0,255}$", max_length=256)]
+"""Name of a conversation or session: what stands in an URL as it is."""
+
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+Kind = Literal["human", "bot", "agent", "ai_model", "unknown"]
+TurnNumber = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+_MOST_TEXT = 64 << 20
+_MOST_MESSAGES = 10_000
+
+
+class Body(BaseModel):
+    """A body of a request: other fields than those that are named are refused."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class Participants(Body):
+    """Who talks with whom."""
+
+    initiator: Name | None = Field(None, description="name of the side that prompts")
+    responder: Name | None = Field(None, description="name of the side that answers")
+    initiator_type: Kind | None = None
+    responder_type: Kind | None = None
+
+    def about(self) -> dict[str, Any]:
+        """Return what a conversation is begun with."""
+        return self.model_dump(exclude_none=True)
+
+
+class CheckRequest(Body):
+    """A text, or a list of messages whose last one is checked."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "My card is 4111 1111 1111 1111.", "conversation_id": "chat-7"},
+                {"text": "You're welcome.", "side": "output", "conversation_id": "chat-7", "turn_number": 1},
+                {"text": '{"city": "Oslo"}', "side": "tool_call", "tool": "weather", "conversation_id": "chat-7"},
+                {"messages": [{"role": "user", "content": "Is it cold in Oslo?"}]},
+            ]
+        }
+    )
+
+    text: str | None = Field(None, max_length=_MOST_TEXT, description="the text; of a tool call its arguments")
+    messages: list[dict[str, Any]] | None = Field(
+        None, min_length=1, max_length=_MOST_MESSAGES, description="OpenAI messages; the last one is checked"
+    )
+    side: Literal["input", "output", "tool_call", "tool_result"] = Field("input", description="what the text is")
+    conversation_id: Id | None = Field(
+        None,
+        description="the conversation that it continues, begun where it is not known; without it the text "
+        "stands by itself",
+    )
+    participants: Participants | None = Field(None, description="of a conversation that is begun here")
+    turn_number: TurnNumber | None = Field(None, description="the turn; not for input")
+    tool: Name | None = Field(None, description="name of the tool")
+    call_id: Name | None = Field(None, description="id of the call of the tool")
+    session_id: Name | None = Field(None, description="the session; by default as the configuration says")
+    key: Name | None = Field(None, description="whose rate limits count")
+    role: Name | None = Field(None, description="role of that key")
+    metadata: dict[str, Any] | None = Field(None, description="joins the metadata of the turn")
+
+    @model_validator(mode="after")
+    def fits_together(self) -> Self:
+        """Check what one field asks of another."""
+        if (self.text is None) == (self.messages is None):
+            raise ValueError("give text or messages, one of them")
+        if self.messages is not None:
+            alone = ("conversation_id", "participants", "turn_number", "tool", "call_id")
+            if any(getattr(self, name) is not None for name in alone) or "side" in self.model_fields_set:
+                raise ValueError("messages carry conversation, turn, tool and side themselves; leave those out")
+            return self
+        if self.side == "tool_call" and self.tool is None:
+            raise ValueError("a tool_call needs tool, the name of the tool")
+        if self.turn_number is not None and (self.side == "input" or self.conversation_id is None):
+            raise ValueError("turn_number needs conversation_id, and a side other than input")
+        if (self.tool or self.call_id) is not None and not self.side.startswith("tool"):
+            raise ValueError("tool and call_id are of side tool_call or tool_result")
+        if (self.key or self.role) is not None and self.side != "input":
+            raise ValueError("key and role count prompts: they are of side input")
+        if self.metadata is not None and self.side.startswith("tool"):
+            raise ValueError("metadata are of side input or output")
+        return self
+
+
+class StreamRequest(Body):
+    """A reply so far. Each request has all of it; the last one says ``done``, and is what is recorded."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "We wrote to jane@exam", "conversation_id": "chat-7"},
+                {"text": "We wrote to jane@example.com.", "conversation_id": "chat-7", "done": True},
+            ]
+        }
+    )
+
+    text: str = Field(max_length=_MOST_TEXT, description="all of the reply that has come so far")
+    done: bool = Field(False, description="whether it is whole")
+    conversation_id: Id | None = None
+    turn_number: TurnNumber | None = None
+    session_id: Name | None = None
+
+
+class ConversationRequest(Body):
+    """A conversation to begin."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "conversation_id": "chat-7",
+                    "participants": {"initiator": "user_123", "responder": "gpt-4", "initiator_type": "human"},
+                }
+            ]
+        }
+    )
+
+    conversation_id: Id | None = Field(None, description="its name; by default one is made up")
+    participants: Participants | None = None
+    rate_limit: dict[Literal["turns_per_minute", "turns_per_hour", "turns_per_day"], TurnNumber] | None = Field(
+        None, description="prompts that it may have"
+    )
+    model_info: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+
+    def about(self) -> dict[str, Any]:
+        """Return what the conversation is begun with."""
+        about = {} if self.participants is None else self.participants.about()
+        rest = {"rate_limit": self.rate_limit, "model_info": self.model_info, "metadata": self.metadata}
+        return about | {name: value for name, value in rest.items() if value is not None}
+
+
+class CheckResult(BaseModel):
+    """The verdict on a text; the fields of `turnwise.guard.PipelineResult`."""
+
+    blocked: bool = Field(description="whether the text must be stopped")
+    warnings: list[str]
+    reasons: list[str]
+    failures: list[str] = Field(description="guardrails that could not check the text")
+    details: dict[str, dict[str, Any]] = Field(description="by guardrail")
+    pipeline_type: Literal["input", "output", "tool_call", "tool_result"]
+    conversation_id: str
+    turn_number: int | None
+    stance: dict[str, Any] | None
+    text: str = Field(description="the text as it may go on, redacted where a guardrail redacts")
+    rate_limited: bool
+    retry_after: float | None
+    seconds: float
+    tool: str | None
+    call_id: str | None
+    parts: list[CheckResult]
+
+
+class StreamShown(BaseModel):
+    """What may be shown of a reply that grows."""
+
+    show: str = Field(description="all of it that may be shown so far; of a stream of lines, what is new")
+    blocked: bool = Field(description="whether the reply was stopped")
+    result: CheckResult | None = Field(None, description="the verdict, at the end")
+
+
+class ProblemBody(BaseModel):
+    """What went wrong: problem details as in RFC 9457. Nothing of the request is part of it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[dict[str, str]] | None = None

@@ -1,0 +1,267 @@
+"""The routes that check: a text, and a reply that grows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Request
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from turnwise.bounded import read_json
+from turnwise.guard import OutputStream, PipelineResult
+from turnwise.serve.bodies import Body as FixedBody
+from turnwise.serve.bodies import (
+    CheckRequest,
+    CheckResult,
+    Id,
+    Name,
+    Participants,
+    StreamRequest,
+    StreamShown,
+    TurnNumber,
+)
+from turnwise.serve.gate import LINES
+from turnwise.serve.problems import Problem, invalid_body
+from turnwise.serve.service import Service
+
+
+class StreamStart(FixedBody):
+    """The first line of a stream of lines: what the reply belongs to."""
+
+    conversation_id: Id | None = None
+    turn_number: TurnNumber | None = None
+    session_id: Name | None = None
+
+
+class StreamPiece(FixedBody):
+    """A further line: the next piece, or the end."""
+
+    text: str = ""
+    done: bool = False
+
+
+_FIELDS = (*CheckRequest.model_fields, *Participants.model_fields)
+
+_START, _PIECE, _WHOLE = TypeAdapter(StreamStart), TypeAdapter(StreamPiece), TypeAdapter(StreamRequest)
+
+_LINES_SCHEMA: dict[str, Any] = {
+    "type": "string",
+    "description": "Lines of JSON: first what the reply belongs to, then pieces, then the end. Lines of "
+    "StreamShown come back as the pieces come in.",
+    "example": '{"conversation_id": "chat-7"}\n{"text": "Write to jane@"}\n{"text": "home.org"}\n{"done": true}\n',
+}
+
+
+class _CheckRoute(APIRoute):
+    """Reads its body at once into what the function takes: half the time of what dependencies would take."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what serves a request."""
+
+        async def handle(request: Request) -> Response:
+            try:
+                body = CheckRequest.model_validate_json(await request.body())
+            except ValidationError as error:
+                found = error.errors(include_input=False, include_url=False, include_context=False)
+                raise invalid_body(found, _FIELDS) from None
+            response: Response = await self.endpoint(body)
+            return response
+
+        return handle
+
+
+def check_routes(service: Service) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(prefix="/v1", tags=["checks"])
+
+    async def check(request: Annotated[CheckRequest, Body()]) -> Response:
+        """Check a prompt, a response, a call or a result of a tool, or the last of a list of messages.
+
+        With `conversation_id` it continues a conversation, which is begun where it is not known.
+        """
+        return Response(await service.run(_checked, service, request), media_type="application/json")
+
+    routes.add_api_route(
+        "/check",
+        check,
+        methods=["POST"],
+        response_model=CheckResult,
+        summary="Check a text",
+        route_class_override=_CheckRoute,
+    )
+
+    @routes.post(
+        "/check/stream",
+        response_model=StreamShown,
+        summary="Check a reply that grows",
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/json": {"schema": StreamRequest.model_json_schema()},
+                    LINES: {"schema": _LINES_SCHEMA},
+                },
+            }
+        },
+    )
+    async def check_stream(request: Request) -> Response:
+        """Say what may be shown of a reply while it comes, and give the verdict at its end.
+
+        As JSON each request has all that came so far, and only the one that says `done` is recorded. As lines
+        (`application/x-ndjson`) one request has the whole reply, piece by piece, and so has its response.
+        """
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == LINES:
+            lines = _Lines(request)
+            start = _read(_START, await lines.next())
+            stream = await service.run(_opened, service, start)
+            return _LinesResponse(_shown(service, stream, lines))
+        return json_response(await service.run(_grown, service, _read(_WHOLE, await request.body())))
+
+    return routes
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    """Return JSON values, or the result of a check, as a response."""
+    return Response(_json(value), status, media_type="application/json")
+
+
+def _json(value: Any) -> str:
+    plain = value.to_dict() if isinstance(value, PipelineResult) else value
+    return json.dumps(plain, separators=(",", ":"))
+
+
+def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
+    """Return what a body, or a line of one, holds."""
+    try:
+        return adapter.validate_python(read_json(line.decode("utf-8")))
+    except ValidationError as error:
+        fields = ("text", "done", "conversation_id", "turn_number", "session_id")
+        raise invalid_body(error.errors(include_input=False, include_url=False), fields) from None
+    except (ValueError, RecursionError):
+        raise Problem(
+            400, "the body is no valid JSON; send JSON objects, a line each in a stream", "json"
+        ) from None
+
+
+def _checked(service: Service, request: CheckRequest) -> str:
+    return _json(service.check(request))
+
+
+def _opened(service: Service, start: StreamStart) -> OutputStream:
+    chat = None if start.conversation_id is None else service.conversations.of(start.conversation_id, {})
+    return service.pipeline.stream_output(chat, turn_number=start.turn_number, session_id=start.session_id)
+
+
+def _grown(service: Service, request: StreamRequest) -> dict[str, Any]:
+    """Say what may be shown of a reply so far; the whole one is checked in its conversation."""
+    if not request.done:
+        trial = service.pipeline.stream_output()
+        shown = trial.feed(request.text)
+        if not trial.blocked:
+            return {"show": shown, "blocked": False, "result": None}
+    start = StreamStart(
+        conversation_id=request.conversation_id, turn_number=request.turn_number, session_id=request.session_id
+    )
+    stream = _opened(service, start)
+    shown = stream.feed(request.text)
+    result = stream.end()
+    service.metrics.tell(result)
+    return {"show": shown + stream.rest, "blocked": result.blocked, "result": result.to_dict()}
+
+
+async def _shown(service: Service, stream: OutputStream, lines: _Lines) -> AsyncGenerator[str, None]:
+    """Yield lines with what may be shown of a reply; where its pieces end before it does, it is dropped."""
+    try:
+        while not stream.blocked:
+            piece = _read(_PIECE, await lines.next())
+            if piece.text:
+                show = await service.run(stream.feed, piece.text)
+                if show and not stream.blocked:
+                    yield _line(show)
+            if piece.done:
+                break
+        result = await service.run(stream.end)
+        service.metrics.tell(result)
+        yield _line(stream.rest, result)
+    except Problem as problem:
+        await service.run(_ended, service, stream)
+        yield json.dumps({"problem": json.loads(bytes(problem.response().body))}) + "\n"
+    finally:
+        # A client that is gone cancels what is awaited here, so nobody waits for this.
+        if stream.result is None:
+            service.later(_ended, service, stream)
+
+
+def _ended(service: Service, stream: OutputStream) -> None:
+    """Record a reply that broke off, and count it."""
+    if stream.result is None:
+        stream.drop()
+        if stream.result is not None:
+            service.metrics.tell(stream.result)
+
+
+def _line(show: str, result: PipelineResult | None = None) -> str:
+    blocked = result is not None and result.blocked
+    told = {"show": show, "blocked": blocked, "result": None if result is None else result.to_dict()}
+    return json.dumps(told, separators=(",", ":")) + "\n"
+
+
+class _LinesResponse(Response):
+    """Sends lines as they are made, and leaves the request's body to who makes them.
+
+    Args:
+        lines: the lines.
+    """
+
+    media_type = LINES
+
+    def __init__(self, lines: AsyncGenerator[str, None]) -> None:
+        super().__init__()
+        self._lines = lines
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        async with aclosing(self._lines) as lines:
+            async for line in lines:
+                await send({"type": "http.response.body", "body": line.encode(), "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class _Lines:
+    """The lines of a body, as they come.
+
+    Args:
+        request: the request.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._parts = request.stream()
+        self._waiting: list[bytes] = []
+        self._begun = b""
+
+    async def next(self) -> bytes:
+        """Return the next line.
+
+        Raises:
+            Problem: the body ended before the reply did.
+        """
+        while not self._waiting:
+            try:
+                part = await anext(self._parts)
+            except (StopAsyncIteration, ClientDisconnect):
+                if not self._begun:
+                    raise Problem(400, "the stream ended without a line that says done", "broken-off") from None
+                self._waiting, self._begun = [self._begun], b""
+                continue
+            *whole, self._begun = (self._begun + part).split(b"\n")
+            self._waiting += reversed([line for line in whole if line.strip()])
+        return self._waiting.pop()

@@ -1,0 +1,121 @@
+"""The conversations that a worker holds, so that a check goes on where the last one stopped."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+from turnwise.conversation import Conversation
+from turnwise.errors import ConversationError, StateError
+from turnwise.guard import GuardrailPipeline
+from turnwise.serve.metrics import Metrics
+
+
+class HeldConversations:
+    """Finds, begins and forgets conversations by their name.
+
+    With a state store the store has the say: what another worker wrote is read, and what it forgot is forgotten. A
+    conversation that is held as well keeps the observer's cache warm.
+
+    Args:
+        pipeline: checks them, and has the state store.
+        most: conversations that are held at most; the one least recently used makes room.
+        metrics: told how many are held.
+    """
+
+    def __init__(self, pipeline: GuardrailPipeline, most: int, metrics: Metrics) -> None:
+        self._pipeline = pipeline
+        self._most = most
+        self._metrics = metrics
+        self._held: OrderedDict[str, Conversation] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, conversation_id: str) -> Conversation | None:
+        """Return a conversation; None for one that is not known.
+
+        Raises:
+            StateError: the state store can't be read.
+        """
+        with self._lock:
+            held = self._held.get(conversation_id)
+        if not self._stored:
+            return held if held is None else self._hold(held)
+        found = self._pipeline.load_conversation(conversation_id, held=held)
+        if found is None:
+            self._let_go(conversation_id, held)
+            return None
+        return self._hold(found, instead=held)
+
+    def of(self, conversation_id: str, about: dict[str, Any]) -> Conversation:
+        """Return a conversation, begun where it is not known.
+
+        While the state store can't be read, what is held goes on, or a conversation that stands in: its checks end
+        as the configuration's ``when_down`` says. It is given up once the store has one of that name.
+
+        Args:
+            conversation_id: its name.
+            about: what it is begun with, as `Conversation` takes it.
+        """
+        try:
+            found = self.find(conversation_id)
+        except StateError:
+            with self._lock:
+                found = self._held.get(conversation_id)
+        return found or self._hold(Conversation(conversation_id=conversation_id, **about))
+
+    def begin(self, conversation_id: str | None, about: dict[str, Any]) -> Conversation:
+        """Return a conversation that is begun here, for all workers to find.
+
+        Args:
+            conversation_id: its name; None for one that is made up.
+            about: as for `of`.
+
+        Raises:
+            ConversationError: there is one of that name.
+            StateError: the state store can't be read or written.
+        """
+        if conversation_id is not None and self.find(conversation_id) is not None:
+            raise ConversationError(f"conversation {conversation_id!r} is there already")
+        begun = Conversation(conversation_id=conversation_id, **about)
+        self._pipeline.keep_conversation(begun)
+        if self._hold(begun) is not begun:
+            raise ConversationError(f"conversation {conversation_id!r} is there already")
+        return begun
+
+    def forget(self, conversation_id: str) -> bool:
+        """Forget a conversation, and return whether it was known.
+
+        Raises:
+            StateError: the state store can't be written.
+        """
+        with self._lock:
+            held = self._held.get(conversation_id)
+        known = self._pipeline.forget_conversation(conversation_id)
+        self._let_go(conversation_id, held)
+        return known or held is not None
+
+    @property
+    def _stored(self) -> bool:
+        state = self._pipeline.config.state
+        return self._pipeline.state_store is not None and (state is None or state.conversations)
+
+    def _hold(self, conversation: Conversation, *, instead: Conversation | None = None) -> Conversation:
+        """Hold a conversation, and return it; where another thread was faster, the one of that thread."""
+        name = conversation.conversation_id
+        with self._lock:
+            held = self._held.get(name)
+            if held is None or held is instead:
+                self._held[name] = held = conversation
+            self._held.move_to_end(name)
+            while len(self._held) > self._most:
+                self._held.popitem(last=False)
+                self._metrics.evicted.inc()
+            self._metrics.conversations.set(len(self._held))
+            return held
+
+    def _let_go(self, name: str, held: Conversation | None) -> None:
+        with self._lock:
+            if held is not None and self._held.get(name) is held:
+                del self._held[name]
+            self._metrics.conversations.set(len(self._held))

@@ -1,0 +1,82 @@
+"""What the service counts, for Prometheus. Labels are names of our own and of the configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnwise.guard import PipelineResult, Status
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """Counts requests and checks of one application.
+
+    Args:
+        folder: folder in which the workers of a service share what they count; None for one worker. It must be the
+            value of ``PROMETHEUS_MULTIPROC_DIR`` before the library is imported.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+        self._folder = folder
+        own: Any = CollectorRegistry()
+        self._registry = own
+        self.requests = Counter(
+            "turnwise_http_requests", "Requests by route and status.", ["route", "status"], registry=own
+        )
+        self.in_flight = Gauge(
+            "turnwise_http_in_flight", "Requests under way.", registry=own, multiprocess_mode="livesum"
+        )
+        self.checks = Counter(
+            "turnwise_checks", "Checks by kind of text and verdict.", ["kind", "verdict"], registry=own
+        )
+        self.seconds = Histogram(
+            "turnwise_check_seconds", "Seconds of a check.", ["kind"], registry=own, buckets=_SECONDS
+        )
+        self.blocks = Counter("turnwise_blocks", "Texts that a guardrail blocked.", ["guardrail"], registry=own)
+        self.failures = Counter(
+            "turnwise_failures",
+            "Texts that a guardrail, or the state store, failed to check, by the way that they went.",
+            ["guardrail", "path"],
+            registry=own,
+        )
+        self.conversations = Gauge(
+            "turnwise_conversations", "Conversations held.", registry=own, multiprocess_mode="livesum"
+        )
+        self.evicted = Counter(
+            "turnwise_conversations_evicted", "Conversations that made room for others.", registry=own
+        )
+        self.reloads = Counter("turnwise_reloads", "Reloads by outcome.", ["outcome"], registry=own)
+
+    def tell(self, result: PipelineResult) -> None:
+        """Count a check."""
+        for one in result.parts or (result,):
+            kind = str(one.pipeline_type)
+            verdict = "passed"
+            if one.rate_limited:
+                verdict = "limited"
+            elif one.blocked:
+                verdict = "blocked"
+            elif one.warnings:
+                verdict = "warned"
+            self.checks.labels(kind, verdict).inc()
+            self.seconds.labels(kind).observe(one.seconds)
+            for name, detail in one.details.items():
+                if detail.blocked:
+                    self.blocks.labels(name).inc()
+                if detail.status is Status.FAILED:
+                    self.failures.labels(name, str(detail.path)).inc()
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus' text format, of all workers together."""
+        from prometheus_client import CollectorRegistry, generate_latest
+
+        if self._folder is None:
+            return bytes(generate_latest(self._registry))
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        registry: Any = CollectorRegistry()
+        MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
+        return bytes(generate_latest(registry))

@@ -1,0 +1,75 @@
+"""Errors as the service tells them: problem details (RFC 9457), without any text of the request."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+_MOST_ERRORS = 20
+"""Places of a body that one problem names at most."""
+
+
+class Problem(HTTPException):
+    """A request that is refused.
+
+    Args:
+        status: the status code, from 400.
+        detail: what was wrong and what to do, in words of our own: nothing of the request.
+        kind: short name of the sort of problem; part of its ``type``.
+        retry_after: seconds after which to try again; None where that would not help.
+        errors: places in the body, each with ``pointer`` and ``detail``.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        kind: str,
+        *,
+        retry_after: float | None = None,
+        errors: Iterable[Mapping[str, str]] = (),
+    ) -> None:
+        headers = {} if retry_after is None else {"Retry-After": str(max(1, math.ceil(retry_after)))}
+        if status == HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        super().__init__(status, detail, headers)
+        self.kind = kind
+        self.errors = list(errors)[:_MOST_ERRORS]
+
+    def response(self) -> Response:
+        """Return it as a response."""
+        body: dict[str, Any] = {
+            "type": f"urn:turnwise:problem:{self.kind}",
+            "title": HTTPStatus(self.status_code).phrase,
+            "status": self.status_code,
+            "detail": self.detail,
+        }
+        if self.errors:
+            body["errors"] = self.errors
+        return Response(json.dumps(body), self.status_code, self.headers, MEDIA_TYPE)
+
+
+def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> Problem:
+    """Return the problem of a body that does not fit.
+
+    Args:
+        errors: what pydantic found, each with ``loc``, ``msg`` and ``type``.
+        known: names of fields; other names in a place are the request's own, and are left out.
+    """
+    names, told = set(known), []
+    for error in errors:
+        place = [part for part in error["loc"] if isinstance(part, int) or part in names]
+        if error["type"] == "json_invalid":
+            return Problem(400, "the body is no valid JSON; send one JSON object", "json")
+        unknown = error["type"] == "extra_forbidden"
+        detail = "a field that is not known; see /openapi.json" if unknown else str(error["msg"])
+        told.append({"pointer": "".join(f"/{part}" for part in place), "detail": detail})
+    return Problem(422, "the request does not fit the description in /openapi.json", "body", errors=told)

@@ -1,0 +1,70 @@
+"""Connections that send nothing, or too slowly: they are closed, the oldest first where there are too many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 whose request lines and headers must arrive in time; see `bounded`."""
+
+    header_seconds = 10.0
+    most = 4_096
+    waiting: ClassVar[OrderedDict[int, BoundedProtocol]] = OrderedDict()
+    """Connections that owe a request, oldest first."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        if len(self.connections) > self.most and self.waiting:
+            next(iter(self.waiting.values())).transport.abort()
+        self._await_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._waits_no_longer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Wait for the rest of the headers, where this began another request."""
+        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
+            self._await_headers()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        """Wait no longer: from here on the application has its own times."""
+        self._waits_no_longer()
+        super().on_headers_complete()
+
+    def _await_headers(self) -> None:
+        self._deadline = self.loop.call_later(self.header_seconds, self._too_late)
+        self.waiting[id(self)] = self
+
+    def _waits_no_longer(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        self.waiting.pop(id(self), None)
+
+    def _too_late(self) -> None:
+        self._deadline = None
+        self.waiting.pop(id(self), None)
+        self.transport.abort()
+
+
+def bounded(header_seconds: float, most: int) -> Any:
+    """Return the protocol of a server.
+
+    Args:
+        header_seconds: how long the headers of a request may take from the beginning of the connection, or from
+            their first byte, above 0.
+        most: connections that are open; where one more comes, the oldest that owes a request is closed.
+    """
+    fields = {"header_seconds": header_seconds, "most": most, "waiting": OrderedDict()}
+    return type("Protocol", (BoundedProtocol,), fields)

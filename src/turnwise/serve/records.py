@@ -1,0 +1,113 @@
+"""The routes of what is kept: conversations with their analysis, and sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Path
+from fastapi.responses import Response
+
+from turnwise.conversation import Conversation
+from turnwise.guard.forensics import analyze_conversation_forensics
+from turnwise.serve.bodies import ConversationRequest, Id
+from turnwise.serve.checks import json_response
+from turnwise.serve.problems import Problem
+from turnwise.serve.service import Service
+
+ConversationId = Annotated[Id, Path(examples=["chat-7"])]
+SessionId = Annotated[str, Path(min_length=1, max_length=256, examples=["user_123"])]
+
+
+def record_routes(service: Service) -> APIRouter:
+    """Return the routes."""
+    routes = APIRouter(prefix="/v1")
+
+    @routes.post("/conversations", status_code=201, tags=["conversations"], summary="Begin a conversation")
+    async def begin(request: Annotated[ConversationRequest, Body()]) -> Response:
+        """Begin a conversation with participants, model and rate limit of its own."""
+        chat = await service.run(service.conversations.begin, request.conversation_id, request.about())
+        response = json_response(chat.to_dict(), 201)
+        response.headers["Location"] = f"/v1/conversations/{chat.conversation_id}"
+        return response
+
+    @routes.get("/conversations/{conversation_id}", tags=["conversations"], summary="Read a conversation")
+    async def read(conversation_id: ConversationId) -> Response:
+        """Return a conversation with its turns, redacted where a guardrail redacts, and the checks of each."""
+        return json_response(await service.run(_read, service, conversation_id))
+
+    @routes.get(
+        "/conversations/{conversation_id}/forensics", tags=["conversations"], summary="Analyse a conversation"
+    )
+    async def forensics(conversation_id: ConversationId, texts: bool = False) -> Response:
+        """Return timeline, guardrails, trajectory, drift and stance; texts where they are asked for."""
+        return json_response(await service.run(_analysed, service, conversation_id, texts))
+
+    @routes.delete(
+        "/conversations/{conversation_id}",
+        status_code=204,
+        tags=["conversations"],
+        summary="Forget a conversation",
+    )
+    async def forget(conversation_id: ConversationId) -> Response:
+        """Forget a conversation, and its session where that is its own. Sessions of people and the audit stay."""
+        if not await service.run(service.conversations.forget, conversation_id):
+            raise not_known("conversation")
+        return Response(status_code=204)
+
+    @routes.get("/sessions/{session_id}", tags=["sessions"], summary="Read a session")
+    async def session(session_id: SessionId) -> Response:
+        """Return stance, trust and circuit breaker of a session."""
+        return json_response(await service.run(_session, service, session_id))
+
+    @routes.post("/sessions/{session_id}/release", tags=["sessions"], summary="Release a session")
+    async def release(session_id: SessionId) -> Response:
+        """Close the circuit breaker of a session, of a terminated one as well; trust and turns stay."""
+        return json_response(await service.run(_session, service, session_id, release=True))
+
+    @routes.delete("/sessions/{session_id}", status_code=204, tags=["sessions"], summary="Forget a session")
+    async def forget_session(session_id: SessionId) -> Response:
+        """Let a session begin anew, a terminated one as well; its conversations stay."""
+        if not await service.run(lambda: service.pipeline.session(session_id).reset()):
+            raise not_known("session")
+        return Response(status_code=204)
+
+    return routes
+
+
+def not_known(what: str) -> Problem:
+    """Return the problem of a name that nothing has."""
+    return Problem(404, f"there is no {what} of that name", "not-known")
+
+
+def _found(service: Service, conversation_id: str) -> Conversation:
+    chat = service.conversations.find(conversation_id)
+    if chat is None:
+        raise not_known("conversation")
+    if service.pipeline.state_store is not None:
+        # What is held may wait to be brought up to date by its next check.
+        return service.pipeline.load_conversation(conversation_id) or chat
+    return chat
+
+
+def _read(service: Service, conversation_id: str) -> dict[str, Any]:
+    return _found(service, conversation_id).to_dict()
+
+
+def _analysed(service: Service, conversation_id: str, texts: bool) -> dict[str, Any]:
+    return analyze_conversation_forensics(_found(service, conversation_id), texts=texts)
+
+
+def _session(service: Service, session_id: str, *, release: bool = False) -> dict[str, Any]:
+    session = service.pipeline.session(session_id)
+    if session.stance is None:
+        raise not_known("session")
+    if release:
+        session.release()
+    stance = session.stance
+    return {
+        "session_id": session_id,
+        "terminated": session.terminated,
+        "trust": session.trust,
+        "breaker": None if session.breaker is None else str(session.breaker),
+        "stance": None if stance is None else stance.to_dict(),
+    }

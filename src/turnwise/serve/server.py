@@ -1,0 +1,272 @@
+"""Processes and sockets: one worker in this process, or several under a supervisor that replaces the dead."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.connection import wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from turnwise.errors import UsageError
+from turnwise.serve.settings import ServeSettings
+from turnwise.serve.source import ConfigSource
+
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+_HANGUP: int | None = getattr(signal, "SIGHUP", None)
+_QUICK_DEATH = 5.0
+"""Seconds after whose passing a worker that ends counts as one that ran."""
+
+_PAUSE = 1.0
+"""Seconds before a worker that died at once is begun again."""
+
+_log = logging.getLogger("turnwise.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """What a server listens on, and how it ends.
+
+    Args:
+        host: address or name to listen on.
+        port: port to listen on; 0 for a free one.
+        workers: processes that serve, at least 1.
+        connections: connections of a worker, at least 1.
+        header_seconds: how long the headers of a request may take to arrive, above 0.
+        grace_seconds: how long requests under way may take when the server ends, above 0.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    connections: int = 4_096
+    header_seconds: float = 10.0
+    grace_seconds: float = 30.0
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine alone.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def serve(
+    source: ConfigSource, settings: ServeSettings, listening: Listening, told: Callable[[str], None]
+) -> None:
+    """Serve until a signal ends it. SIGTERM and SIGINT let requests end, SIGHUP reads the configuration anew.
+
+    Args:
+        source: where the configuration is read from, now and at a reload.
+        settings: the settings of the service.
+        listening: what it listens on.
+        told: told a line, once it listens.
+
+    Raises:
+        UsageError: it can't listen there, or nobody but this machine may be served without API keys.
+        GuardError: the configuration does not fit.
+    """
+    if settings.keys is None and not is_loopback(listening.host):
+        raise UsageError(
+            f"{listening.host} is reached from other machines: give API keys with --keys FILE or in "
+            "TURNWISE_API_KEYS, or listen on 127.0.0.1"
+        )
+    _raise_file_limit()
+    config = source.read()
+    with (
+        contextlib.closing(_listen(listening)) as opened,
+        tempfile.TemporaryDirectory(prefix="turnwise-") as folder,
+    ):
+        host, port = opened.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        if listening.workers == 1:
+            told(f"turnwise serves {config.name} on http://{shown}:{port}")
+            work(source, settings, listening, opened)
+            return
+        if config.state is None:
+            # Workers that knew nothing of each other would give verdicts on half a conversation.
+            source = replace(source, state=str(Path(folder) / "state.db"))
+            _log.warning("workers share a state file that ends with the service; --state FILE keeps it")
+        source.check()
+        counted = Path(folder, "metrics")
+        counted.mkdir()
+        settings = replace(settings, metrics_folder=str(counted))
+        told(f"turnwise serves {config.name} on http://{shown}:{port} with {listening.workers} workers")
+        Supervisor(source, settings, listening, opened).run()
+
+
+def work(source: ConfigSource, settings: ServeSettings, listening: Listening, opened: socket.socket) -> None:
+    """Serve in this process until a signal ends it."""
+    logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
+    if settings.metrics_folder is not None:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = settings.metrics_folder
+    import uvicorn
+
+    from turnwise.guard import GuardrailPipeline
+    from turnwise.serve.app import create_app
+    from turnwise.serve.protocol import bounded
+
+    supervisor = os.getppid()
+    if settings.metrics_folder is not None and _HANGUP is not None:
+        settings = replace(settings, reloaded=lambda: os.kill(supervisor, signal.SIGHUP))
+    settings = replace(settings, read_config=source.read)
+    with GuardrailPipeline(source.read()) as pipeline:
+        app = create_app(pipeline, settings)
+        service = app.state.service
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                http=bounded(listening.header_seconds, listening.connections),
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=max(1, round(listening.grace_seconds)),
+                backlog=2_048,
+            )
+        )
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            # The server raises a signal that ended it once more when all is done: that is no reason to die of it.
+            signal.signal(ending, lambda *_: None)
+        if _HANGUP is not None:
+            signal.signal(_HANGUP, lambda *_: service.later(_reload, service))
+        try:
+            server.run(sockets=[opened])
+        finally:
+            service.close()
+
+
+def _reload(service: object) -> None:
+    with contextlib.suppress(Exception):  # it is logged and counted, and the configuration before stays
+        service.reload()  # type: ignore[attr-defined]
+
+
+class Supervisor:
+    """Keeps as many workers as are wanted; they share one socket, so that no connection is lost with one of them.
+
+    Args:
+        source: where workers read the configuration.
+        settings: the settings of the service.
+        listening: what they listen on.
+        opened: the socket.
+    """
+
+    def __init__(
+        self, source: ConfigSource, settings: ServeSettings, listening: Listening, opened: socket.socket
+    ) -> None:
+        self._given = (source, settings, listening, opened)
+        self._workers: dict[SpawnProcess, float] = {}
+        self._ending = False
+
+    def run(self) -> None:
+        """Supervise until a signal ends it."""
+        listening = self._given[2]
+        reader, writer = socket.socketpair()
+        with reader, writer:
+            for one in (reader, writer):
+                one.setblocking(False)
+            signal.set_wakeup_fd(writer.fileno())
+            for ending in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(ending, self._end)
+            if _HANGUP is not None:
+                signal.signal(_HANGUP, self._hang_up)
+            try:
+                while not self._ending:
+                    while len(self._workers) < listening.workers and not self._ending:
+                        self._begin()
+                    ended = wait([reader, *(worker.sentinel for worker in self._workers)])
+                    if reader in ended:
+                        reader.recv(4_096)
+                    self._replace_dead()
+            finally:
+                signal.set_wakeup_fd(-1)
+                self._end_all(listening.grace_seconds)
+
+    def _begin(self) -> None:
+        worker = get_context("spawn").Process(target=work, args=self._given)
+        worker.start()
+        self._workers[worker] = time.monotonic()
+
+    def _replace_dead(self) -> None:
+        for worker, began in list(self._workers.items()):
+            if worker.is_alive():
+                continue
+            worker.join()
+            del self._workers[worker]
+            self._mark_dead(worker)
+            if not self._ending:
+                _log.error("worker %s ended with %s; another one begins", worker.pid, worker.exitcode)
+                if time.monotonic() - began < _QUICK_DEATH:
+                    time.sleep(_PAUSE)
+
+    def _mark_dead(self, worker: SpawnProcess) -> None:
+        folder = self._given[1].metrics_folder
+        for file in Path(folder or ".").glob(f"gauge_live*_{worker.pid}.db") if folder else ():
+            file.unlink(missing_ok=True)
+
+    def _end_all(self, grace_seconds: float) -> None:
+        for worker in self._workers:
+            worker.terminate()
+        until = time.monotonic() + grace_seconds + 5.0
+        for worker in self._workers:
+            worker.join(max(0.0, until - time.monotonic()))
+            if worker.is_alive():
+                worker.kill()
+                worker.join()
+
+    def _end(self, *_: int | FrameType | None) -> None:
+        self._ending = True
+
+    def _hang_up(self, *_: int | FrameType | None) -> None:
+        for worker in self._workers:
+            if worker.pid is not None and worker.is_alive():
+                os.kill(worker.pid, signal.SIGHUP)
+
+
+def _listen(listening: Listening) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((listening.host, listening.port))
+        opened.listen(2_048)
+        opened.set_inheritable(True)
+    except OSError as error:
+        opened.close()
+        raise UsageError(f"{listening.host}:{listening.port} can't be listened on: {error}") from error
+    return opened
+
+
+def _raise_file_limit() -> None:
+    """Let this process open as many connections as the system lets it."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,58 @@
+"""What may be set of the service, beside what it listens on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from turnwise.errors import UsageError
+from turnwise.guard.config import Config
+from turnwise.serve.keys import ApiKeys
+
+MOST_BODY = 1 << 30
+"""Bytes that a body may have at most, whatever is set."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """What may be set of the service.
+
+    Args:
+        keys: the API keys, one of which every request carries; None serves everybody.
+        max_body: bytes of a request, at least 1,024 and at most 1 GiB.
+        conversations: conversations that a worker holds, at least 1; the one least recently used makes room. With
+            a state store it is read again when it goes on, without one it begins anew.
+        rate: requests a minute of one API key in one worker, at least 1; None for no limit.
+        in_flight: requests that a worker has under way, at least 1; more are refused with 503.
+        threads: threads of a worker in which texts are checked, at least 1. More than a few help only where
+            guardrails wait for a service.
+        body_seconds: how long a body may take to arrive, and a pause in a stream may last, above 0.
+        read_config: reads the configuration anew, for a reload on request; None where there is nothing to read.
+        reloaded: is told after a reload on request, so that other workers reload as well.
+        metrics_folder: folder in which workers share what they count; None for one worker.
+
+    Raises:
+        UsageError: a value out of range.
+    """
+
+    keys: ApiKeys | None = None
+    max_body: int = 4 << 20
+    conversations: int = 10_000
+    rate: int | None = 60_000
+    in_flight: int = 256
+    threads: int = 4
+    body_seconds: float = 30.0
+    read_config: Callable[[], Config] | None = None
+    reloaded: Callable[[], None] | None = None
+    metrics_folder: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 1_024 <= self.max_body <= MOST_BODY:
+            raise UsageError(f"max_body is {self.max_body}; use bytes from 1024 to {MOST_BODY}")
+        for name in ("conversations", "in_flight", "threads"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; use at least 1")
+        if self.rate is not None and self.rate < 1:
+            raise UsageError(f"rate is {self.rate}; use at least 1 request a minute, or None")
+        if not 0.0 < self.body_seconds <= 3_600.0:
+            raise UsageError(f"body_seconds is {self.body_seconds}; use seconds above 0, at most 3600")

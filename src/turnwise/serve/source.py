@@ -1,0 +1,89 @@
+"""Where a service reads its configuration, now and at each reload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from turnwise.clock import utc_now
+from turnwise.errors import UsageError
+from turnwise.guard.config import Config, with_observer
+from turnwise.guard.setup import Given, Setup
+from turnwise.guard.state.settings import StateSettings
+
+DEFAULT_PRESET: Final = "basic"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSource:
+    """Where the configuration is read from; a process that is given one reads it by itself.
+
+    Args:
+        preset: name of a preset; None for the preset ``basic``, or where a file is given.
+        file: a YAML file; None for a preset.
+        state: where state is kept, in place of what the configuration says: a file, ``sqlite:///FILE``, ``redis://HOST``; None for
+            what it says.
+        observer: what scores in place of what the configuration says; None for that.
+
+    >>> ConfigSource(preset="basic", state="guard.db").read().state.sqlite
+    'guard.db'
+    """
+
+    preset: str | None = None
+    file: str | None = None
+    state: str | None = None
+    observer: str | None = None
+
+    def read(self) -> Config:
+        """Return the configuration as it is now.
+
+        Raises:
+            UsageError: a preset and a file are given, or a state store that is not known.
+            GuardError: it does not fit.
+        """
+        if self.preset is not None and self.file is not None:
+            raise UsageError("a preset and a file name a configuration each: give one of them")
+        config = Config.preset(self.preset or DEFAULT_PRESET) if self.file is None else Config.read(self.file)
+        if self.observer is not None:
+            config = with_observer(config, self.observer)
+        if self.state is not None:
+            config = replace(config, state=state_settings(self.state, config.state or StateSettings()))
+        return config
+
+    def check(self) -> None:
+        """Build the configuration once, without keeping anything of it.
+
+        Raises:
+            GuardError: it can't be built.
+        """
+        setup = Setup.of(replace(self.read(), audit=None), utc_now, Given())
+        for one in setup.opened:
+            one.close()
+
+
+def state_settings(where: str, settings: StateSettings) -> StateSettings:
+    """Return settings of the state with another place to keep it.
+
+    Args:
+        where: a file, or a URL such as ``sqlite:///guard.db`` or ``redis://host``; ``env:NAME`` for the environment
+            variable that has the latter.
+        settings: everything else.
+
+    Raises:
+        UsageError: a URL that names no store that is known.
+
+    >>> state_settings("sqlite:////var/lib/guard.db", StateSettings()).sqlite
+    '/var/lib/guard.db'
+    """
+    scheme, apart, _ = where.partition("://")
+    if scheme in ("redis", "rediss") and apart or where.startswith("env:"):
+        return replace(settings, redis=where, sqlite=None)
+    if not apart:
+        return replace(settings, sqlite=where, redis=None)
+    if scheme != "sqlite":
+        raise UsageError(f"a state store {scheme}:// is not known; use a file, sqlite:///FILE or redis://HOST")
+    path = unquote(urlsplit(where).path).removeprefix("/")
+    if not path:
+        raise UsageError("sqlite:// needs a file, such as sqlite:///guard.db")
+    return replace(settings, sqlite=path, redis=None)

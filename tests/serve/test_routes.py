@@ -1,0 +1,245 @@
+"""The routes of the service, asked in process."""
+
+import json
+
+import pytest
+
+from turnwise import Conversation, GuardrailPipeline
+from turnwise.guard import MemoryStateStore, Status
+from turnwise.guard.guardrail import CLEAN, Guardrail
+from turnwise.serve import ApiKeys, ServeSettings, create_app
+
+TestClient = pytest.importorskip("fastapi.testclient").TestClient
+
+CONFIG = {
+    "guardrails": [
+        {"pii": {"action": "redact", "on": "all"}},
+        {"keywords": {"keywords": ["acme"], "action": "block", "on": "all"}},
+        {"drift": {"observer": "scripted:" + ",".join(["0.1"] * 50)}},
+    ]
+}
+LINES = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(create_app(GuardrailPipeline(CONFIG)), raise_server_exceptions=False) as client:
+        yield client
+
+
+def check(client, text, **more):
+    response = client.post("/v1/check", json={"text": text, **more})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_a_conversation_goes_on_from_check_to_check(client):
+    assert check(client, "I am jane@example.com", conversation_id="a")["text"] == "I am [EMAIL]"
+    reply = check(client, "Thanks.", side="output", conversation_id="a")
+    assert (reply["turn_number"], reply["pipeline_type"]) == (1, "output")
+    assert check(client, "About acme", conversation_id="a")["blocked"]
+    told = client.get("/v1/conversations/a").json()
+    assert [turn["prompt"] for turn in told["turns"]] == ["I am [EMAIL]", "About acme"]
+    found = client.get("/v1/conversations/a/forensics").json()
+    assert found["totals"]["checks"] == 3 and found["blocked_turns"]["input"] == [2]
+    assert client.get("/v1/sessions/a").json()["stance"]["interactions"] == 1
+    assert client.delete("/v1/conversations/a").status_code == 204
+    assert client.get("/v1/conversations/a").status_code == client.get("/v1/sessions/a").status_code == 404
+    assert client.delete("/v1/conversations/a").status_code == 404
+
+
+def test_calls_and_results_of_tools_are_checked_as_the_library_does(client):
+    pipeline, chat = GuardrailPipeline(CONFIG), Conversation()
+    steps = (
+        ({"text": "Is it cold?"}, lambda: pipeline.check_input("Is it cold?", conversation=chat)),
+        (
+            {"text": '{"to": "jane@example.com"}', "side": "tool_call", "tool": "mail", "call_id": "c1"},
+            lambda: pipeline.check_tool_call(
+                "mail", '{"to": "jane@example.com"}', conversation=chat, call_id="c1"
+            ),
+        ),
+        (
+            {"text": "sent by acme", "side": "tool_result", "call_id": "c1"},
+            lambda: pipeline.check_tool_result("sent by acme", conversation=chat, call_id="c1"),
+        ),
+    )
+    for body, library in steps:
+        served, own = check(client, **body, conversation_id="tools"), library()
+        for field in ("blocked", "text", "reasons", "warnings", "turn_number", "tool", "call_id", "pipeline_type"):
+            assert served[field] == own[field]
+
+
+def test_messages_are_checked_with_what_is_before_them(client):
+    messages = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Acme is best."}]
+    response = client.post("/v1/check", json={"messages": messages}).json()
+    assert response["blocked"] and response["pipeline_type"] == "output"
+    for broken in ([{"role": "user"}], [{"role": "nobody", "content": "x"}], [{}]):
+        assert client.post("/v1/check", json={"messages": broken}).status_code == 422
+
+
+def test_a_conversation_is_begun_with_participants_and_a_rate_limit(client):
+    body = {
+        "conversation_id": "limited",
+        "participants": {"initiator": "ann", "initiator_type": "human", "responder": "bot"},
+        "rate_limit": {"turns_per_minute": 1},
+    }
+    response = client.post("/v1/conversations", json=body)
+    assert response.status_code == 201 and response.headers["Location"] == "/v1/conversations/limited"
+    assert client.post("/v1/conversations", json=body).status_code == 409
+    assert not check(client, "Hello", conversation_id="limited")["rate_limited"]
+    refused = check(client, "Hello", conversation_id="limited")
+    assert refused["rate_limited"] and refused["blocked"] and refused["retry_after"] > 0
+    made_up = client.post("/v1/conversations", json={}).json()["conversation_id"]
+    assert check(client, "Hello", conversation_id=made_up)["turn_number"] == 1
+
+
+def test_what_does_not_fit_is_a_problem_without_the_text_of_the_request(client):
+    for body in (
+        {"text": "tangerine", "messages": []},
+        {"text": "tangerine", "tangerine": 1},
+        {"text": ["tangerine"]},
+        {"text": "tangerine", "side": "tangerine"},
+        {"text": "tangerine", "conversation_id": "tangerine/.."},
+        {"text": "x", "side": "output", "conversation_id": "none", "turn_number": 7},
+        {"text": "x", "metadata": {"guardrail_results": "tangerine"}},
+        {"messages": [{"role": "tangerine", "content": "tangerine"}]},
+    ):
+        response = client.post("/v1/check", json=body)
+        assert response.status_code in (409, 422) and "tangerine" not in response.text
+        assert response.headers["Content-Type"] == "application/problem+json"
+        assert set(response.json()) >= {"type", "title", "status", "detail"}
+
+
+def test_a_reply_is_checked_while_it_grows(client):
+    check(client, "Whom?", conversation_id="grows")
+    text, shown = "Yes. " * 100 + "Write to jane@example.com.", []
+    for end in range(0, len(text), 40):
+        response = client.post("/v1/check/stream", json={"text": text[:end], "conversation_id": "grows"}).json()
+        assert response["show"].startswith(shown[-1] if shown else "") and response["result"] is None
+        shown.append(response["show"])
+    whole = {"text": text, "conversation_id": "grows", "done": True}
+    end = client.post("/v1/check/stream", json=whole).json()
+    assert end["show"] == "Yes. " * 100 + "Write to [EMAIL]." == end["result"]["text"]
+    assert client.get("/v1/conversations/grows").json()["turns"][0]["response"] == end["show"]
+
+
+def test_a_stream_of_lines_ends_where_a_guardrail_blocks(client):
+    lines = [{"conversation_id": "lines"}, {"text": "We like "}, {"text": "acme " * 100}, {"text": "more"}]
+    response = client.post("/v1/check/stream", content="\n".join(map(json.dumps, lines)), headers=LINES)
+    told = [json.loads(line) for line in response.text.splitlines()]
+    assert told[-1]["blocked"] and "keywords" in told[-1]["result"]["reasons"][0]
+    assert "acme" not in "".join(line["show"] for line in told)
+
+
+def test_a_stream_without_its_end_is_told_and_recorded_as_broken_off(client):
+    lines = '{"conversation_id": "half"}\n{"text": "Once upon"}\n'
+    response = client.post("/v1/check/stream", content=lines, headers=LINES)
+    assert json.loads(response.text)["problem"]["type"] == "urn:turnwise:problem:broken-off"
+    (turn,) = client.get("/v1/conversations/half").json()["turns"]
+    assert turn["metadata"]["guardrail_results"]["blocked"]
+
+
+class Failing(Guardrail):
+    """Raises what names a text."""
+
+    def check(self, check):
+        raise RuntimeError("fails")
+
+
+class Waiting(Guardrail):
+    """Waits until it is let go."""
+
+    default_timeout = None
+    name = "waiting"
+
+    def check(self, check):
+        self.entered.set()
+        assert self.release.wait(20)
+        return CLEAN
+
+
+def test_a_guardrail_that_fails_is_a_verdict_and_not_an_error():
+    pipeline = GuardrailPipeline({"guardrails": [{"use": Failing(), "name": "failing", "on_error": "warn"}]})
+    with TestClient(create_app(pipeline)) as client:
+        result = check(client, "Hello")
+        assert result["details"]["failing"]["status"] == Status.FAILED and not result["blocked"]
+        assert 'turnwise_failures_total{guardrail="failing",path="open"} 1.0' in client.get("/metrics").text
+
+
+def test_too_many_requests_at_once_are_refused_and_the_event_loop_stays_free():
+    import threading
+
+    waiting = Waiting()
+    waiting.entered, waiting.release = threading.Event(), threading.Event()
+    pipeline = GuardrailPipeline({"guardrails": [waiting]})
+    with TestClient(create_app(pipeline, ServeSettings(in_flight=1))) as client:
+        thread = threading.Thread(target=client.post, args=("/v1/check",), kwargs={"json": {"text": "Hello"}})
+        thread.start()
+        try:
+            assert waiting.entered.wait(20)
+            assert client.get("/healthz").status_code == 200
+            refused = client.post("/v1/check", json={"text": "Hello"})
+            assert refused.status_code == 503 and refused.headers["Retry-After"] == "1"
+        finally:
+            waiting.release.set()
+            thread.join()
+
+
+def test_a_key_is_needed_where_keys_are_set_and_has_a_rate():
+    keys = ApiKeys(["web:0123456789abcdef", "desk:fedcba9876543210"])
+    app = create_app(GuardrailPipeline(CONFIG), ServeSettings(keys=keys, rate=6))
+    with TestClient(app) as client:
+        assert client.get("/healthz").status_code == client.get("/readyz").status_code == 200
+        missing = client.post("/v1/check", json={"text": "Hello"})
+        assert missing.status_code == 401 and missing.headers["WWW-Authenticate"] == "Bearer"
+        wrong = client.get("/v1/presets", headers={"Authorization": "Bearer 0123456789abcdeF"})
+        assert wrong.status_code == 401 and "0123456789" not in wrong.text
+        web, desk = ({"X-API-Key": key} for key in ("0123456789abcdef", "fedcba9876543210"))
+        assert [client.get("/v1/presets", headers=web).status_code for _ in range(2)] == [200, 429]
+        assert client.get("/v1/presets", headers=desk).status_code == 200
+        assert client.get("/openapi.json").json()["security"] == [{"key": []}]
+
+
+def test_bodies_are_bounded_in_size_and_kind():
+    with TestClient(create_app(GuardrailPipeline(CONFIG), ServeSettings(max_body=1_024))) as client:
+        for length in (2_000, 100_000):
+            assert client.post("/v1/check", json={"text": "x" * length}).status_code == 413
+        assert (
+            client.post("/v1/check", content="text=x", headers={"Content-Type": "text/plain"}).status_code == 415
+        )
+
+
+def test_conversations_are_bounded_and_one_that_made_room_comes_back_from_the_state_store():
+    bounds = ServeSettings(conversations=2)
+    alone, stored = GuardrailPipeline(CONFIG), GuardrailPipeline(CONFIG, state_store=MemoryStateStore())
+    for pipeline, turn in ((alone, 1), (stored, 2)):
+        with TestClient(create_app(pipeline, bounds)) as client:
+            for name in ("first", "second", "third"):
+                check(client, "Hello", conversation_id=name)
+            assert check(client, "Hello", conversation_id="first")["turn_number"] == turn
+            text = client.get("/metrics").text
+            assert "turnwise_conversations 2.0" in text
+            assert "turnwise_conversations_evicted_total 2.0" in text
+
+
+def test_presets_are_listed_and_a_given_pipeline_has_nothing_to_reload(client):
+    assert "customer_service" in {one["name"] for one in client.get("/v1/presets").json()["presets"]}
+    assert client.post("/v1/reload").status_code == 422
+
+
+def test_the_openapi_has_examples_and_every_route(client):
+    schema = client.get("/openapi.json").json()
+    assert set(schema["paths"]) >= {
+        "/v1/check",
+        "/v1/check/stream",
+        "/v1/conversations",
+        "/v1/conversations/{conversation_id}",
+        "/v1/conversations/{conversation_id}/forensics",
+        "/v1/presets",
+        "/v1/reload",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    }
+    for example in schema["components"]["schemas"]["CheckRequest"]["examples"]:
+        assert client.post("/v1/check", json=example).status_code == 200
