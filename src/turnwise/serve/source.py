@@ -22,8 +22,8 @@ class ConfigSource:
     Args:
         preset: name of a preset; None for the preset ``basic``, or where a file is given.
         file: a YAML file; None for a preset.
-        state: where state is kept, in place of what the configuration says: a file, ``sqlite:///FILE``, ``redis://HOST``; None for
-            what it says.
+        state: where state is kept, in place of what the configuration says: a file, ``sqlite:///FILE`` or
+            ``redis://HOST``; None for what it says.
         observer: what scores in place of what the configuration says; None for that.
 
     >>> ConfigSource(preset="basic", state="guard.db").read().state.sqlite
@@ -66,8 +66,8 @@ def state_settings(where: str, settings: StateSettings) -> StateSettings:
     """Return settings of the state with another place to keep it.
 
     Args:
-        where: a file, or a URL such as ``sqlite:///guard.db`` or ``redis://host``; ``env:NAME`` for the environment
-            variable that has the latter.
+        where: a file, or a URL such as ``sqlite:///guard.db`` or ``redis://host``; ``env:NAME`` for the
+            environment variable that has the latter.
         settings: everything else.
 
     Raises:
@@ -77,7 +77,7 @@ def state_settings(where: str, settings: StateSettings) -> StateSettings:
     '/var/lib/guard.db'
     """
     scheme, apart, _ = where.partition("://")
-    if scheme in ("redis", "rediss") and apart or where.startswith("env:"):
+    if (scheme in ("redis", "rediss") and apart) or where.startswith("env:"):
         return replace(settings, redis=where, sqlite=None)
     if not apart:
         return replace(settings, sqlite=where, redis=None)
