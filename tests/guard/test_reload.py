@@ -14,7 +14,7 @@ import pytest
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError, UnknownNameError
-from turnwise.guard import CLEAN, Check, Finding, Guardrail
+from turnwise.guard import CLEAN, Check, Finding, Guardrail, SqliteStateStore
 from turnwise.guard.audit import read_audit
 
 NOON = datetime(2025, 1, 31, 12, tzinfo=UTC)
@@ -69,6 +69,20 @@ def test_a_bad_configuration_changes_nothing(bad: Any) -> None:
     with pytest.raises(GuardError):
         pipeline.reload(bad)
     assert pipeline.steps == before and pipeline.check_input("project x").blocked
+
+
+def test_a_configuration_that_is_refused_leaves_its_state_store_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    monkeypatch.setattr(SqliteStateStore, "close", lambda store: closed.append(store.path))
+    bad = WORDS | {
+        "state": {"sqlite": str(tmp_path / "guard.db")},
+        "audit": {"path": "/no/such/folder/audit.jsonl"},
+    }
+    with pytest.raises(GuardError):
+        GuardrailPipeline(bad)
+    assert closed == [str(tmp_path / "guard.db")]
 
 
 @pytest.mark.parametrize("warn_share", [0.5, 0.9])

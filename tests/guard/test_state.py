@@ -619,6 +619,7 @@ def test_a_store_in_redis_names_the_extra_that_it_needs(monkeypatch: pytest.Monk
 
 def test_a_store_is_opened_by_what_a_user_names_it(tmp_path: Path) -> None:
     assert repr(open_state_store(str(tmp_path / "guard.db"))).startswith("SqliteStateStore(")
+    assert open_state_store(f"sqlite:///{tmp_path}/guard.db").path == f"{tmp_path}/guard.db"
     with pytest.raises(StateError, match="no state store is known for mysql"):
         open_state_store("mysql://somewhere")
 

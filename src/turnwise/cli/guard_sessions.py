@@ -114,10 +114,12 @@ def forget(session: Session, state: StateFile, json: options.Json = False) -> No
 
 def _open(state: str) -> RedisStateStore | SqliteStateStore:
     from turnwise.guard import open_state_store
+    from turnwise.guard.state.settings import store_of
     from turnwise.paths import to_path
 
-    if "://" not in state and not to_path(state, home=True).exists():
-        raise UsageError(f"there is no file {state}; name the one of state: {{sqlite: FILE}}")
+    kind, place = store_of(state)
+    if kind == "sqlite" and not to_path(place, home=True).exists():
+        raise UsageError(f"there is no file {place}; name the one of state: {{sqlite: FILE}}")
     return open_state_store(state)
 
 

@@ -17,7 +17,7 @@ def serve(
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that serve.")] = 1,
     state: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where state is kept: a file or sqlite:///FILE; else as configured."),
+        typer.Option(metavar="URL", help="Where state is kept: a file or redis://HOST; else as configured."),
     ] = None,
     observer: Annotated[
         str | None, typer.Option(help="What scores, such as local or llm:openai/gpt-4.1-mini.")

@@ -15,7 +15,7 @@ from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
-from turnwise.guard.guardrails.speakers import RESPONDER_MARK
+from turnwise.guard.guardrails.speakers import sessions_of
 from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import (
     digest_of,
@@ -262,7 +262,7 @@ class GuardrailPipeline:
         if setup.keeper is not None:
             known = setup.keeper.store.remove(STORED, short_id(conversation_id))
         if not setup.by_person:
-            for name in (conversation_id, f"{conversation_id}{RESPONDER_MARK}"):
+            for name in sessions_of(conversation_id):
                 known |= self.session(name).reset()
         return known
 
@@ -279,8 +279,8 @@ class GuardrailPipeline:
         for step in self._setup.steps:
             sessions = step.guardrail.sessions(store)
             if sessions is not None:
-                given = short_id(name) if store is None else digest
-                memories[step.name] = Memory(sessions, given, None if store is None else key_of(step.name, digest))
+                known = (name, None) if store is None else (digest, key_of(step.name, digest))
+                memories[step.name] = Memory(sessions, *known)
         return GuardSession(session_id, memories, store)
 
     def forget(self, session_id: str) -> Forgotten:
@@ -296,7 +296,7 @@ class GuardrailPipeline:
         """
         setup = self._setup
         limits = setup.limits.forget(session_id)
-        names = (session_id, f"{session_id}{RESPONDER_MARK}")
+        names = sessions_of(session_id)
         if setup.keeper is None:
             return Forgotten(sum(self.session(name).reset() for name in names), 0, limits)
         store, digests = setup.keeper.store, [digest_of(checked_session(name)) for name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
@@ -89,17 +90,20 @@ class Setup:
         # Opened last of all that can fail, so that a configuration that is refused leaves nothing open.
         store, audit = given.store, given.audit
         opened: list[AuditSink | StateStore] = []
-        if store is None:
-            same = before is not None and before.config.state == config.state and before.keeper is not None
-            store = (
-                before.keeper.store if before is not None and before.keeper and same else config.open_state(clock)
-            )
-            opened += [] if store is None else [store]
-        if audit is None:
-            same = before is not None and before.config.audit == config.audit and before.audit is not None
-            audit = before.audit if before is not None and same else config.open_audit(clock)
-        if audit is not None:
-            opened.append(audit)
+        with ExitStack() as refused:
+            if store is None:
+                kept = None if before is None or before.config.state != config.state else before.keeper
+                store = config.open_state(clock) if kept is None else kept.store
+                if store is not None:
+                    opened.append(store)
+                    if kept is None:
+                        refused.callback(store.close)
+            if audit is None:
+                known_audit = None if before is None or before.config.audit != config.audit else before.audit
+                audit = config.open_audit(clock) if known_audit is None else known_audit
+            if audit is not None:
+                opened.append(audit)
+            refused.pop_all()
         if before is not None:
             known = {step.name: step.guardrail for step in before.steps}
             for step in steps:

@@ -114,7 +114,7 @@ def check_prompt(
 
         run = partial(run_check, setup, unread=unread, start=start, here=here)
         counted = (content, key, role) if setup.limits.active else None
-        kept = kept and chat is conversation
+        kept = kept and conversation is not None
         return _kept(setup, setup.keeper, prompt, run, chat, session, here=here, kept=kept, counted=counted)
     refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limits.active else None
     turn = None if refusal else chat.try_add_prompt(content, extra)
@@ -145,7 +145,7 @@ def check_response(
         answered = _answer(content, chat, turn_number, turn, metadata)
         return Check(content, Side.RESPONSE, answered, chat, session)
 
-    kept = kept and chat is conversation
+    kept = kept and conversation is not None
     return _checked(setup, response, unread, start, chat, session, here=here, kept=kept)
 
 
@@ -179,7 +179,7 @@ def check_call(
         tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
         return Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
 
-    kept = kept and chat is conversation
+    kept = kept and conversation is not None
     return _checked(setup, tool_call, unread, start, chat, session, here=here, kept=kept)
 
 
@@ -213,7 +213,7 @@ def check_result(
         tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
         return Check(content, Side.PROMPT, turn, chat, session, tool=tool)
 
-    kept = kept and chat is conversation
+    kept = kept and conversation is not None
     return _checked(setup, tool_result, unread, start, chat, session, here=here, kept=kept)
 
 

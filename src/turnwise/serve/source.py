@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from turnwise.clock import utc_now
-from turnwise.errors import UsageError
+from turnwise.errors import StateError, UsageError
 from turnwise.guard.config import Config, with_observer
 from turnwise.guard.setup import Given, Setup
 from turnwise.guard.state.settings import StateSettings
@@ -22,8 +21,8 @@ class ConfigSource:
     Args:
         preset: name of a preset; None for the preset ``basic``, or where a file is given.
         file: a YAML file; None for a preset.
-        state: where state is kept, in place of what the configuration says: a file, ``sqlite:///FILE`` or
-            ``redis://HOST``; None for what it says.
+        state: where state is kept, in place of what the configuration says, as `open_state_store` takes it;
+            None for what it says.
         observer: what scores in place of what the configuration says; None for that.
 
     >>> ConfigSource(preset="basic", state="guard.db").read().state.sqlite
@@ -48,7 +47,10 @@ class ConfigSource:
         if self.observer is not None:
             config = with_observer(config, self.observer)
         if self.state is not None:
-            config = replace(config, state=state_settings(self.state, config.state or StateSettings()))
+            try:
+                config = replace(config, state=(config.state or StateSettings()).at(self.state))
+            except StateError as error:
+                raise UsageError(str(error)) from None
         return config
 
     def check(self) -> None:
@@ -60,30 +62,3 @@ class ConfigSource:
         setup = Setup.of(replace(self.read(), audit=None), utc_now, Given())
         for one in setup.opened:
             one.close()
-
-
-def state_settings(where: str, settings: StateSettings) -> StateSettings:
-    """Return settings of the state with another place to keep it.
-
-    Args:
-        where: a file, or a URL such as ``sqlite:///guard.db`` or ``redis://host``; ``env:NAME`` for the
-            environment variable that has the latter.
-        settings: everything else.
-
-    Raises:
-        UsageError: a URL that names no store that is known.
-
-    >>> state_settings("sqlite:////var/lib/guard.db", StateSettings()).sqlite
-    '/var/lib/guard.db'
-    """
-    scheme, apart, _ = where.partition("://")
-    if (scheme in ("redis", "rediss") and apart) or where.startswith("env:"):
-        return replace(settings, redis=where, sqlite=None)
-    if not apart:
-        return replace(settings, sqlite=where, redis=None)
-    if scheme != "sqlite":
-        raise UsageError(f"a state store {scheme}:// is not known; use a file, sqlite:///FILE or redis://HOST")
-    path = unquote(urlsplit(where).path).removeprefix("/")
-    if not path:
-        raise UsageError("sqlite:// needs a file, such as sqlite:///guard.db")
-    return replace(settings, sqlite=path, redis=None)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 import threading
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 from weakref import WeakKeyDictionary
 
-from turnwise.bounded import read_json
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
-from turnwise.detectors.kit.protocol import Signal, State
+from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.guardrails.speakers import RESPONDER_MARK, Judge, of_outputs, responder_session
+from turnwise.guard.guardrails.progress import Progress, park, resume, speaker_of
+from turnwise.guard.guardrails.speakers import Judge, of_outputs, responder_session, sessions_of
 from turnwise.guard.metadata import GuardMetadataError, kept_scores
-from turnwise.guard.observing import Parked, Scorer, ScorerState, SideScores, Trajectory
+from turnwise.guard.observing import Scorer, SideScores, Trajectory
 from turnwise.guard.records import DriftData
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.state.work import Named
@@ -53,9 +52,6 @@ _LONGEST_REFUSED = 4_000
 _ALARMS = 2
 """Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
 
-_PARKED = 1
-"""Version of what `Drift.park` writes."""
-
 _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
 
@@ -66,31 +62,6 @@ _WHOSE = {
     Trajectory.REPLIES: "the replies: ",
 }
 """Begins a reason that is not about the initiator."""
-
-
-@dataclass(slots=True)
-class _Progress:
-    """Where drift stands with one speaker in one conversation.
-
-    Args:
-        conversation_id: its id, as the session memory takes it.
-        trajectory: whose texts are judged, and as what.
-        speaker: who says them.
-        scores: state of the observer.
-        detected: state of the detector.
-        turns: turns taken in so far.
-        ahead: findings of turns that another check took in, until their own check asks for them.
-        lock: held while turns are taken in.
-    """
-
-    conversation_id: str
-    trajectory: Trajectory
-    speaker: str
-    scores: ScorerState
-    detected: State
-    turns: int = 0
-    ahead: dict[int, Finding | Exception] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +91,15 @@ class _Built:
     sessions: Sessions | None
     by_mode: Mapping[EngagementMode, Action]
     doubtful: float
-    progress: WeakKeyDictionary[Conversation, _Progress] = field(default_factory=WeakKeyDictionary)
-    answers: WeakKeyDictionary[Conversation, _Progress] = field(default_factory=WeakKeyDictionary)
+    progress: WeakKeyDictionary[Conversation, Progress] = field(default_factory=WeakKeyDictionary)
+    answers: WeakKeyDictionary[Conversation, Progress] = field(default_factory=WeakKeyDictionary)
     lock: threading.Lock = field(default_factory=threading.Lock)
     name: str = "drift"
     fingerprint: str = ""
+
+    def of(self, trajectory: Trajectory) -> WeakKeyDictionary[Conversation, Progress]:
+        """Return where conversations stand with the speaker of a trajectory."""
+        return self.progress if trajectory is Trajectory.INITIATOR else self.answers
 
 
 @dataclass(frozen=True)
@@ -261,7 +236,7 @@ class Drift(Guardrail):
         sessions = self._built.sessions
         if sessions is None:
             return False
-        known = [sessions.forget(short_id(one)) for one in (session_id, f"{session_id}{RESPONDER_MARK}")]
+        known = [sessions.forget(short_id(one)) for one in sessions_of(session_id)]
         return any(known)
 
     def placed(self, name: str, clock: Clock) -> Drift:
@@ -290,22 +265,9 @@ class Drift(Guardrail):
         At most 2 kB with ``any_turn`` for each speaker who is judged, and as much again after a block.
         """
         built = self._built
-        heads: list[Any] = []
-        bodies: list[bytes] = []
-        for progress in (built.progress.get(conversation), built.answers.get(conversation)):
-            if progress is None:
-                continue
-            with progress.lock:
-                one = built.scorer.park(progress.scores)
-                sizes = [len(one.session), None if one.passed is None else len(one.passed)]
-                at = [progress.turns, one.whole, one.recent, one.blocked_at, *sizes, progress.detected]
-                # Encoded here: a detector may change its state as soon as the lock is let go.
-                heads.append(json.dumps([progress.trajectory, *at], separators=(",", ":")))
-            bodies += [one.session, one.passed or b""]
-        if not heads:
-            return None
-        head = f"[{_PARKED},{json.dumps(built.fingerprint)},[{','.join(heads)}]]"
-        return b"".join([head.encode("ascii"), b"\n", *bodies])
+        known = (built.progress.get(conversation), built.answers.get(conversation))
+        speakers = [progress for progress in known if progress is not None]
+        return park(built.scorer, built.fingerprint, speakers) if speakers else None
 
     def resume(self, conversation: Conversation, parked: bytes) -> None:
         """Go on with a conversation where `park` was called.
@@ -316,49 +278,17 @@ class Drift(Guardrail):
             StateError: it can't be read.
         """
         built = self._built
-        line, _, rest = parked.partition(b"\n")
-        found: list[_Progress] = []
         try:
-            version, fingerprint, heads = read_json(line)
-            if version != _PARKED:
-                raise ValueError(f"version {version}")
-            if fingerprint != built.fingerprint:
-                built.progress.pop(conversation, None)
-                built.answers.pop(conversation, None)
-                return
-            for head in heads:
-                progress, rest = self._resumed(conversation, head, rest)
-                found.append(progress)
+            found = resume(built.scorer, built.fingerprint, conversation, parked)
         except (ValueError, TypeError, ObserverError) as error:
             raise StateError(f"the state of guardrail {built.name} can't be read: {error}") from error
+        if found is None:
+            built.progress.pop(conversation, None)
+            built.answers.pop(conversation, None)
+            return
         with built.lock:
             for progress in found:
-                of_initiator = progress.trajectory is Trajectory.INITIATOR
-                (built.progress if of_initiator else built.answers)[conversation] = progress
-
-    def _resumed(self, conversation: Conversation, head: Any, rest: bytes) -> tuple[_Progress, bytes]:
-        """Return where one speaker stands, and the bytes that follow.
-
-        Raises:
-            ValueError, TypeError: it can't be read.
-            ObserverError: the bytes are no state of the observer.
-        """
-        name, turns, whole, recent, blocked_at, size, size_passed, detected = head
-        if not 0 <= turns <= conversation.get_turn_count() or not isinstance(detected, dict):
-            raise ValueError(f"{turns} turns, and the detector's state is {type(detected).__name__}")
-        if any(not 0 < number <= turns for number in recent):
-            raise ValueError(f"turns {recent} of {turns}")
-        end = size + (size_passed or 0)
-        if not 0 <= size <= end <= len(rest):
-            raise ValueError(f"{end} bytes, and {len(rest)} are left")
-        passed = None if size_passed is None else rest[size:end]
-        parked = Parked(tuple(recent), blocked_at, rest[:size], passed, whole)
-        trajectory = Trajectory(name)
-        scores = self._built.scorer.resume(conversation, turns, parked, trajectory)
-        of_initiator = trajectory is Trajectory.INITIATOR
-        speaker = conversation.initiator if of_initiator else conversation.responder
-        known = short_id(conversation.conversation_id)
-        return _Progress(known, trajectory, speaker, scores, detected, turns), rest[end:]
+                built.of(progress.trajectory)[conversation] = progress
 
     def check(self, check: Check) -> Finding:
         """Take a text into its speaker's trajectory and judge it, or tell the session of a reply.
@@ -407,18 +337,16 @@ class Drift(Guardrail):
                 sessions.answered(kept_id, check.turn.prompt)
             return self._take(progress, check.turn, check.text, check, session_id)
 
-    def _begin(self, conversation: Conversation, trajectory: Trajectory) -> _Progress:
+    def _begin(self, conversation: Conversation, trajectory: Trajectory) -> Progress:
         """Return where a speaker of a conversation stands who was not known; another thread may know it by now."""
         built = self._built
         name = conversation.conversation_id
-        of_initiator = trajectory is Trajectory.INITIATOR
-        speaker = conversation.initiator if of_initiator else conversation.responder
-        scores = built.scorer.start(name, trajectory)
-        fresh = _Progress(short_id(name), trajectory, speaker, scores, built.detector.start())
+        scores, speaker = built.scorer.start(name, trajectory), speaker_of(conversation, trajectory)
+        fresh = Progress(short_id(name), trajectory, speaker, scores, built.detector.start())
         with built.lock:
-            return (built.progress if of_initiator else built.answers).setdefault(conversation, fresh)
+            return built.of(trajectory).setdefault(conversation, fresh)
 
-    def _catch_up_replies(self, progress: _Progress, check: Check, session_id: str) -> None:
+    def _catch_up_replies(self, progress: Progress, check: Check, session_id: str) -> None:
         """Take in the replies before this one that nobody has taken in; those under check come by themselves."""
         number, conversation = check.turn.number, check.conversation
         sessions, kept_id = self._memory(check, session_id)
@@ -431,7 +359,7 @@ class Drift(Guardrail):
                 continue
             self._recall(progress, turn, check, session_id, take=take, recent=before >= number - _SCORED)
 
-    def _catch_up(self, progress: _Progress, check: Check) -> None:
+    def _catch_up(self, progress: Progress, check: Check) -> None:
         """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
         number, conversation = check.turn.number, check.conversation
         sessions, kept_id = self._memory(check, check.session_id)
@@ -451,14 +379,14 @@ class Drift(Guardrail):
                 session_id = check.session_id
                 self._recall(progress, turn, check, session_id, take=take, recent=before >= number - _SCORED)
 
-    def _tried(self, progress: _Progress, turn: Turn, check: Check) -> Finding | Exception:
+    def _tried(self, progress: Progress, turn: Turn, check: Check) -> Finding | Exception:
         try:
             return self._take(progress, turn, turn.prompt, check, check.session_id)
         except TurnwiseError as error:
             return error
 
     def _recall(
-        self, progress: _Progress, turn: Turn, check: Check, session_id: str, *, take: bool, recent: bool
+        self, progress: Progress, turn: Turn, check: Check, session_id: str, *, take: bool, recent: bool
     ) -> None:
         """Take in a turn of which the check is over, with the scores that were kept where there are any.
 
@@ -486,7 +414,7 @@ class Drift(Guardrail):
         if take:
             self._session(progress, check, session_id, told, turn)
 
-    def _take(self, progress: _Progress, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
+    def _take(self, progress: Progress, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
         built = self._built
         try:  # noqa: SIM105 - this runs at every check, and `suppress` takes three calls
             # The observer reads the latest turns as they stand: replies have come, later guardrails redacted.
@@ -511,14 +439,14 @@ class Drift(Guardrail):
             finding = _carried_over(finding, first, given)
         return given.settle(finding) if given.failures else finding
 
-    def _scored(self, progress: _Progress, turn: Turn, text: str) -> SideScores:
+    def _scored(self, progress: Progress, turn: Turn, text: str) -> SideScores:
         """Return the scores of an earlier turn, read after those before it as they stand."""
         scorer, scores = self._built.scorer, progress.scores
         scorer.follow(scores)
         given = scorer.score(scores, turn)
         return given if scores.passed is None else self._settled(progress, turn, text, given)
 
-    def _settled(self, progress: _Progress, turn: Turn, text: str, given: SideScores) -> SideScores:
+    def _settled(self, progress: Progress, turn: Turn, text: str, given: SideScores) -> SideScores:
         """Return scores that don't rest on blocked texts alone; the same object where they are as they were."""
         doubtful = self._built.doubtful
         if all(doubtful > score.F for score in given.scores.values()):
@@ -526,7 +454,7 @@ class Drift(Guardrail):
         settled = self._built.scorer.without_blocked(progress.scores, turn, text, given)
         return given if settled.scores == given.scores else settled
 
-    def _finding(self, progress: _Progress, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
+    def _finding(self, progress: Progress, told: TurnScores, signal: Signal, stance: Stance | None) -> Finding:
         """Return what the trajectory up to a turn and the stance towards the session say of the turn."""
         built = self._built
         components, confidence = array("d"), 0.0
@@ -566,7 +494,7 @@ class Drift(Guardrail):
         return sessions.over(Named(check.state, self._built.name)), digest_of(session_id)
 
     def _session(
-        self, progress: _Progress, check: Check, session_id: str, told: TurnScores, turn: Turn
+        self, progress: Progress, check: Check, session_id: str, told: TurnScores, turn: Turn
     ) -> Stance | None:
         """Take a turn into its session, and return the stance after it; None without a session memory."""
         built = self._built

@@ -15,7 +15,7 @@ Judge = Literal["auto", "initiator", "responder", "both", "replies"]
 _HUMAN = ParticipantType.HUMAN
 _MACHINES = (ParticipantType.BOT, ParticipantType.AGENT)
 
-RESPONDER_MARK = "/responder"
+_RESPONDER_MARK = "/responder"
 """Follows a session id in the id of the responder's session."""
 
 
@@ -43,6 +43,15 @@ def of_outputs(judge: Judge, conversation: Conversation) -> Trajectory | None:
     return None
 
 
+def sessions_of(session_id: str) -> tuple[str, str]:
+    """Return a session and that of the responder beside it, which are forgotten together.
+
+    >>> sessions_of("c1")
+    ('c1', 'c1/responder')
+    """
+    return session_id, f"{session_id}{_RESPONDER_MARK}"
+
+
 def responder_session(session_id: str, conversation: Conversation) -> str:
     """Return the id of the responder's session, which is never the initiator's.
 
@@ -62,7 +71,7 @@ def responder_session(session_id: str, conversation: Conversation) -> str:
     if initiator != UNKNOWN_NAME and session_id == short_id(initiator):
         if responder == UNKNOWN_NAME:
             # Nobody's name is not one person's: the session ends with the conversation.
-            return short_id(f"{conversation.conversation_id}{RESPONDER_MARK}")
+            return short_id(f"{conversation.conversation_id}{_RESPONDER_MARK}")
         if responder != initiator:
             return short_id(responder)
-    return short_id(f"{session_id}{RESPONDER_MARK}")
+    return short_id(f"{session_id}{_RESPONDER_MARK}")

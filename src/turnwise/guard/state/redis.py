@@ -11,16 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import StateDownError, StateError
 from turnwise.guard.state.redis_scripts import CHANGE, OPEN, PURGE, REMOVE
-from turnwise.sessions.state_store import Apply, Change, StateKind, check_room
-
-State = TypeVar("State")
-Result = TypeVar("Result")
+from turnwise.guard.state.shared_store import SharedStore, State
+from turnwise.sessions.state_store import Change, StateKind
 
 FORMAT: Final = 1
 """Version of the keys, as the store's ``meta`` has it."""
@@ -49,7 +47,7 @@ class _Row(NamedTuple):
     token: bytes
 
 
-class RedisStateStore:
+class RedisStateStore(SharedStore):
     """Keeps states in Redis 6 or later, or a server that speaks as it does, for workers of many machines at once.
 
     A change is made by comparing and setting: it reads the states, and a script writes all of them in one step
@@ -95,17 +93,8 @@ class RedisStateStore:
         must_answer: bool = True,
         clock: Clock = utc_now,
     ) -> None:
-        check_room(limit, ended_limit, ttl)
-        check_room(limit, ended_limit, ended_ttl)
-        if not 0.0 < wait_seconds <= 600.0:
-            raise StateError(f"wait_seconds is {wait_seconds}; use seconds above 0, at most 600")
-        self.path = shown_url(url)
-        """The URL without user, password and options."""
+        super().__init__(shown_url(url), limit, ended_limit, ttl, ended_ttl, wait_seconds, clock)
         self._prefix = prefix
-        self._limits = (limit, ended_limit)
-        self._ttls = (ttl, ended_ttl)
-        self._wait = wait_seconds
-        self._clock = clock
         self._redis, self._client = _connected(url, self.path, wait_seconds)
         weakref.finalize(self, self._client.connection_pool.disconnect)
         self._open, self._change, self._remove, self._purge = map(
@@ -113,7 +102,6 @@ class RedisStateStore:
         )
         self._meta, self._live, self._ended = (prefix + name for name in ("meta", "live", "ended"))
         self._id: bytes | None = None
-        self._closed = False
         self._lock = threading.Lock()
         self._turns = threading.Lock()
         self._asked_again = 0.0
@@ -125,15 +113,6 @@ class RedisStateStore:
             if must_answer or not self._down:
                 self.close()
                 raise
-
-    def __repr__(self) -> str:
-        return f"RedisStateStore({self.path!r})"
-
-    def __enter__(self) -> RedisStateStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __len__(self) -> int:
         with self._asking():
@@ -149,15 +128,6 @@ class RedisStateStore:
             row = self._row(self._client.hmget(self._hash(kind, key), "p", "u", "l", "r"))
         return None if row.payload is None else kind.unpack(row.payload, key)
 
-    def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
-        """Replace a state in one step, and return the result of the change.
-
-        Raises:
-            StateError: as for `get`, or the state can't be written.
-        """
-        result: Result = self.change_all((Change(kind, key, apply),))[0]
-        return result
-
     def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
         """Apply several changes in one step, and return their results.
 
@@ -171,10 +141,7 @@ class RedisStateStore:
                 if outcome == b"written":
                     return results
                 if outcome == b"full":
-                    raise StateError(
-                        f"state store {self.path}: the end of {self._limits[1] + 1} terminated sessions can't be "
-                        f"remembered within ended_limit={self._limits[1]}: raise it, or forget some"
-                    )
+                    raise self._no_room()
                 if outcome == b"emptied":
                     self._id = None
                     raise StateError(
@@ -322,8 +289,7 @@ class RedisStateStore:
     @contextmanager
     def _asking(self, what: str = "it can't be read") -> Iterator[None]:
         """Ask the server, unless it did not answer a moment ago; what goes wrong is an error that names it."""
-        if self._closed:
-            raise StateError(f"state store {self.path} is closed")
+        self._check_open()
         if self._down:
             with self._lock:
                 if self._down and time.monotonic() < self._asked_again:

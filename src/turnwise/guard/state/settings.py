@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
+from urllib.parse import unquote, urlsplit
 
 from turnwise.clock import Clock
 from turnwise.errors import GuardError, StateError
@@ -85,7 +87,7 @@ class StateSettings:
         Raises:
             StateError: it can't be opened.
         """
-        where = self.sqlite if self.redis is None else _url(self.redis)
+        where = self.sqlite or self.redis
         if where is None:
             return None
         ttl = None if self.keep_days is None else timedelta(days=self.keep_days)
@@ -93,14 +95,51 @@ class StateSettings:
         settings: dict[str, Any] = {"limit": self.limit, "ttl": ttl, "clock": clock, **wait}
         if self.redis is not None:
             settings["must_answer"] = self.when_down is WhenDown.CLOSED
-        return open_state_store(where, **settings)
+        return _opened("sqlite" if self.redis is None else "redis", where, settings)
+
+    def at(self, where: str) -> Self:
+        """Return the same with another place where state is kept.
+
+        Args:
+            where: as for `open_state_store`.
+
+        Raises:
+            StateError: no store is known for it.
+            GuardError: a URL that can't be read.
+        """
+        kind, place = store_of(where)
+        sqlite, redis = (place, None) if kind == "sqlite" else (None, place)
+        return replace(self, sqlite=sqlite, redis=redis)
+
+
+def store_of(where: str) -> tuple[Literal["sqlite", "redis"], str]:
+    """Return which store a user names, and its file or URL; see `open_state_store`.
+
+    Raises:
+        StateError: none is known for it.
+
+    >>> store_of("sqlite:////var/lib/guard.db"), store_of("redis://cache.example")
+    (('sqlite', '/var/lib/guard.db'), ('redis', 'redis://cache.example'))
+    """
+    if where.startswith((_NAMED, "redis:", "rediss:", "unix:")):
+        return "redis", where
+    scheme, apart, _ = where.partition("://")
+    if not apart:
+        return "sqlite", where
+    if scheme != "sqlite":
+        raise StateError(f"no state store is known for {scheme}:// ; use redis://HOST, sqlite:///FILE or a file")
+    path = unquote(urlsplit(where).path).removeprefix("/")
+    if not path:
+        raise StateError("sqlite:// needs a file, such as sqlite:///guard.db")
+    return "sqlite", path
 
 
 def open_state_store(where: str, **settings: Any) -> SqliteStateStore | RedisStateStore:
     """Open a state store by what a user names it.
 
     Args:
-        where: the URL of a Redis server, with ``redis:``, ``rediss:`` or ``unix:``; else the path of a file.
+        where: the URL of a Redis server, with ``redis:``, ``rediss:`` or ``unix:``; ``env:NAME`` for the
+            environment variable that has it; else the path of a file, or ``sqlite:///FILE``.
         settings: go to `RedisStateStore` or `SqliteStateStore`.
 
     Raises:
@@ -109,15 +148,17 @@ def open_state_store(where: str, **settings: Any) -> SqliteStateStore | RedisSta
     >>> open_state_store(":memory:")
     SqliteStateStore(':memory:')
     """
-    if where.startswith(("redis:", "rediss:", "unix:")):
+    return _opened(*store_of(where), settings)
+
+
+def _opened(kind: str, place: str, settings: Mapping[str, Any]) -> SqliteStateStore | RedisStateStore:
+    if kind == "redis":
         from turnwise.guard.state.redis import RedisStateStore
 
-        return RedisStateStore(where, **settings)
-    if "://" in where:
-        raise StateError(f"no state store is known for {where.partition('://')[0]}:// ; use redis:// or a file")
+        return RedisStateStore(_url(place), **settings)
     from turnwise.guard.state.sqlite import SqliteStateStore
 
-    return SqliteStateStore(where, **settings)
+    return SqliteStateStore(place, **settings)
 
 
 def _url(given: str) -> str:

@@ -9,15 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import StateDownError, StateError
+from turnwise.guard.state.shared_store import SharedStore, State
 from turnwise.paths import to_path
-from turnwise.sessions.state_store import Apply, Change, StateKind, check_room
-
-State = TypeVar("State")
-Result = TypeVar("Result")
+from turnwise.sessions.state_store import Change, StateKind
 
 APPLICATION: Final = 0x54575354
 """The application_id of such a file, by which another database is told from it."""
@@ -43,7 +41,7 @@ _OLD_AT_ONCE = 20
 """States that are past their time and are deleted when another one is added, at most."""
 
 
-class SqliteStateStore:
+class SqliteStateStore(SharedStore):
     """Keeps states in an SQLite file, for threads and processes of one machine at once.
 
     Every change is one transaction: it is in the file as a whole when the call returns, or not at all, also where
@@ -83,33 +81,15 @@ class SqliteStateStore:
         wait_seconds: float = 5.0,
         clock: Clock = utc_now,
     ) -> None:
-        check_room(limit, ended_limit, ttl)
-        check_room(limit, ended_limit, ended_ttl)
-        if not 0.0 < wait_seconds <= 600.0:
-            raise StateError(f"wait_seconds is {wait_seconds}; use seconds above 0, at most 600")
-        self.path = os.fspath(path)
+        super().__init__(os.fspath(path), limit, ended_limit, ttl, ended_ttl, wait_seconds, clock)
         self._memory = self.path == ":memory:"
-        self._limits = (limit, ended_limit)
-        self._ttls = (ttl, ended_ttl)
-        self._wait = wait_seconds
-        self._clock = clock
         self._idle: list[sqlite3.Connection] = []
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._of_parent: list[sqlite3.Connection] = []
         self._alone: AbstractContextManager[object] = threading.RLock() if self._memory else nullcontext()
-        self._closed = False
         with self._failures("it can't be opened"):
             self._give_back(self._taken())
-
-    def __repr__(self) -> str:
-        return f"SqliteStateStore({self.path!r})"
-
-    def __enter__(self) -> SqliteStateStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __len__(self) -> int:
         with self._failures(), self._reading() as connection:
@@ -127,15 +107,6 @@ class SqliteStateStore:
                 "SELECT payload, used, lasting FROM states WHERE kind = ? AND key = ?", (kind.name, key)
             ).fetchone()
         return self._state(kind, key, row)
-
-    def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
-        """Replace a state in one transaction, and return the result of the change.
-
-        Raises:
-            StateError: as for `get`, or the file can't be written within `wait_seconds`.
-        """
-        result: Result = self.change_all((Change(kind, key, apply),))[0]
-        return result
 
     def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
         """Apply several changes in one transaction, and return their results.
@@ -272,10 +243,7 @@ class SqliteStateStore:
         if beyond <= 0:
             return
         if lasting:
-            raise StateError(
-                f"{self.path}: the end of {count + 1} terminated sessions can't be remembered within "
-                f"ended_limit={self._limits[1]}: raise it, or forget some"
-            )
+            raise self._no_room()
         rows = connection.execute(
             "SELECT kind, key FROM states WHERE lasting = 0 ORDER BY used LIMIT ?", (beyond,)
         ).fetchall()
@@ -322,8 +290,7 @@ class SqliteStateStore:
     def _taken(self) -> sqlite3.Connection:
         """Return a connection that nobody else uses; after a fork none of the parent process."""
         with self._lock:
-            if self._closed:
-                raise StateError(f"state store {self.path} is closed")
+            self._check_open()
             if self._process != os.getpid():
                 # Closing them would let go of the locks of the parent: they are kept, and never used.
                 self._of_parent, self._idle, self._process = self._idle, [], os.getpid()
