@@ -15,7 +15,7 @@ from turnwise.conversation import Side
 from turnwise.guard.config import Config, build_guardrail
 from turnwise.guard.guardrail import GUARDRAILS, Finding, Guardrail
 from turnwise.guard.kit import finding_of
-from turnwise.rates import wilson
+from turnwise.rates import Rate
 
 CASES = Path(__file__).parent / "guard_cases"
 """A folder for each set of cases (``tuning``, ``blind``), with a file of JSON lines for each category."""
@@ -135,7 +135,7 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
                 if observers and category.observer is not None:
                     with_it = replace(category, settings={**category.settings, "observer": category.observer})
                     missed += _measure(cases.name, f"  with {category.observer}", with_it, rows, show)
-    print(f"precision at least {PRECISION}, recall at least {RECALL} (Wilson's intervals, 95 %); {missed} missed")
+    print(f"precision at least {PRECISION}, recall at least {RECALL} (exact intervals, 95 %); {missed} missed")
     return missed
 
 
@@ -168,7 +168,7 @@ def _measure(group: str, name: str, category: Category, cases: Sequence[Case], s
 def _rate(count: int, of: int) -> str:
     if not of:
         return "0/0"
-    low, high = wilson(count, of)
+    low, high = Rate(count, of).interval
     return f"{count}/{of} = {count / of:.3f} [{low:.3f}, {high:.3f}]"
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from turnwise.errors import UsageError
-from turnwise.rates import Rate, clopper_pearson, wilson
+from turnwise.rates import Rate, clopper_pearson
 
 
 @given(st.integers(0, 5_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999))
@@ -21,16 +21,6 @@ def test_agrees_with_scipy(pair: tuple[int, int], confidence: float) -> None:
     exact = stats.binomtest(count, of).proportion_ci(confidence, method="exact")
     assert low == pytest.approx(exact.low, abs=1e-10)
     assert high == pytest.approx(exact.high, abs=1e-10)
-
-
-@given(st.integers(1, 5_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.floats(0.5, 0.999))
-def test_the_score_interval_agrees_with_scipy(pair: tuple[int, int], confidence: float) -> None:
-    expected = stats.binomtest(*pair).proportion_ci(confidence, method="wilson")
-    assert wilson(*pair, confidence) == pytest.approx((expected.low, expected.high), abs=1e-9)
-
-
-def test_the_score_interval_of_nothing_is_everything() -> None:
-    assert wilson(0, 0) == (0.0, 1.0)
 
 
 def test_no_false_alarm_in_fifty_still_allows_seven_per_cent() -> None:

@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from turnwise.errors import UsageError
 
@@ -53,30 +52,6 @@ def rates_by_label(fired: Iterable[tuple[str, bool]]) -> dict[str, Rate]:
     for label, one in fired:
         found.setdefault(label, []).append(one)
     return {label: Rate(sum(those), len(those)) for label, those in found.items()}
-
-
-def wilson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the score interval of a proportion (Wilson, 1927), narrower than the exact one.
-
-    Args:
-        count: successes, 0 to `of`.
-        of: trials, at least 0; without trials the interval is (0, 1).
-        confidence: in (0, 1).
-
-    Raises:
-        UsageError: an argument outside its range.
-
-    >>> [round(end, 4) for end in wilson(0, 50)]
-    [0.0, 0.0713]
-    """
-    _check(count, of, confidence)
-    if not of:
-        return 0.0, 1.0
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share, spread = count / of, z * z / of
-    middle = (share + spread / 2) / (1 + spread)
-    half = math.sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def clopper_pearson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
