@@ -16,7 +16,7 @@ import hashlib
 import os
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from tokenizers import Tokenizer
 
 from training import small
 from training.base import Base, read_base
-from training.blend import blend
+from training.blend import blend, unpacked
 from training.calibrate import SERVICE, fit_side, operating_points, rows_of, service
 from training.conversations import Conversations, read_conversations
 from training.fit import Settings, fit
@@ -38,7 +38,7 @@ from training.spread import Spread, over_processes
 from turnwise.observers.local.protocol import SIDES
 from turnwise.observers.local.scores import Calibration
 from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.weights import KINDS, PRINCIPLES, save_weights
+from turnwise.observers.local.weights import KINDS, PRINCIPLES, load_weights, save_weights
 
 MEMBER = "member-"
 """What the folder of a member is called, its seed behind it."""
@@ -51,11 +51,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="data folder with MANIFEST.json")
     parser.add_argument("--out", type=Path, required=True, help="folder for weights and checkpoint")
     parser.add_argument("--kind", choices=KINDS, default="language")
+    parser.add_argument(
+        "--blend", nargs="+", type=Path, metavar="FOLDER", help="train nothing: blend the weights in these folders"
+    )
     known, _ = parser.parse_known_args()
     for one in fields(kinds[known.kind]):
         parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
     arguments = vars(parser.parse_args())
-    data, out, kind = (arguments.pop(name) for name in ("data", "out", "kind"))
+    data, out, kind, folders = (arguments.pop(name) for name in ("data", "out", "kind", "blend"))
+    if folders and kind != "language":
+        parser.error("--blend is for weights of --kind language")
     out.mkdir(parents=True, exist_ok=True)
     settings = kinds[kind](**arguments)
     base, conversations = read_base(), read_conversations(data)
@@ -65,7 +70,9 @@ def main() -> None:
     def sampler(seed: int) -> Sampler:
         return Sampler(speech, conversations.of("train"), random.Random(seed))
 
-    if isinstance(settings, Settings):
+    if folders:
+        model, fitted = blended(base, folders, settings.layers, settings.frozen)
+    elif isinstance(settings, Settings):
         made_of = {"code": code_hash(), "data": dict(conversations.hashes), "base": base.source}
         model, fitted = train_language(base, sampler, speech, settings, out, made_of)
     else:
@@ -122,10 +129,32 @@ def train_language(
         network = Network(base.arrays, shape, settings.frozen)
         fits.append(fit(network, sampler(seed), speech, replace(settings, seed=seed), folder, say, made_of))
         networks.append(network.to_arrays())
-    return build(blend(networks), shape), {
+    return build(blend(networks), shape), summed(fits)
+
+
+def summed(fits: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return what the trainings of several members took together, and their mean loss."""
+    return {
         "steps": sum(one["steps"] for one in fits),
         "seconds": sum(one["seconds"] for one in fits),
         "loss": round(sum(one["loss"] for one in fits) / len(fits), 4),
+    }
+
+
+def blended(base: Base, folders: Sequence[Path], layers: int, frozen: int) -> tuple[bytes, dict[str, Any]]:
+    """Return the graph of the blend of trained weights, and which they were.
+
+    Args:
+        base: the model as it was published.
+        folders: weights of the same shape.
+        layers: transformer layers that they have.
+        frozen: first layers that were not trained.
+    """
+    weights = [load_weights(folder) for folder in folders]
+    networks = [unpacked(one.model, base.arrays, frozen) for one in weights]
+    return build(blend(networks), Shape(layers)), {
+        **summed([one.metrics["fitted"] for one in weights]),
+        "blended": {one.sha256: one.metrics["fitted"] for one in weights},
     }
 
 

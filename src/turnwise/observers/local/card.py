@@ -115,6 +115,12 @@ def _training(metrics: Mapping[str, Any]) -> Iterable[str]:
         f"{base['package']} {base['version']} (SmolLM2-135M-Instruct, Apache-2.0), "
         f"SHA-256 `{base['sha256'][:12]}`."
     )
+    if members := fitted.get("blended"):
+        each = "; ".join(
+            f"`{digest[:12]}` ({one['steps']:,} steps, {one['seconds'] / 60:.0f} minutes)"
+            for digest, one in members.items()
+        )
+        yield f"A blend of networks that were trained apart, by `--blend`: {each}."
     yield f"\n{_changes(metrics)}\n"
     yield "| file | what | licence | SHA-256 |"
     yield "|---|---|---|---|"
@@ -150,7 +156,7 @@ def _changes(metrics: Mapping[str, Any]) -> str:
     return (
         f"Changes: the first {settings['layers']} of 30 layers are kept, the language head is dropped; layers "
         f"{settings['frozen'] + 1} to {settings['layers']} and the last norm are tuned; heads for T, I and F are "
-        f"added; layers 1 to {settings['frozen']} are kept in 8 bits, the others and the embedding in 4."
+        "added; matrices are kept in rows of 7 bits, the embedding in blocks of 4 bits, heads in half precision."
     )
 
 
