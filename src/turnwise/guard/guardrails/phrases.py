@@ -40,7 +40,8 @@ _MEMORY = 128 << 20
 """Bytes that the automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
 
 INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml", "injection_orders.yaml")
-TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml", "threat_language.yaml", "threat_signs.yaml", "toxic_languages.yaml")
+TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml", "threat_language.yaml", "threat_signs.yaml", "toxic_languages.yaml",
+    "more_languages.yaml")
 
 _SIGN = "a sign"
 """Name of what makes a text worth looking through for signs."""
