@@ -41,7 +41,7 @@ _MEMORY = 128 << 20
 
 INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml", "injection_orders.yaml")
 TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml", "threat_language.yaml", "threat_signs.yaml", "toxic_languages.yaml",
-    "more_languages.yaml")
+    "more_languages.yaml", "insult_forms.yaml")
 
 _SIGN = "a sign"
 """Name of what makes a text worth looking through for signs."""
