@@ -253,6 +253,7 @@ def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
             group["reach"],
             group.get("clause", False),
             group.get("reported", False),
+            group.get("colon", False),
         )
         for group in data["mentions"]
     )
