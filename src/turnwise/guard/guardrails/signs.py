@@ -80,7 +80,7 @@ def windows(text: str) -> Iterator[str]:
     """Yield overlapping pieces of a text that begin at words; a short text is one.
 
     >>> [len(window) for window in windows("one two three four " * 20)]
-    [321, 220]
+    [320, 214]
     """
     start = 0
     while True:
