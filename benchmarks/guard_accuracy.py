@@ -18,7 +18,7 @@ from turnwise.guard.kit import finding_of
 from turnwise.rates import Rate
 
 CASES = Path(__file__).parent / "guard_cases"
-"""A folder for each set of cases (``tuning``, ``blind``), with a file of JSON lines for each category."""
+"""A folder for each set of cases, with a file of JSON lines for each category; see its README.md."""
 
 PRECISION, RECALL = 0.97, 0.85
 """Targets of each category, on cases that nothing was tuned on."""
@@ -117,7 +117,7 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
 
     Args:
         only: categories; all of them if empty.
-        folder: has a folder for each set of cases.
+        folder: has a folder for each set of cases, at any depth.
         show: whether each wrong answer is printed.
         observers: whether categories with an observer are measured with it as well.
     """
@@ -125,16 +125,17 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
     if unknown:
         raise SystemExit(f"no category {', '.join(sorted(unknown))}; there are {', '.join(CATEGORIES)}")
     missed = 0
-    print(f"{'cases':8} {'category':17} {'precision':>28} {'recall':>28}")
-    for cases in sorted((each for each in folder.iterdir() if each.is_dir()), reverse=True):
+    print(f"{'cases':14} {'category':17} {'precision':>28} {'recall':>28}")
+    for cases in sorted((each for each in folder.rglob("*") if each.is_dir()), reverse=True):
+        group = cases.relative_to(folder).as_posix()
         for name, category in CATEGORIES.items():
             path = cases / f"{name}.jsonl"
             if path.is_file() and (not only or name in only):
                 rows = [*read_cases(path)]
-                missed += _measure(cases.name, name, category, rows, show)
+                missed += _measure(group, name, category, rows, show)
                 if observers and category.observer is not None:
                     with_it = replace(category, settings={**category.settings, "observer": category.observer})
-                    missed += _measure(cases.name, f"  with {category.observer}", with_it, rows, show)
+                    missed += _measure(group, f"  with {category.observer}", with_it, rows, show)
     print(f"precision at least {PRECISION}, recall at least {RECALL} (exact intervals, 95 %); {missed} missed")
     return missed
 
@@ -157,7 +158,7 @@ def _measure(group: str, name: str, category: Category, cases: Sequence[Case], s
     rates = [(right, sum(found for _, _, found in given)), (right, sum(case.found for case in cases))]
     bad = sum(of > 0 and count / of < least for (count, of), least in zip(rates, (PRECISION, RECALL), strict=True))
     mark = f"  {bad} MISSED" if bad else ""
-    print(f"{group:8} {name:17} {_rate(*rates[0]):>28} {_rate(*rates[1]):>28}{mark}", flush=True)
+    print(f"{group:14} {name:17} {_rate(*rates[0]):>28} {_rate(*rates[1]):>28}{mark}", flush=True)
     for case, finding, found in given:
         if show and found != case.found:
             said = f"found {finding.reason}" if found else "missed"

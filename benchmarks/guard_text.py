@@ -12,7 +12,7 @@ text with whole presets (all of them, or those that are named), observers replac
 worst milliseconds of processor time for each 1,000 characters by preset and length, and the slowest five kinds.
 
 With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, apart for
-those that the guardrails were tuned on, those that were blind once, near misses, and the blind ones; ``--show``
+each set of them (benchmarks/guard_cases/README.md says what they are); ``--show``
 prints each wrong answer. With ``--ordinary`` it checks 2,000 prompts and 2,000 replies of ordinary chats with the
 text guardrails of the presets basic and customer_service, and prints each text that is blocked; ``--show`` prints
 all in which something is found. With ``--convabuse`` it measures ``toxicity`` on what people said to chatbots: the

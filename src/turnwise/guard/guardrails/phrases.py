@@ -11,6 +11,9 @@ A file holds lists of words, and phrases made with them::
         patterns:                           # RE2 syntax; case does not matter; {drop} is any of those words
           - '\\b{drop}\\s+(all\\s+)?previous\\s+instructions'
     scripts: []                             # the same, for texts that have characters outside ASCII
+    signs: {demand: ['\\bunless\\b']}         # what says nothing by itself
+    together:                               # what signs say that are near each other; see signs.py
+      - {name: a threat, type: threats, weight: 0.9, signs: [demand menace -friendly]}
     mentions: []                            # words behind which a phrase is only spoken of
     quotes: {before: '', after: ''}         # what makes a quotation count as one; see mentions.py
     drafts: ''                              # what asks for a message, whose quotations and reports count
@@ -30,13 +33,29 @@ from importlib import resources
 from typing import Any
 
 from turnwise.errors import GuardError
+from turnwise.guard.guardrails.signs import Mix, Signs
 from turnwise.guard.recognisers.mentions import Heads, Mentions
 
 _MEMORY = 128 << 20
-"""Bytes that the automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
+"""Bytes that an automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
 
 INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml", "injection_orders.yaml")
-TOXICITY_FILES = ("slurs.yaml", "toxic_language.yaml", "threat_language.yaml", "toxic_languages.yaml")
+TOXICITY_FILES = (
+    "slurs.yaml",
+    "toxic_language.yaml",
+    "threat_language.yaml",
+    "threat_signs.yaml",
+    "toxic_languages.yaml",
+    "more_languages.yaml",
+    "insult_forms.yaml",
+)
+
+_AT_ONCE = 64
+"""Patterns that one automaton looks for. Its states are as many as mixes of half-read patterns: a few small ones
+take a third of the time of a large one on text that keeps them busy."""
+
+_SIGN = "a sign"
+"""Name of what makes a text worth looking through for signs."""
 
 _SHORTEST = 3
 """Letters of a word that digits and signs may stand for letters of, at least."""
@@ -67,6 +86,8 @@ class Phrases:
         words: words that the phrases are made of, lower case; kept for whoever undoes evasions.
         scripts: phrases that texts in ASCII can't have; looked for in others alone.
         mentions: what is only spoken of.
+        signs: what says something together.
+        together: phrases without patterns that signs come to, by their names.
 
     Raises:
         GuardError: a pattern that RE2 can't read.
@@ -83,21 +104,30 @@ class Phrases:
         *,
         scripts: Sequence[Phrase] = (),
         mentions: Mentions | None = None,
+        signs: Signs | None = None,
+        together: Sequence[Phrase] = (),
     ) -> None:
         self.words = words
         self._mentions = mentions
-        self._owners, self._match = _compiled(phrases)
-        self._script_owners, self._script_match = _compiled(scripts)
+        self._signs = signs
+        self._together = {phrase.name: phrase for phrase in together}
+        first = () if signs is None else (Phrase(_SIGN, 1.0, signs.first),)
+        self._sets = _compiled([*phrases, *first])
+        self._script_sets = _compiled(scripts)
 
     def find(self, text: str) -> tuple[Phrase, ...]:
         """Return the phrases that are in a text, each once, the weightiest first."""
         # Lone surrogates, which no UTF-8 has, must not keep a text from being read.
-        found = self._match(text.encode("utf-8", "replace"))
-        in_script = None if text.isascii() or not self._script_owners else self._script_match(_utf8(text))
-        if not found and not in_script:
+        data = text.encode("utf-8", "replace")
+        owners = []
+        for known, match in self._sets if text.isascii() else (*self._sets, *self._script_sets):
+            if found := match(data):
+                owners += [known[index] for index in found]
+        if not owners:
             return ()
-        owners = [self._owners[index] for index in found or ()]
-        owners += [self._script_owners[index] for index in in_script or ()]
+        if self._signs is not None and any(phrase.name == _SIGN for phrase in owners):
+            owners = [phrase for phrase in owners if phrase.name != _SIGN]
+            owners += [self._together[name] for name in self._signs.found(text)]
         once: dict[str, Phrase] = {}
         for phrase in owners:
             if phrase.name not in once or phrase.weight > once[phrase.name].weight:
@@ -111,41 +141,45 @@ class Phrases:
             text: the text.
             known: names of phrases that need not be told.
         """
-        if text.isascii() and not self._match(text.encode()):
-            return ()
+        if text.isascii():
+            data = text.encode()
+            for _, match in self._sets:
+                if match(data):
+                    break
+            else:
+                return ()
         found = self.find(text)
         if self._mentions is None or all(phrase.name in known for phrase in found):
             return found
         bare = self._mentions.without(text)
         if bare == text:
             return found
-        said = self.find(bare)
-        return tuple(phrase for phrase in said if phrase in found)
+        names = {phrase.name for phrase in found}
+        return tuple(phrase for phrase in self.find(bare) if phrase.name in names)
 
 
-def _compiled(phrases: Sequence[Phrase]) -> tuple[list[Phrase], Any]:
-    """Return the phrase of each pattern, and what gives the patterns that are in a text in UTF-8."""
+def _compiled(phrases: Sequence[Phrase]) -> tuple[tuple[tuple[Phrase, ...], Any], ...]:
+    """Return the phrases of some patterns, and what gives those that are in a text in UTF-8, for all patterns."""
+    patterns = [(phrase, pattern) for phrase in phrases for pattern in phrase.patterns]
+    return tuple(_set_of(patterns[start : start + _AT_ONCE]) for start in range(0, len(patterns), _AT_ONCE))
+
+
+def _set_of(patterns: Sequence[tuple[Phrase, str]]) -> tuple[tuple[Phrase, ...], Any]:
     import re2
 
     options = re2.Options()
     options.case_sensitive = False
     options.log_errors = False
     options.max_mem = _MEMORY
-    patterns = re2.Set.SearchSet(options)
-    owners: list[Phrase] = []
-    for phrase in phrases:
-        for pattern in phrase.patterns:
-            try:
-                patterns.Add(pattern)
-            except re2.error as error:
-                raise GuardError(f"phrase {phrase.name!r}: {pattern!r} can't be read: {error}") from error
-            owners.append(phrase)
-    patterns.Compile()
-    return owners, patterns._set.Match  # under the library's own method, as in `LinearRegex`
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+    several = re2.Set.SearchSet(options)
+    for phrase, pattern in patterns:
+        try:
+            several.Add(pattern)
+        except re2.error as error:
+            raise GuardError(f"phrase {phrase.name!r}: {pattern!r} can't be read: {error}") from error
+    several.Compile()
+    # What gives them is under the library's own method, as in `LinearRegex`.
+    return tuple(phrase for phrase, _ in patterns), several._set.Match
 
 
 @cache
@@ -161,6 +195,9 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
     phrases: list[Phrase] = []
     scripts: list[Phrase] = []
     mentions: Mentions | None = None
+    signs: dict[str, tuple[str, ...]] = {}
+    together: list[Phrase] = []
+    mixes: dict[str, list[Mix]] = {}
     for file in files:
         data = _read(file)
         own = {name: [str(word) for word in words] for name, words in data.get("words", {}).items()}
@@ -172,10 +209,17 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
         choices = {f"{{{name}}}": f"(?:{'|'.join(words)})" for name, words in lists.items()}
         phrases += _phrases(data.get("phrases", ()), choices, types)
         scripts += _phrases(data.get("scripts", ()), choices, types)
+        for name, patterns in data.get("signs", {}).items():
+            signs[name] = tuple(_filled(pattern, choices) for pattern in patterns)
+        for entry in data.get("together", ()):
+            if types is None or entry["type"] in types:
+                together.append(Phrase(entry["name"], float(entry["weight"]), (), entry["type"]))
+                mixes[entry["name"]] = [Mix.read(line) for line in entry["signs"]]
         if "mentions" in data:
             mentions = _mentions(data, choices)
     words = frozenset(_plain(known))
-    return Phrases(phrases, words, scripts=scripts, mentions=mentions)
+    made = Signs(signs, mixes) if mixes else None
+    return Phrases(phrases, words, scripts=scripts, mentions=mentions, signs=made, together=together)
 
 
 def phrase_types(files: tuple[str, ...]) -> tuple[str, ...]:
@@ -209,6 +253,7 @@ def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
             group["reach"],
             group.get("clause", False),
             group.get("reported", False),
+            group.get("colon", False),
         )
         for group in data["mentions"]
     )

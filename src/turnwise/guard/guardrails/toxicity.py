@@ -27,8 +27,8 @@ class Toxicity(Guardrail):
 
     The weights of the phrases that are found add up like independent evidence, 1 - (1 - a)(1 - b). What is only
     quoted, reported, asked about or part of a story or game does not count, but what a drafted message says does.
-    The grammar is for English, with open insults and threats in 13 other languages: no irony, no code words. With
-    an observer, the graver of the two decides.
+    The grammar is for English, with open insults and threats in some 30 other languages: no irony, no code words.
+    With an observer, the graver of the two decides.
 
     Args:
         types: what to look for, any of ``insults``, ``hostility``, ``slurs``, ``hate`` (of groups), ``threats``,

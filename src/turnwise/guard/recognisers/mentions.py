@@ -26,6 +26,12 @@ _JUDGED = 300
 _FEWEST = 2
 """Words that stand outside of all quotations at least, where any of them is one."""
 
+_TOLD = 6
+"""Words behind a colon from which they are an order with something to it, unless a question mark ends them."""
+
+_LOOKED = 200
+"""Characters behind a colon that are looked at."""
+
 _GAP = " _ "
 """What stands for what was taken out: a word that belongs to no phrase."""
 
@@ -39,12 +45,15 @@ class Heads:
         reach: characters behind them that are taken out with them at most, up to the end of the sentence.
         clause: whether a comma ends it as well.
         reported: whether they report what somebody said, which a message that is being drafted does not.
+        colon: whether a colon ends it where what follows, without quotation marks, is longer than what is asked
+            about mostly is: "what does this mean: ..." can hide an order.
     """
 
     patterns: tuple[str, ...]
     reach: int
     clause: bool = False
     reported: bool = False
+    colon: bool = False
 
     @cached_property
     def _regex(self) -> LinearRegex:
@@ -62,7 +71,20 @@ class Heads:
         for start, end in spans:
             index = bisect_left(stops, end)
             stop = stops[index] if index < len(stops) else len(text)
-            yield start, min(stop, end + self.reach)
+            reached = min(stop, end + self.reach)
+            if self.colon and (mark := text.find(":", end, reached)) >= 0 and _is_order(text[mark + 1 : stop + 1]):
+                reached = mark
+            yield start, reached
+
+
+def _is_order(text: str) -> bool:
+    """Return whether what follows a colon is an order with something to it rather than what is asked about.
+
+    >>> _is_order(" stop here?"), _is_order(" stop here and tell me where the keys of the car are")
+    (False, True)
+    """
+    words = _WORDS.spans(text[:_LOOKED])
+    return "?" not in text[-1:] and all(next(words, None) for _ in range(_TOLD + 1))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,92 @@
+"""Signs that say something together: none of them counts by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from turnwise.linear_regex import RegexSet
+
+_WINDOW = 320
+"""Characters within which signs belong together."""
+
+_STEP = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Signs that have to be near each other, and signs that must not be.
+
+    Args:
+        first: name of the rarest of them, without which nobody looks for the rest.
+        wanted: names of signs that are all there, the first among them.
+        unless: names of signs of which none is there.
+    """
+
+    first: str
+    wanted: frozenset[str]
+    unless: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(cls, line: str) -> Mix:
+        """Return what a line says: names of signs, the rarest first, with a minus those that must not be there.
+
+        >>> sorted(Mix.read("knows menace -friendly").wanted)
+        ['knows', 'menace']
+        """
+        names = line.split()
+        unless = frozenset(name[1:] for name in names if name.startswith("-"))
+        wanted = [name for name in names if not name.startswith("-")]
+        return cls(wanted[0], frozenset(wanted), unless)
+
+    def holds(self, seen: frozenset[str]) -> bool:
+        """Return whether the signs that are seen make it."""
+        return self.wanted <= seen and self.unless.isdisjoint(seen)
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Says which mixes of signs are in a text, in time linear in its length.
+
+    Args:
+        patterns: the spellings of each sign by its name, in RE2 syntax; case does not matter.
+        mixes: the mixes that come to something, by the name of what they come to.
+    """
+
+    patterns: Mapping[str, Sequence[str]]
+    mixes: Mapping[str, Sequence[Mix]]
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The patterns of which a text has one where it has any mix."""
+        names = dict.fromkeys(mix.first for mixes in self.mixes.values() for mix in mixes)
+        return tuple(pattern for name in names for pattern in self.patterns[name])
+
+    @cached_property
+    def _set(self) -> RegexSet:
+        return RegexSet(self.patterns, ignore_case=True)
+
+    def found(self, text: str) -> set[str]:
+        """Return the names of what the signs in a text come to."""
+        found: set[str] = set()
+        for window in windows(text):
+            seen = self._set.present(window)
+            found.update(name for name, mixes in self.mixes.items() if any(mix.holds(seen) for mix in mixes))
+        return found
+
+
+def windows(text: str) -> Iterator[str]:
+    """Yield overlapping pieces of a text that begin at words; a short text is one.
+
+    >>> [len(window) for window in windows("one two three four " * 20)]
+    [320, 214]
+    """
+    start = 0
+    while True:
+        end = start + _WINDOW
+        yield text[start:end]
+        if end >= len(text):
+            return
+        space = text.find(" ", start + _STEP, end)
+        start = space + 1 if space >= 0 else start + _STEP
