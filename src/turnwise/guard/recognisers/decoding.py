@@ -9,10 +9,12 @@ import string
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from heapq import merge
+from html.entities import html5
 from itertools import pairwise
 
-from turnwise.guard.recognisers.spans import Stretch
+from turnwise.guard.recognisers.spans import Stretch, stretches
 from turnwise.linear_regex import LinearRegex
 
 _HEX = frozenset(string.hexdigits)
@@ -33,11 +35,18 @@ _WORD = string.ascii_letters + string.digits + "+/_=-"
 
 _TO_STANDARD = str.maketrans("-_", "+/")
 
-_SOFT_BREAK = LinearRegex("=\r?\n")
 _ASCII_CODES = {high + low: chr(int(high + low, 16)) for high in "01234567" for low in string.hexdigits}
 _CODE_WIDTH = 3
 _CODED = {mark: LinearRegex(f"(?:{mark}[0-9A-Fa-f]{{2}})+") for mark in "%="}
-_TAG = LinearRegex(r"<(?:!|/?([A-Za-z][A-Za-z0-9]{0,31})[ \t\r\n/>])")
+_TAG = LinearRegex(r"<(?:!|/?[A-Za-z][A-Za-z0-9]{0,31}[ \t\r\n/>])")
+
+_SHOWN = {
+    f"&{entity}": character
+    for code in range(32, 127)
+    for character in (chr(code),)
+    for entity in (f"#{code}", f"#{code};", f"#x{code:x}", f"#x{code:x};", f"#X{code:x}", f"#X{code:x};")
+} | {f"&{name}": shown for name, shown in html5.items() if name.endswith(";")}
+"""What entities of HTML stand for; others have leading zeros, are of other scripts, or run into each other."""
 
 _LONGEST_ENTITY = 34
 _LONGEST_TAG = 300
@@ -129,17 +138,24 @@ def tags(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in tags("4<b></b>1<br/>")]
     ['', '', '\n']
     """
+    data = text.encode("ascii", "replace")  # a byte for each character
     behind = 0
-    for (at, _), (start, stop) in _TAG.spans(text):
-        if at < behind:
-            continue
-        if text.startswith("<!--", at):
-            end = text.find("-->", at, at + _LONGEST_TAG) + 2
-        else:
-            end = text.find(">", at, at + _LONGEST_TAG)
-        if end > at + 1:
-            behind = end + 1
-            yield Stretch(at, behind, "\n" if start > 0 and text[start:stop].lower() in _BLOCKS else "")
+    closed = data.find(b">")
+    while closed >= 0:
+        at, stop = next(_TAG.places(data, max(behind, closed - _LONGEST_TAG + 1)), (-1, -1))
+        if at < 0:
+            return
+        behind = at + 1
+        if at > closed:
+            closed = data.find(b">", at)
+            if closed >= at + _LONGEST_TAG:
+                continue
+        mark, width = (b"-->", 3) if data.startswith(b"<!--", at) else (b">", 1)
+        end = data.find(mark, at, at + _LONGEST_TAG) + width
+        if end >= width:
+            behind = end
+            closed = data.find(b">", end)
+            yield Stretch(at, end, "\n" if text[at + 1 : stop - 1].lstrip("/").lower() in _BLOCKS else "")
 
 
 def entities(text: str) -> Iterator[Stretch]:
@@ -159,7 +175,7 @@ def entities(text: str) -> Iterator[Stretch]:
             end = text.find(";", at, at + _LONGEST_ENTITY) + 1
             if end == 0:
                 continue
-        shown = html.unescape(text[at:end])
+        shown = _SHOWN.get(text[at:end]) or html.unescape(text[at:end])
         if len(shown) <= 2 and shown != text[at:end]:
             yield Stretch(at, end, shown)
 
@@ -179,7 +195,8 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in soft_breaks("41=\n11 =34=31")], list(soft_breaks("a=40"))
     (['', '4', '1'], [])
     """
-    breaks = [Stretch(match.start, match.end, "") for match in _SOFT_BREAK.finditer(text)]
+    breaks = [Stretch(at, at + 2, "") for at in _places(text, "=\n")]
+    breaks += [Stretch(at, at + 3, "") for at in _places(text, "=\r\n")]
     codes = list(_coded_bytes(text, "="))
     # One code alone is more likely an assignment, such as width=40.
     lone = not breaks and all(each.end != after.start for each, after in pairwise(codes))
@@ -218,6 +235,7 @@ def encoded_words(text: str) -> Iterator[Stretch]:
     """
     room = _JOINED * len(text)
     behind = 0
+    read = cache(_of_word)
     lines: deque[tuple[int, int]] = deque()
     has_lines = "\n" in text
     long_words = ((*spans[0], False) for spans in _LONG_WORD.spans(text))
@@ -235,12 +253,12 @@ def encoded_words(text: str) -> Iterator[Stretch]:
         if len(lines) > 1 and room > 0:
             pieces = "".join(text[first:last] for first, last in lines)
             room -= len(pieces)
-            whole = _of_word(pieces)
+            whole = read(pieces)
         if whole is not None:
             behind = lines[-1][1]
             yield Stretch(start, behind, whole)
             continue
-        yield from _in_word(text, start, end)
+        yield from _in_word(text, start, end, read)
 
 
 def _in_row(text: str, start: int, end: int) -> Iterator[Stretch]:
@@ -268,11 +286,11 @@ def _lines_from(text: str, start: int, end: int) -> deque[tuple[int, int]]:
     return lines
 
 
-def _in_word(text: str, start: int, end: int) -> Iterator[Stretch]:
+def _in_word(text: str, start: int, end: int, read: Callable[[str], str | None]) -> Iterator[Stretch]:
     if end - start < _SHORTEST:
         return
     word = text[start:end]
-    shown = _of_word(word)
+    shown = read(word)
     if shown is not None:
         yield Stretch(start, end, shown)
         return
@@ -282,7 +300,7 @@ def _in_word(text: str, start: int, end: int) -> Iterator[Stretch]:
             continue
         at, found = start, []
         for part in word.split(mark):
-            shown = _of_word(part) if len(part) >= _SHORTEST else None
+            shown = read(part) if len(part) >= _SHORTEST else None
             if shown is not None:
                 padding = _run_end(text, at + len(part), _PADDING, 2) if mark == "=" else at + len(part)
                 found.append(Stretch(at, padding, shown))
@@ -337,7 +355,7 @@ def _readable(data: bytes) -> str | None:
 
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
-    for ((start, end),) in _CODED[mark].spans(text):
+    for start, end in _CODED[mark].places(text.encode("ascii", "replace")):
         if end - start == _CODE_WIDTH:
             shown = _ASCII_CODES.get(text[start + 1 : end])
             if shown is not None:
@@ -345,7 +363,7 @@ def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
             continue
         data = bytes.fromhex(text[start:end].replace(mark, ""))
         if data.isascii():
-            yield from map(Stretch, range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
+            yield from stretches(range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
             continue
         with suppress(UnicodeDecodeError):
             yield Stretch(start, end, data.decode("utf-8"))

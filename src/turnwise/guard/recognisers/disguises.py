@@ -6,16 +6,16 @@ import string
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from itertools import accumulate, compress, dropwhile, pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import accumulate, compress, dropwhile, pairwise, repeat
 from operator import add, itemgetter, sub
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
 from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.numbers import digit_groups
-from turnwise.guard.recognisers.spans import Stretch
+from turnwise.guard.recognisers.spans import Stretch, stretches
 from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 
 _CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
@@ -36,9 +36,21 @@ _LATIN = {
     **_BOXED,
 }
 
-_SEPARATED = b"," + bytes(ord(" ") if bytes([code]).isspace() else ord("x") for code in range(1, 256))
-_ROW = LinearRegex("(?:^|[ ,])x *,[ ,]*x(?: *,[ ,]*x)+")
-"""Three single characters in a row in a text that `_separated` made: no row that counts has fewer inside."""
+_ASCII = tuple(map(chr, range(128)))
+_LIKE = {(True, False): "a", (False, True): "\x1f", (False, False): "\1"}
+"""A character of ASCII that is like others: a letter or digit, white space, or neither."""
+
+_GAP = 4
+"""Characters between two groups of a number, at most, and of one that is pulled apart."""
+
+_INSIDE = f"[ ,]{{0,{_GAP - 1}}} *, *"
+_ROW = LinearRegex(rf"(?:, *[xo]{_INSIDE}|[ o][xo],(?:[ ,]{{0,{_GAP - 2}}} *,)? *)(?:[xo]{_INSIDE}){{3,}}[xo][^x]")
+"""Five single characters in a row, at least, in the shapes of a text; the last may belong to another row as well.
+
+The first may be the last of a longer word and the last the first of one, where a sign or space is beside it.
+"""
+
+_IS_ITEM = bytes(chr(code) in "xo" for code in range(256))
 
 _APART_LEAST = 5
 """Single characters in a row from which they are one word pulled apart."""
@@ -46,15 +58,12 @@ _APART_LEAST = 5
 _APART_MOST = 200
 """Single characters in a row that keep their own places; more are one place, as no value has so many."""
 
-_ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum())
+_ASCII_MARKS = tuple(mark for mark in _ASCII if not mark.isalnum())
 _MARKS_COUNTED = 200
 """Different signs of a text up to which each is counted by itself."""
 
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
-
-_GAP = 4
-"""Characters between two groups of a number, at most."""
 
 _DIGIT_GROUPS = LinearRegex(rf"(?:^| )[0o]+(?: {{1,{_GAP}}}[0o]+)*")
 _NUMBER_LENGTHS = range(9, 20)
@@ -70,6 +79,7 @@ _AWS_LENGTH = 20
 _CODE_HEAD = LinearRegex("A(?:KIA|SIA|BIA|CCA)|[A-Z]{2}[0-9]{2}")
 _IS_CODE = bytes(bytes([code]).isalnum() for code in range(256))
 _NO_CODE_CHARACTERS = bytes(code for code in range(128) if not _IS_CODE[code])
+_DIGITS = string.digits.encode()
 _FEWEST_DIGITS = 10
 """Digits that an IBAN has at least."""
 
@@ -146,7 +156,10 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     marks = _marks_of(text)
     counts = zip(map(text.count, marks), marks, strict=True)
     common = sorted([each for each in counts if each[0] >= _APART_LEAST - 1], reverse=True)[:_SEPARATORS_TRIED]
-    tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, mark)])]
+    if not common:
+        return
+    shadow = _shadow(text)
+    tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, shadow, mark)])]
     tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
     taken: list[Sequence[int]] = []
     separators: dict[int, str] = {}
@@ -180,62 +193,59 @@ def _width(row: Sequence[int]) -> int:
     return row[-1] - row[0] + 1 - len(row)
 
 
-def _rows(text: str, separator: str) -> Iterator[Sequence[int]]:
+def _shadow(text: str) -> bytes:
+    """Return a text with a byte for each character: ASCII as it is, and one of the same kind for any other."""
+    if text.isascii():
+        return text.encode("ascii")
+    kinds = {each: _LIKE[each.isalnum(), each.isspace()] for each in set(text) if not each.isascii()}
+    return replace_characters(text, kinds).encode("ascii", "replace")
+
+
+def _rows(text: str, shadow: bytes, separator: str) -> Iterator[Sequence[int]]:
     """Yield where the characters of each word stand that is pulled apart with one separator between them."""
-    mask = _separated(text, separator)
-    start = end = 0
-    for ((begin, behind),) in _ROW.spans(mask):
-        # With the whole of the words beside it, whose ends may belong to it.
-        first = mask.rfind(",", 0, max(0, mask.rfind("x", 0, begin + (mask[begin] != "x")))) + 1
-        if first > end:
-            yield from _rows_within(text, start, end, separator)
-            start = first
-        end = mask.find(",", max(mask.find("x", behind), behind))
-        end = len(text) if end < 0 else end
-    yield from _rows_within(text, start, end, separator)
-
-
-def _separated(text: str, separator: str) -> str:
-    """Return a comma for each separator of a text, a space for other white space, and x for all else."""
-    text = text.replace("\0", "x").replace(separator, "\0")
-    for space in () if text.isascii() else set(text):
-        if space.isspace() and not space.isascii():
-            text = text.replace(space, " ")
-    return text.encode("ascii", "replace").translate(_SEPARATED).decode("ascii")
-
-
-def _rows_within(text: str, at: int, end: int, separator: str) -> Iterator[Sequence[int]]:
-    items: list[int] = []
-    for token in text[at:end].split(separator):
-        bare = token.strip()
-        items_before = items
-        if not bare:
-            items = [] if items and at - items[-1] > _GAP else items
-        elif len(bare) == 1:
-            items.append(at if token == bare else at + token.index(bare))
+    if separator.isascii() and separator not in _LIKE.values():
+        shapes = shadow.translate(_shapes_by(separator))
+    else:
+        shapes = _shadow(text.replace("\0", "\1").replace(separator, "\0")).translate(_shapes_by("\0"))
+    # A comma before the text and a space behind it stand for its ends.
+    shapes = b",%b " % shapes
+    for start, end in _ROW.places(shapes, shared=2):
+        first, last = start + 1, end - 2
+        row = shapes[first : last + 1].lstrip()
+        first = last + 1 - len(row)
+        count = len(row) - row.count(b" ") - row.count(b",")
+        if len(row) == 2 * count - 1:
+            yield range(first - 1, last, 2)
         else:
-            first = at + token.index(bare)
-            if items and not bare[1].isalnum():
-                items.append(first)
-            items = [first + len(bare) - 1] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
-        if items is not items_before and len(items_before) >= _APART_LEAST:
-            yield items_before
-        at += len(token) + 1
-    if len(items) >= _APART_LEAST:
-        yield items
+            yield [*compress(range(first - 1, last), row.translate(_IS_ITEM))]
+
+
+@cache
+def _shapes_by(separator: str) -> bytes:
+    """Return the table for the shapes of a text: a comma for a separator of words, a space for other white space,
+    x for letters and digits, and o for all else."""
+    shapes = (
+        "," if each == separator else " " if each.isspace() else "x" if each.isalnum() else "o" for each in _ASCII
+    )
+    return "".join(shapes).encode("ascii") + b"o" * 128
 
 
 def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
     """Yield the gaps between the characters of a word pulled apart; a very long one is one stretch."""
-    starts, ends = [at + 1 for at in row[:-1]], row[1:]
-    if _width(row) == len(starts):
-        instead = [""] * len(starts)
+    starts: Sequence[int]
+    instead: Iterable[str]
+    if isinstance(row, range):
+        starts, instead = range(row.start + 1, row.stop - 1, 2), repeat("", len(row) - 1)
     else:
-        instead = [_instead(text[start:end], separator) for start, end in zip(starts, ends, strict=True)]
+        starts = [at + 1 for at in row[:-1]]
+        gaps = [*map(text.__getitem__, map(slice, starts, row[1:]))]
+        forms = {gap: _instead(gap, separator) for gap in set(gaps)}
+        instead = map(forms.__getitem__, gaps)
     if len(row) > _APART_MOST:
-        yield Stretch(starts[0], ends[-1] + 1, "".join(map(add, instead, map(text.__getitem__, ends))))
+        joined = "".join(map(add, instead, map(text.__getitem__, row[1:])))
+        yield Stretch(starts[0], row[-1] + 1, joined)
     else:
-        yield from map(Stretch, starts, ends, instead)
+        yield from stretches(starts, row[1:], instead)
 
 
 def _instead(gap: str, separator: str) -> str:
@@ -254,7 +264,7 @@ def numbers(text: str) -> Iterator[Stretch]:
     if sum(map(text.count, string.digits)) < _APART_LEAST:
         return
     mask = _masked(text)
-    for ((begin, behind),) in _DIGIT_GROUPS.spans(mask):
+    for begin, behind in _DIGIT_GROUPS.places(mask.encode()):
         row = mask[begin:behind]
         if len(row) - row.count(" ") >= _NUMBER_LENGTHS[0] and row.count("0") >= _APART_LEAST - 1:
             groups = digit_groups(row.replace("o", "0"))
@@ -274,14 +284,16 @@ def _masked(text: str) -> str:
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
     run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
-    digits = [*accumulate((end - start for start, end in run), initial=0)]
+    starts, ends = zip(*run, strict=True) if run else ((), ())
+    digits = [*accumulate(map(sub, ends, starts), initial=0)]
     if digits[-1] in _NUMBER_LENGTHS:
         yield from _joined(text, mask, run)
         return
     first = 0
-    gaps = [text[before[1] : after[0]] for before, after in pairwise(run)]
-    for index in range(1, len(run) + 1):
-        if index < len(run) and (index == first + 1 or gaps[index - 1] == gaps[first]):
+    last = len(run)
+    gaps = [*map(text.__getitem__, map(slice, ends, starts[1:]))]
+    for index in range(1, last + 1):
+        if index < last and (index == first + 1 or gaps[index - 1] == gaps[first]):
             continue
         if digits[index] - digits[first] in _NUMBER_LENGTHS:
             yield from _joined(text, mask, run[first:index])
@@ -317,14 +329,15 @@ def codes(text: str) -> Iterator[Stretch]:
     if few and (text.count("A") < 2 or ("I" not in text and "C" not in text)):
         return
     data = text.encode("ascii", "replace")
-    squeezed = data.translate(None, _NO_CODE_CHARACTERS).decode()
+    squeezed = data.translate(None, _NO_CODE_CHARACTERS)
     upper = squeezed.upper()
-    if _CODE_HEAD.search(upper) is None:
+    heads = [*_CODE_HEAD.places(upper)]
+    if not heads:
         return
     places = [*compress(range(len(data)), data.translate(_IS_CODE))]
     behind = checked = 0
-    for ((first, head_end),) in _CODE_HEAD.spans(upper):
-        written, start = upper[first:head_end], places[first]
+    for first, head_end in heads:
+        written, start = upper[first:head_end].decode(), places[first]
         if start < behind or (start and text[start - 1].isalnum()):
             continue
         is_aws = written in _AWS
@@ -337,8 +350,8 @@ def codes(text: str) -> Iterator[Stretch]:
         own = places[first : first + length]
         if max(map(sub, own[1:], own)) > _GAP + 1:
             continue
-        code = squeezed[first : first + length]
-        digits = sum(map(code.count, string.digits))
+        code = squeezed[first : first + length].decode()
+        digits = length - len(upper[first : first + length].translate(None, _DIGITS))
         if is_aws:
             is_code = digits >= 2 and code.isupper()
         else:

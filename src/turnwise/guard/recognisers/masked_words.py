@@ -92,18 +92,18 @@ def unmasked(text: str, known: frozenset[str]) -> str:
 
 def _suspects(words: Sequence[str], known: frozenset[str]) -> list[str]:
     """Return the words that may be masked: all at once, for there can be thousands of them."""
-    bares = [word.strip(_ENDS) for word in words]
-    lower = " ".join(bares).lower()
+    bares = {word: bare for word in words if 2 < len(bare := word.strip(_ENDS)) <= _LONGEST}
+    lower = " ".join(bares.values()).lower()
     singles = _singled_out(known)
     found: dict[str, None] = {}
     for number, letters in enumerate(_LETTERS):
         if number and not any(stroke in lower for stroke in _STROKES):
             break
         forms = _single(replace_characters(lower, letters)).split(" ")
-        found.update((word, None) for word, form in zip(words, forms, strict=True) if form in singles)
+        found.update((word, None) for word, form in zip(bares, forms, strict=bool(bares)) if form in singles)
     if any(mark in lower for mark in _MASKS):
         shapes = _by_shape(known)
-        for word, bare in zip(words, lower.split(" "), strict=True):
+        for word, bare in zip(bares, lower.split(" "), strict=True):
             if bare[:1].isalpha() and not _MASK.isdisjoint(bare) and (bare[0], len(bare)) in shapes:
                 found[word] = None
     return [*found]
