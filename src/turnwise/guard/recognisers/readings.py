@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from itertools import accumulate
+from operator import add, sub
 from typing import NamedTuple, Protocol
 
 from turnwise.guard.guardrail import Check, Finding, Redaction
@@ -91,42 +92,42 @@ class _Replaced:
             self.plain = "".join((*parts, text[at:]))
 
     @cached_property
-    def _begins(self) -> list[int]:
-        """Where each stretch begins in the plain text."""
-        gained = accumulate((len(each.text) - each.end + each.start for each in self._stretches), initial=0)
-        return [each.start + gain for each, gain in zip(self._stretches, gained, strict=False)]
+    def _bounds(self) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
+        """Where stretches start and end; where what stands for each begins in the plain text, and its length."""
+        if not self._stretches:
+            return (), (), (), ()
+        starts, ends, texts = zip(*self._stretches, strict=True)
+        lengths = [*map(len, texts)]
+        gained = accumulate(map(add, lengths, map(sub, starts, ends)), initial=0)
+        return starts, ends, [*map(add, starts, gained)], lengths
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        return self._character(start)[0], self._character(end - 1)[1]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [each.start for each in self._stretches]
+        """Return the offsets before the step: of the characters themselves, or of all of what was replaced."""
+        starts, ends, begins, lengths = self._bounds
+        index = bisect_right(begins, start) - 1
+        if index >= 0:
+            behind = start - begins[index] - lengths[index]
+            start = starts[index] if behind < 0 else ends[index] + behind
+        index = bisect_right(begins, end - 1) - 1
+        if index >= 0:
+            behind = end - begins[index] - lengths[index]
+            end = ends[index] + max(0, behind)
+        return start, end
 
     def place(self, at: int, *, begun: bool) -> int:
-        index = (bisect_left if begun else bisect_right)(self._starts, at) - 1
+        starts, ends, begins, lengths = self._bounds
+        index = (bisect_left if begun else bisect_right)(starts, at) - 1
         if index < 0:
             return at
-        stretch, begin = self._stretches[index], self._begins[index]
-        if at < stretch.end:
-            return begin + len(stretch.text) * begun
-        return begin + len(stretch.text) + at - stretch.end
+        if at < ends[index]:
+            return begins[index] + lengths[index] * begun
+        return begins[index] + lengths[index] + at - ends[index]
 
     def stretch_at(self, at: int) -> int | None:
         """Return which stretch stands at an offset of the plain text, or None."""
-        index = bisect_right(self._begins, at) - 1
-        return index if index >= 0 and at - self._begins[index] < len(self._stretches[index].text) else None
-
-    def _character(self, at: int) -> tuple[int, int]:
-        """Return where a character came from: itself, or all of a stretch that was replaced."""
-        index = bisect_right(self._begins, at) - 1
-        if index < 0:
-            return at, at + 1
-        stretch, within = self._stretches[index], at - self._begins[index]
-        if within < len(stretch.text):
-            return stretch.start, stretch.end
-        there = stretch.end + within - len(stretch.text)
-        return there, there + 1
+        _, _, begins, lengths = self._bounds
+        index = bisect_right(begins, at) - 1
+        return index if index >= 0 and at - begins[index] < lengths[index] else None
 
 
 class _Redacted:
@@ -152,6 +153,11 @@ class _Redacted:
         self.plain = self._replaced.plain
 
     def span(self, start: int, end: int) -> tuple[int, int]:
+        if self._replaced.stretch_at(start) is None and self._replaced.stretch_at(end - 1) is None:
+            first, last = self._before.span(*self._replaced.span(start, end))
+            count = bisect_right(self._ends, first)
+            if count == bisect_right(self._ends, last):  # no redaction between
+                return first + self._gains[count], last + self._gains[count]
         return self._place(start)[0], self._place(end - 1)[1]
 
     def place(self, at: int, *, begun: bool) -> int:
@@ -298,9 +304,9 @@ def values_in(
         spans = [*find(reading)]
         for span in apart(spans) if spans else ():
             text = reading.plain[span.start : span.end]
-            if text not in allowed:
-                start, end = reading.span(span.start, span.end)
-                found.setdefault(span._replace(start=start, end=end), text)
+            if not (allowed and text in allowed):
+                at = reading.span(span.start, span.end) if reading.steps else span[:2]
+                found.setdefault(Span(*at, span.kind, span.confidence), text)
     return list(_whole(sorted(found.items()))) if found else []
 
 
