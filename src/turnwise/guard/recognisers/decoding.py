@@ -161,10 +161,13 @@ def tags(text: str) -> Iterator[Stretch]:
 def entities(text: str) -> Iterator[Stretch]:
     """Find the entities of HTML.
 
-    >>> [stretch.text for stretch in entities("&#52;&#x31 &commat; &amp;#52; R&D")]
-    ['4', '1', '@', '&']
+    >>> [stretch.text for stretch in entities("&#52;&#x31 &commat; &amp;#52; R&D &lt&#65;")]
+    ['4', '1', '@', '&', '<A']
     """
+    behind = 0
     for at in _places(text, "&"):
+        if at < behind:
+            continue
         if text.startswith("#", at + 1):
             digits_at = at + 3 if text[at + 2 : at + 3] in ("x", "X") else at + 2
             end = _run_end(text, digits_at, _HEX if digits_at == at + 3 else _DIGITS, 8)
@@ -177,6 +180,7 @@ def entities(text: str) -> Iterator[Stretch]:
                 continue
         shown = _SHOWN.get(text[at:end]) or html.unescape(text[at:end])
         if len(shown) <= 2 and shown != text[at:end]:
+            behind = end
             yield Stretch(at, end, shown)
 
 

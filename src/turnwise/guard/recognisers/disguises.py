@@ -285,32 +285,29 @@ def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[St
     """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
     run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
     starts, ends = zip(*run, strict=True) if run else ((), ())
-    digits = [*accumulate(map(sub, ends, starts), initial=0)]
-    if digits[-1] in _NUMBER_LENGTHS:
-        yield from _joined(text, mask, run)
-        return
-    first = 0
-    last = len(run)
+    sizes = [*map(sub, ends, starts)]
     gaps = [*map(text.__getitem__, map(slice, ends, starts[1:]))]
-    for index in range(1, last + 1):
+    digits = [*accumulate(sizes, initial=0)]
+    last, first = len(run), 0
+    whole = digits[-1] in _NUMBER_LENGTHS
+    for index in (last,) if whole else range(1, last + 1):
         if index < last and (index == first + 1 or gaps[index - 1] == gaps[first]):
             continue
         if digits[index] - digits[first] in _NUMBER_LENGTHS:
-            yield from _joined(text, mask, run[first:index])
+            between = gaps[first : index - 1]
+            is_usual = tuple(sizes[first:index]) in _EVEN and between.count(between[0]) == len(between)
+            if not (is_usual and between[0] in _USUAL) or mask.find("o", starts[first], ends[index - 1]) >= 0:
+                yield from _joined(text, mask, run[first:index])
         first = index
 
 
 def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
+    """Find what to undo in a number that is not as it is usually written."""
     between = ""
     has_letters = "o" in mask[groups[0][0] : groups[-1][1]]
     if tuple([end - start for start, end in groups]) in _EVEN:
         gaps = {text[before[1] : after[0]] for before, after in pairwise(groups)}
-        if len(gaps) == 1 and gaps <= _USUAL:
-            if not has_letters:
-                return  # as it is usually written
-            between = gaps.pop()
-        else:
-            between = " "
+        between = gaps.pop() if len(gaps) == 1 and gaps <= _USUAL else " "
     for index, (start, end) in enumerate(groups):
         if index and text[groups[index - 1][1] : start] != between:
             yield Stretch(groups[index - 1][1], start, between)

@@ -300,13 +300,17 @@ def values_in(
     for number, unfolded in enumerate(readings(check)):
         if number:
             folded = folding.fold(unfolded.plain)
-        reading = unfolded if folded.plain == unfolded.plain else unfolded.behind(folded)
+        reading = unfolded.behind(folded)
         spans = [*find(reading)]
-        for span in apart(spans) if spans else ():
-            text = reading.plain[span.start : span.end]
-            if not (allowed and text in allowed):
-                at = reading.span(span.start, span.end) if reading.steps else span[:2]
-                found.setdefault(Span(*at, span.kind, span.confidence), text)
+        if not spans:
+            continue
+        values = [(span, reading.plain[span[0] : span[1]]) for span in apart(spans)]
+        if allowed:
+            values = [(span, text) for span, text in values if text not in allowed]
+        if reading.steps:
+            values = [(Span(*reading.span(span[0], span[1]), *span[2:]), text) for span, text in values]
+        for span, text in values:
+            found.setdefault(span, text)
     return list(_whole(sorted(found.items()))) if found else []
 
 

@@ -56,11 +56,11 @@ class Respelling:
         different = set(words)
         plain = self._unmasking.forms(different) if masked else {}
         if plain:
-            words = [plain.get(word, word) for word in words]
+            words = [*map(plain.get, words, words)]
             different = set(words)
         apart = self._forms_apart(different)
         if apart:
-            words = [apart.get(word, word) for word in words]
+            words = [*map(apart.get, words, words)]
         return " ".join(words) if plain or apart else text
 
     def _forms_apart(self, words: set[str]) -> Mapping[str, str]:
