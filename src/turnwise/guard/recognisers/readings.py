@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import accumulate
-from operator import add, sub
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from turnwise.guard.guardrail import Check, Finding, Redaction
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
+from turnwise.guard.recognisers.edits import Edit, Replaced
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.spans import Span, Stretch, apart, counted
 from turnwise.linear_regex import RegexSet
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
-
-
-class Edit(Protocol):
-    """What was done to a text, with the way back."""
-
-    plain: str
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the offsets before the step of a stretch behind it that is not empty."""
-
-    def place(self, at: int, *, begun: bool) -> int:
-        """Return the offset behind the step of an offset before it; see `TextReading.place`."""
 
 
 class TextReading(NamedTuple):
@@ -72,64 +60,6 @@ class TextReading(NamedTuple):
         return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
 
 
-class _Replaced:
-    """A text with stretches of it replaced.
-
-    Args:
-        text: the text.
-        stretches: in order and apart from each other.
-    """
-
-    def __init__(self, text: str, stretches: Iterable[Stretch]) -> None:
-        self._stretches = tuple(stretches)
-        self.plain = text
-        if self._stretches:
-            parts: list[str] = []
-            at = 0
-            for start, end, instead in self._stretches:
-                parts += (text[at:start], instead)
-                at = end
-            self.plain = "".join((*parts, text[at:]))
-
-    @cached_property
-    def _bounds(self) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
-        """Where stretches start and end; where what stands for each begins in the plain text, and its length."""
-        if not self._stretches:
-            return (), (), (), ()
-        starts, ends, texts = zip(*self._stretches, strict=True)
-        lengths = [*map(len, texts)]
-        gained = accumulate(map(add, lengths, map(sub, starts, ends)), initial=0)
-        return starts, ends, [*map(add, starts, gained)], lengths
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the offsets before the step: of the characters themselves, or of all of what was replaced."""
-        starts, ends, begins, lengths = self._bounds
-        index = bisect_right(begins, start) - 1
-        if index >= 0:
-            behind = start - begins[index] - lengths[index]
-            start = starts[index] if behind < 0 else ends[index] + behind
-        index = bisect_right(begins, end - 1) - 1
-        if index >= 0:
-            behind = end - begins[index] - lengths[index]
-            end = ends[index] + max(0, behind)
-        return start, end
-
-    def place(self, at: int, *, begun: bool) -> int:
-        starts, ends, begins, lengths = self._bounds
-        index = (bisect_left if begun else bisect_right)(starts, at) - 1
-        if index < 0:
-            return at
-        if at < ends[index]:
-            return begins[index] + lengths[index] * begun
-        return begins[index] + lengths[index] + at - ends[index]
-
-    def stretch_at(self, at: int) -> int | None:
-        """Return which stretch stands at an offset of the plain text, or None."""
-        _, _, begins, lengths = self._bounds
-        index = bisect_right(begins, at) - 1
-        return index if index >= 0 and at - begins[index] < lengths[index] else None
-
-
 class _Redacted:
     """A reading of a text whose redactions were carried out, as a step from the text that they left.
 
@@ -149,7 +79,7 @@ class _Redacted:
             end = max(reading.place(each.end, begun=True), start)
             stretches.append(Stretch(start, end, each.placeholder))
         self._starts = [each.start for each in stretches]
-        self._replaced = _Replaced(reading.plain, stretches)
+        self._replaced = Replaced(reading.plain, stretches)
         self.plain = self._replaced.plain
 
     def span(self, start: int, end: int) -> tuple[int, int]:
@@ -202,7 +132,7 @@ def readings(check: Check) -> tuple[TextReading, ...]:
 def _carried_over(check: Check) -> tuple[TextReading, ...]:
     """Return the readings of a text that is what redactions made of one with readings; none for any other."""
     text, redactions = check.shared[_FOUND]
-    if _Replaced(text, map(_stretch, redactions)).plain != check.text:
+    if Replaced(text, map(_stretch, redactions)).plain != check.text:
         return ()
     _, *others = check.once(("readings", text), partial(readings_of, text))
     found = {check.text: TextReading(check.text)}
@@ -254,7 +184,7 @@ def _decoded(reading: TextReading) -> TextReading:
     for _ in range(_ROUNDS):
         before = reading.plain
         for decode in decoders_for(before):
-            reading = reading.behind(_Replaced(reading.plain, decode(reading.plain)))
+            reading = reading.behind(Replaced(reading.plain, decode(reading.plain)))
         reading = reading.behind(PLAIN.fold(reading.plain))
         if reading.plain == before:
             break
@@ -265,7 +195,7 @@ def _undisguised(reading: TextReading) -> TextReading:
     if not reading.plain.isascii():
         reading = reading.behind(UNDISGUISED.fold(reading.plain))
     for undo in DISGUISES:
-        reading = reading.behind(_Replaced(reading.plain, undo(reading.plain)))
+        reading = reading.behind(Replaced(reading.plain, undo(reading.plain)))
     return reading
 
 
