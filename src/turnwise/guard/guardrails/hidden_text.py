@@ -64,7 +64,7 @@ def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str])
                 texts[plain] = None
     respelling: Respelling | None = None
     for text in [*texts]:
-        masked = HINT.present(text)
+        masked = bool(HINT.present(text))
         if masked or max(map(len, text.split()), default=0) >= RUN_TOGETHER:
             respelling = respelling or Respelling(known)
             texts[respelling.of(text, masked=masked)] = None
