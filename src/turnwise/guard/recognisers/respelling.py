@@ -44,6 +44,7 @@ class Respelling:
         self._unmasking = Unmasking(known)
         self._seen: set[str] = set()
         self._apart: dict[str, str] = {}
+        self._parts: dict[str, str] = {}
 
     def of(self, text: str, *, masked: bool = True) -> str:
         """Return a text with its words respelled, in single spaces; unchanged where there is nothing to do.
@@ -78,7 +79,11 @@ class Respelling:
         return {} if self._apart.keys().isdisjoint(words) else self._apart
 
     def _split(self, part: str) -> str:
-        return _words(part, self._known) if RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha() else part
+        if not (RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha()):
+            return part
+        if part not in self._parts:
+            self._parts[part] = _words(part, self._known)
+        return self._parts[part]
 
 
 def _words(letters: str, known: Container[str]) -> str:
