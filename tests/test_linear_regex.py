@@ -66,3 +66,16 @@ def test_white_space_is_that_of_python(mark):
 def test_takes_linear_time_where_others_hang(pattern, unit):
     expression = LinearRegex(pattern)
     assert grows_linearly(lambda text: expression.search(text + "!"), unit)
+
+
+@given(st.text("ab", max_size=30))
+def test_places_are_those_of_spans_in_bytes(text):
+    regex = LinearRegex("ab+|b{3}")
+    assert [*regex.places(text.encode())] == [spans[0] for spans in regex.spans(text)]
+
+
+def test_places_begin_where_they_are_told_and_may_share_their_ends():
+    regex = LinearRegex("a,a,a")
+    assert [*regex.places(b"a,a,a,a,a")] == [(0, 5)]
+    assert [*regex.places(b"a,a,a,a,a", shared=1)] == [(0, 5), (4, 9)]
+    assert [*regex.places(b"a,a,a,a,a", 2)] == [(2, 7)]

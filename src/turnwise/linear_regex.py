@@ -152,6 +152,26 @@ class LinearRegex:
                 for first, last in spans
             )
 
+    def places(self, data: bytes, at: int = 0, *, shared: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield the bytes at which the expression matches, at a fraction of the cost of `spans`.
+
+        Args:
+            data: ASCII, or text in UTF-8.
+            at: where to begin.
+            shared: bytes at the end of a match that may belong to the next as well; the shortest has more.
+
+        >>> list(LinearRegex("aba").places(b"ababa", shared=1))
+        [(0, 3), (2, 5)]
+        """
+        match, anchors = self._engine
+        anchor, length = anchors.UNANCHORED, len(data)
+        while True:
+            place = match(anchor, data, at, length)[0]
+            if place[1] < 0:
+                return
+            yield place
+            at = place[1] - shared
+
     def _found(self, data: bytes, overlapping: bool = False) -> Iterator[Spans]:
         match, anchors = self._engine
         anchor, at, length = anchors.UNANCHORED, 0, len(data)

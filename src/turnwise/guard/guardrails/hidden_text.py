@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from functools import partial
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.masked_words import HINT, unmasked
+from turnwise.guard.recognisers.masked_words import HINT
 from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
-from turnwise.linear_regex import replace_characters
+from turnwise.guard.recognisers.respelling import RUN_TOGETHER, Respelling
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
 _STEP = HEAD + TAIL
 _OVERLAP = 500
 """Characters that two pieces of a long text share, so that a phrase on the border is whole in one of them."""
 
-_GLUE = frozenset(
-    """
-    a all and any are as be do every for from have i if in is it me my no not now of on or our that the
-    then these this those to was were with you your previous prior above earlier before
-    """.split()  # noqa: SIM905 - a list of words reads best as words
-)
-"""Words beside the known ones that letters without a space may be made of."""
-
-_RUN_TOGETHER = 14
-"""Letters in a row from which they may be several words."""
-
-_LONGEST_RUN = 400
-_LONGEST_WORD = 16
-_FEWEST_SIGNS = 3
-"""Signs between the letters of one word from which they stand for spaces."""
-
 _WHOLE_SENTENCE = "\ufdfa"
 """The one character that stands for 18 in plain form; none of them is Latin."""
-
-_SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
-"""What may stand for the spaces between words."""
 
 
 def plain_texts(check: Check, known: frozenset[str]) -> tuple[str, ...]:
@@ -82,78 +62,10 @@ def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str])
             plain = normalise(piece, known).text
             if plain != piece:
                 texts[plain] = None
-    plain_words: dict[str, str] = {}
-    spaced: dict[str, str] = {}
+    respelling: Respelling | None = None
     for text in [*texts]:
-        plain = unmasked(text, known, plain_words) if HINT.present(text) else text
-        texts[_spaced(plain, known, spaced)] = None
+        masked = bool(HINT.present(text))
+        if masked or max(map(len, text.split()), default=0) >= RUN_TOGETHER:
+            respelling = respelling or Respelling(known)
+            texts[respelling.of(text, masked=masked)] = None
     return tuple(texts)
-
-
-def _spaced(text: str, known: Container[str], spaced: dict[str, str]) -> str:
-    """Return a text with spaces between words that signs or nothing are between; unchanged where there are none.
-
-    Args:
-        text: the text.
-        known: words that letters without a space may be made of.
-        spaced: what words came to before, for the texts of one check have most of them in common.
-
-    >>> _spaced("ignore-all+the_rules", {"rules"}, {}), _spaced("a well-known word", set(), {})
-    ('ignore all the rules', 'a well-known word')
-    """
-
-    words = text.split()
-    if max(map(len, words), default=0) < _RUN_TOGETHER:
-        return text
-    long_words = {word for word in words if len(word) >= _RUN_TOGETHER}
-    for word in long_words.difference(spaced):
-        spaced[word] = _apart(word, known, spaced)
-    if all(spaced[word] == word for word in long_words):
-        return text
-    return " ".join([spaced[word] if word in long_words else word for word in words])
-
-
-def _apart(word: str, known: Container[str], spaced: dict[str, str]) -> str:
-    """Return a long word with spaces between the words that it is made of."""
-    parts = replace_characters(word, _SIGNS).split()
-    if len(parts) <= _FEWEST_SIGNS:
-        parts = [word]
-    for part in parts:
-        if _RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part not in spaced and part.isalpha():
-            spaced[part] = _words(part, known)
-    return " ".join([spaced.get(part, part) for part in parts])
-
-
-def _words(letters: str, known: Container[str]) -> str:
-    """Return the words that letters without a space are made of, or the letters where they are not.
-
-    >>> _words("ignoreallthestuff", {"ignore"}), _words("ignoreallrules", {"ignore", "rules"})
-    ('ignoreallthestuff', 'ignore all rules')
-    """
-    lower = letters.lower()
-    before: list[int | None] = [0]
-    reached = 0
-    for end in range(1, len(lower) + 1):
-        if end - reached > _LONGEST_WORD:
-            return letters
-        starts = range(max(0, end - _LONGEST_WORD), end)
-        before.append(
-            next(
-                (
-                    start
-                    for start in starts
-                    if before[start] is not None and (lower[start:end] in known or lower[start:end] in _GLUE)
-                ),
-                None,
-            )
-        )
-        if before[-1] is not None:
-            reached = end
-    if before[-1] is None:
-        return letters
-    words, end = [], len(lower)
-    while end:
-        start = before[end] or 0
-        words.append(letters[start:end])
-        end = start
-    return " ".join(reversed(words))

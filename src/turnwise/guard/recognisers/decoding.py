@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import html
 import string
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from heapq import merge
+from html.entities import html5
 from itertools import pairwise
 
-from turnwise.guard.recognisers.spans import Stretch
+from turnwise.guard.recognisers.encoded_words import ENCODED_HINT, encoded_words
+from turnwise.guard.recognisers.spans import Stretch, stretches
 from turnwise.linear_regex import LinearRegex
 
 _HEX = frozenset(string.hexdigits)
-_ALNUM = frozenset(string.ascii_letters + string.digits)
-_BASE32 = frozenset(string.ascii_uppercase + "234567=")
-_BASE32_ORDER = string.ascii_uppercase + "234567"
-_BASE32_STARTS = frozenset(
-    first + second
-    for high, first in enumerate(_BASE32_ORDER)
-    for low, second in enumerate(_BASE32_ORDER)
-    if (code := high << 3 | low >> 2) in b"\t\n\r" or 32 <= code < 127 or code >= 0xC2
-)
-"""The first two characters of base32 whose first byte may begin a text."""
-
-_BITS = frozenset("01")
-_WORD = string.ascii_letters + string.digits + "+/_=-"
-"""Characters of the words that may be encoded text."""
-
-_TO_STANDARD = str.maketrans("-_", "+/")
-
-_SOFT_BREAK = LinearRegex("=\r?\n")
 _ASCII_CODES = {high + low: chr(int(high + low, 16)) for high in "01234567" for low in string.hexdigits}
 _CODE_WIDTH = 3
 _CODED = {mark: LinearRegex(f"(?:{mark}[0-9A-Fa-f]{{2}})+") for mark in "%="}
-_TAG = LinearRegex(r"<(?:!|/?([A-Za-z][A-Za-z0-9]{0,31})[ \t\r\n/>])")
+_TAG = LinearRegex(r"<(?:!|/?[A-Za-z][A-Za-z0-9]{0,31}[ \t\r\n/>])")
+
+_SHOWN = {
+    f"&{entity}": character
+    for code in range(32, 127)
+    for character in (chr(code),)
+    for entity in (f"#{code}", f"#{code};", f"#x{code:x}", f"#x{code:x};", f"#X{code:x}", f"#X{code:x};")
+} | {f"&{name}": shown for name, shown in html5.items() if name.endswith(";")}
+"""What entities of HTML stand for; others have leading zeros, are of other scripts, or run into each other."""
 
 _LONGEST_ENTITY = 34
 _LONGEST_TAG = 300
@@ -49,31 +37,6 @@ _BLOCKS = frozenset(
 )
 """Elements that stand apart from what is before and behind them."""
 
-_SHORTEST = 12
-"""Characters of a word from which it may be encoded text; fewer encode less than a phone number has."""
-
-_FEWEST_CODES = 7
-"""Codes in a row, such as 34 31 31, from which they may be text."""
-
-_LONG_WORD = LinearRegex(rf"[A-Za-z0-9+/_=-]{{{_SHORTEST},}}")
-_CODE = "(?:0x[0-9A-Fa-f]{0,6}|[0-9A-Fa-f]{1,8})"
-_ROW = LinearRegex(
-    rf"(?:^|[^A-Za-z0-9+/_=-]){_CODE}"
-    rf"(?:(?:[ ,:;\n]{{3}}[^A-Za-z0-9+/_=-]*|[ ,:;\n]{{1,2}}){_CODE}){{{_FEWEST_CODES - 1},}}"
-)
-"""A row of codes; the last may be the beginning of another word."""
-
-_BETWEEN_WORDS = bytes(code if chr(code) in _WORD else ord(" ") for code in range(256))
-
-_ENCODED_HINT = LinearRegex(
-    rf"[A-Za-z0-9+/_=-]{{{_SHORTEST}}}"
-    rf"|[0-9A-Fa-fx]+(?:[ ,:;\n][^A-Za-z0-9+/_=-]*[0-9A-Fa-fx]+){{{_FEWEST_CODES - 1}}}"
-)
-"""Where a word is long and no plain one, or codes stand in a row."""
-
-_JOINED = 3
-"""Characters of long words in lines that are tried together, for each character of the text."""
-
 _FEWEST_TAGS = 4
 """Tag characters in a row from which they are a text, not noise between characters."""
 
@@ -84,7 +47,7 @@ _TAG_TEXT = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 Decoder = Callable[[str], Iterator[Stretch]]
 
 
-HINTS = (r"[%&<\\=]", _ENCODED_HINT.pattern)
+HINTS = (r"[%&<\\=]", ENCODED_HINT.pattern)
 """What a text in one line of printable ASCII has, at least, in which something is encoded; RE2."""
 
 
@@ -100,7 +63,7 @@ def decoders_for(text: str) -> list[Decoder]:
     found = [decoder for mark, decoder in _BY_MARK if mark in text]
     if not text.isascii() and _TAG_ROW.search(text) is not None:
         found.append(tag_characters)
-    if _ENCODED_HINT.search(text) is not None:
+    if ENCODED_HINT.search(text) is not None:
         found.append(encoded_words)
     return found
 
@@ -129,26 +92,36 @@ def tags(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in tags("4<b></b>1<br/>")]
     ['', '', '\n']
     """
+    data = text.encode("ascii", "replace")  # a byte for each character
     behind = 0
-    for (at, _), (start, stop) in _TAG.spans(text):
-        if at < behind:
-            continue
-        if text.startswith("<!--", at):
-            end = text.find("-->", at, at + _LONGEST_TAG) + 2
-        else:
-            end = text.find(">", at, at + _LONGEST_TAG)
-        if end > at + 1:
-            behind = end + 1
-            yield Stretch(at, behind, "\n" if start > 0 and text[start:stop].lower() in _BLOCKS else "")
+    closed = data.find(b">")
+    while closed >= 0:
+        at, stop = next(_TAG.places(data, max(behind, closed - _LONGEST_TAG + 1)), (-1, -1))
+        if at < 0:
+            return
+        behind = at + 1
+        if at > closed:
+            closed = data.find(b">", at)
+            if closed >= at + _LONGEST_TAG:
+                continue
+        mark, width = (b"-->", 3) if data.startswith(b"<!--", at) else (b">", 1)
+        end = data.find(mark, at, at + _LONGEST_TAG) + width
+        if end >= width:
+            behind = end
+            closed = data.find(b">", end)
+            yield Stretch(at, end, "\n" if text[at + 1 : stop - 1].lstrip("/").lower() in _BLOCKS else "")
 
 
 def entities(text: str) -> Iterator[Stretch]:
     """Find the entities of HTML.
 
-    >>> [stretch.text for stretch in entities("&#52;&#x31 &commat; &amp;#52; R&D")]
-    ['4', '1', '@', '&']
+    >>> [stretch.text for stretch in entities("&#52;&#x31 &commat; &amp;#52; R&D &lt&#65;")]
+    ['4', '1', '@', '&', '<A']
     """
+    behind = 0
     for at in _places(text, "&"):
+        if at < behind:
+            continue
         if text.startswith("#", at + 1):
             digits_at = at + 3 if text[at + 2 : at + 3] in ("x", "X") else at + 2
             end = _run_end(text, digits_at, _HEX if digits_at == at + 3 else _DIGITS, 8)
@@ -159,8 +132,9 @@ def entities(text: str) -> Iterator[Stretch]:
             end = text.find(";", at, at + _LONGEST_ENTITY) + 1
             if end == 0:
                 continue
-        shown = html.unescape(text[at:end])
+        shown = _SHOWN.get(text[at:end]) or html.unescape(text[at:end])
         if len(shown) <= 2 and shown != text[at:end]:
+            behind = end
             yield Stretch(at, end, shown)
 
 
@@ -179,7 +153,8 @@ def soft_breaks(text: str) -> Iterator[Stretch]:
     >>> [stretch.text for stretch in soft_breaks("41=\n11 =34=31")], list(soft_breaks("a=40"))
     (['', '4', '1'], [])
     """
-    breaks = [Stretch(match.start, match.end, "") for match in _SOFT_BREAK.finditer(text)]
+    breaks = [Stretch(at, at + 2, "") for at in _places(text, "=\n")]
+    breaks += [Stretch(at, at + 3, "") for at in _places(text, "=\r\n")]
     codes = list(_coded_bytes(text, "="))
     # One code alone is more likely an assignment, such as width=40.
     lone = not breaks and all(each.end != after.start for each, after in pairwise(codes))
@@ -210,134 +185,9 @@ def escapes(text: str) -> Iterator[Stretch]:
             yield Stretch(at, end, chr(int(digits, base)))
 
 
-def encoded_words(text: str) -> Iterator[Stretch]:
-    """Find what reads as text once decoded: base64, base32, hexadecimal and binary digits, and lists of codes.
-
-    >>> [stretch.text for stretch in encoded_words("MTIzLTQ1LTY3ODk= 34 31 31 31 31 31 31 31 internationally")]
-    ['123-45-6789', '41111111']
-    """
-    room = _JOINED * len(text)
-    behind = 0
-    lines: deque[tuple[int, int]] = deque()
-    has_lines = "\n" in text
-    long_words = ((*spans[0], False) for spans in _LONG_WORD.spans(text))
-    rows = [(*spans[0], True) for spans in _ROW.spans(text)]
-    for start, end, is_row in merge(long_words, rows) if rows else long_words:
-        if start < behind:
-            continue
-        if is_row:
-            yield from _in_row(text, start, end)
-            continue
-        while lines and lines[0][0] < start:
-            lines.popleft()
-        lines = lines or (_lines_from(text, start, end) if has_lines else lines)
-        whole = None
-        if len(lines) > 1 and room > 0:
-            pieces = "".join(text[first:last] for first, last in lines)
-            room -= len(pieces)
-            whole = _of_word(pieces)
-        if whole is not None:
-            behind = lines[-1][1]
-            yield Stretch(start, behind, whole)
-            continue
-        yield from _in_word(text, start, end)
-
-
-def _in_row(text: str, start: int, end: int) -> Iterator[Stretch]:
-    """Find what a row of codes says that begins behind or at an offset; a last one that goes on is no code."""
-    start += text[start] not in _WORD
-    codes = text[start:end].encode("ascii", "replace").translate(_BETWEEN_WORDS).decode().split()
-    if text[end : end + 1] and text[end] in _WORD:
-        end -= len(codes.pop())
-        end = start + len(text[start:end].encode("ascii", "replace").translate(_BETWEEN_WORDS).rstrip())
-    shown = _of_codes(codes) if len(codes) >= _FEWEST_CODES else None
-    if shown is not None:
-        yield Stretch(start, end, shown)
-
-
-def _lines_from(text: str, start: int, end: int) -> deque[tuple[int, int]]:
-    """Return where the words stand that only line ends are between, of which the last may be short."""
-    lines = deque([(start, end)])
-    while end - start >= _SHORTEST and (start := _line_end(text, end)):
-        line_end = text.find("\n", start)
-        line = text[start : line_end if line_end >= 0 else len(text)]
-        end = start + len(line) - len(line.lstrip(_WORD))
-        if end == start:
-            break
-        lines.append((start, end))
-    return lines
-
-
-def _in_word(text: str, start: int, end: int) -> Iterator[Stretch]:
-    if end - start < _SHORTEST:
-        return
-    word = text[start:end]
-    shown = _of_word(word)
-    if shown is not None:
-        yield Stretch(start, end, shown)
-        return
-    bare = word.rstrip("=")
-    for mark in ("=", "/", "-", "_"):
-        if mark not in bare:
-            continue
-        at, found = start, []
-        for part in word.split(mark):
-            shown = _of_word(part) if len(part) >= _SHORTEST else None
-            if shown is not None:
-                padding = _run_end(text, at + len(part), _PADDING, 2) if mark == "=" else at + len(part)
-                found.append(Stretch(at, padding, shown))
-            at += len(part) + 1
-        if found:
-            yield from found
-            return
-
-
-def _of_word(word: str) -> str | None:
-    """Return what a word says once decoded, or None where that is no text."""
-    bare = word.removeprefix("0x")
-    if _HEX.issuperset(bare) and len(bare) % 2 == 0:
-        if _BITS.issuperset(bare) and len(bare) % 8 == 0:
-            return _readable(bytes(int(bare[at : at + 8], 2) for at in range(0, len(bare), 8)))
-        shown = _readable(bytes.fromhex(bare))
-        if shown is not None:
-            return shown
-    body = word.rstrip("=")
-    if word[:2] in _BASE32_STARTS and _BASE32.issuperset(word):
-        try:
-            shown = _readable(base64.b32decode(body + "=" * (-len(body) % 8)))
-        except binascii.Error:
-            shown = None
-        if shown is not None:
-            return shown
-    if len(body) % 4 == 1 or "=" in body or (body.isalpha() and body[1:].islower()):
-        return None
-    try:
-        return _readable(binascii.a2b_base64(body.translate(_TO_STANDARD) + "=" * (-len(body) % 4)))
-    except binascii.Error:
-        return None
-
-
-def _of_codes(codes: Sequence[str]) -> str | None:
-    if all(len(code) == 8 and _BITS.issuperset(code) for code in codes):
-        return _readable(bytes(int(code, 2) for code in codes))
-    if all(code.isdigit() and 32 <= int(code) < 127 for code in codes):
-        return "".join(chr(int(code)) for code in codes)
-    bare = [code.removeprefix("0x") for code in codes]
-    return _readable(bytes.fromhex("".join(bare))) if all(len(code) == 2 for code in bare) else None
-
-
-def _readable(data: bytes) -> str | None:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    shown = text.translate(_WHITE)
-    return text if len(text) >= _FEWEST_CODES and shown.isprintable() and not shown.isspace() else None
-
-
 def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
     """Find bytes written as a mark and two hexadecimal digits; several that make up one character go together."""
-    for ((start, end),) in _CODED[mark].spans(text):
+    for start, end in _CODED[mark].places(text.encode("ascii", "replace")):
         if end - start == _CODE_WIDTH:
             shown = _ASCII_CODES.get(text[start + 1 : end])
             if shown is not None:
@@ -345,7 +195,7 @@ def _coded_bytes(text: str, mark: str) -> Iterator[Stretch]:
             continue
         data = bytes.fromhex(text[start:end].replace(mark, ""))
         if data.isascii():
-            yield from map(Stretch, range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
+            yield from stretches(range(start, end, 3), range(start + 3, end + 3, 3), data.decode("ascii"))
             continue
         with suppress(UnicodeDecodeError):
             yield Stretch(start, end, data.decode("utf-8"))
@@ -365,21 +215,12 @@ def _run_end(text: str, at: int, characters: frozenset[str], most: int) -> int:
     return at
 
 
-def _line_end(text: str, at: int) -> int:
-    """Return the offset behind a line end, or 0 where there is none."""
-    if text.startswith("\r\n", at):
-        return at + 2
-    return at + 1 if text.startswith("\n", at) else 0
-
-
 _DIGITS = frozenset(string.digits)
 _CODE_DIGITS = frozenset(string.digits + ";")
 _OCTAL = frozenset("01234567")
-_PADDING = frozenset("=")
 _ESCAPES = {"x": 2, "u": 4, "U": 8}
 """Hexadecimal digits by mark."""
 
-_WHITE = str.maketrans("\t\r\n", "   ")
 _BY_MARK: Sequence[tuple[str, Decoder]] = (
     ("\x1b[", terminal_codes),
     ("<", tags),

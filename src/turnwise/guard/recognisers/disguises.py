@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import string
 import unicodedata
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, compress, dropwhile, pairwise
-from operator import add, itemgetter, sub
+from operator import sub
 
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
 from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.numbers import digit_groups
+from turnwise.guard.recognisers.pulled_apart import APART_LEAST, GAP, pulled_apart
 from turnwise.guard.recognisers.spans import Stretch
 from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
 
@@ -36,27 +35,7 @@ _LATIN = {
     **_BOXED,
 }
 
-_SEPARATED = b"," + bytes(ord(" ") if bytes([code]).isspace() else ord("x") for code in range(1, 256))
-_ROW = LinearRegex("(?:^|[ ,])x *,[ ,]*x(?: *,[ ,]*x)+")
-"""Three single characters in a row in a text that `_separated` made: no row that counts has fewer inside."""
-
-_APART_LEAST = 5
-"""Single characters in a row from which they are one word pulled apart."""
-
-_APART_MOST = 200
-"""Single characters in a row that keep their own places; more are one place, as no value has so many."""
-
-_ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum())
-_MARKS_COUNTED = 200
-"""Different signs of a text up to which each is counted by itself."""
-
-_SEPARATORS_TRIED = 6
-"""Different separators of a text that are tried, the commonest first."""
-
-_GAP = 4
-"""Characters between two groups of a number, at most."""
-
-_DIGIT_GROUPS = LinearRegex(rf"(?:^| )[0o]+(?: {{1,{_GAP}}}[0o]+)*")
+_DIGIT_GROUPS = LinearRegex(rf"(?:^| )[0o]+(?: {{1,{GAP}}}[0o]+)*")
 _NUMBER_LENGTHS = range(9, 20)
 _EVEN = frozenset({(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (3, 2, 4), (3, 3, 4)})
 """Lengths of the groups in which cards, social security and phone numbers are written."""
@@ -70,6 +49,7 @@ _AWS_LENGTH = 20
 _CODE_HEAD = LinearRegex("A(?:KIA|SIA|BIA|CCA)|[A-Z]{2}[0-9]{2}")
 _IS_CODE = bytes(bytes([code]).isalnum() for code in range(256))
 _NO_CODE_CHARACTERS = bytes(code for code in range(128) if not _IS_CODE[code])
+_DIGITS = string.digits.encode()
 _FEWEST_DIGITS = 10
 """Digits that an IBAN has at least."""
 
@@ -137,126 +117,18 @@ UNDISGUISED = Folding(undisguised_character)
 """Characters that pass for others."""
 
 
-def pulled_apart(text: str) -> Iterator[Stretch]:
-    """Find what stands between the characters of words that are pulled apart; wider gaps become a space.
-
-    >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
-    ([], 4)
-    """
-    marks = _marks_of(text)
-    counts = zip(map(text.count, marks), marks, strict=True)
-    common = sorted([each for each in counts if each[0] >= _APART_LEAST - 1], reverse=True)[:_SEPARATORS_TRIED]
-    tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, mark)])]
-    tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
-    taken: list[Sequence[int]] = []
-    separators: dict[int, str] = {}
-    for rows, mark in tried:
-        # Where words share characters, those of the separator with the most to undo count.
-        free = rows if not taken else [row for row in rows if _is_free(row, taken)]
-        separators.update((row[0], mark) for row in free)
-        taken = sorted([*taken, *free], key=itemgetter(0))
-    for row in taken:
-        yield from _between(text, row, separators[row[0]])
-
-
-def _marks_of(text: str) -> Sequence[str]:
-    """Return the signs and spaces that a text may have often enough to pull words apart."""
-    if text.isascii():
-        return _ASCII_MARKS
-    marks = [each for each in set(text) if not each.isalnum()]
-    if len(marks) <= _MARKS_COUNTED:
-        return marks
-    return [mark for mark, count in Counter(text).most_common(_MARKS_COUNTED) if not mark.isalnum()]
-
-
-def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
-    """Tell whether a row shares no place with any of others, which are in order and apart."""
-    index = bisect_right(taken, row[0], key=itemgetter(0))
-    return (index == 0 or taken[index - 1][-1] < row[0]) and (index == len(taken) or row[-1] < taken[index][0])
-
-
-def _width(row: Sequence[int]) -> int:
-    """Return how many characters stand between those of a row."""
-    return row[-1] - row[0] + 1 - len(row)
-
-
-def _rows(text: str, separator: str) -> Iterator[Sequence[int]]:
-    """Yield where the characters of each word stand that is pulled apart with one separator between them."""
-    mask = _separated(text, separator)
-    start = end = 0
-    for ((begin, behind),) in _ROW.spans(mask):
-        # With the whole of the words beside it, whose ends may belong to it.
-        first = mask.rfind(",", 0, max(0, mask.rfind("x", 0, begin + (mask[begin] != "x")))) + 1
-        if first > end:
-            yield from _rows_within(text, start, end, separator)
-            start = first
-        end = mask.find(",", max(mask.find("x", behind), behind))
-        end = len(text) if end < 0 else end
-    yield from _rows_within(text, start, end, separator)
-
-
-def _separated(text: str, separator: str) -> str:
-    """Return a comma for each separator of a text, a space for other white space, and x for all else."""
-    text = text.replace("\0", "x").replace(separator, "\0")
-    for space in () if text.isascii() else set(text):
-        if space.isspace() and not space.isascii():
-            text = text.replace(space, " ")
-    return text.encode("ascii", "replace").translate(_SEPARATED).decode("ascii")
-
-
-def _rows_within(text: str, at: int, end: int, separator: str) -> Iterator[Sequence[int]]:
-    items: list[int] = []
-    for token in text[at:end].split(separator):
-        bare = token.strip()
-        items_before = items
-        if not bare:
-            items = [] if items and at - items[-1] > _GAP else items
-        elif len(bare) == 1:
-            items.append(at if token == bare else at + token.index(bare))
-        else:
-            first = at + token.index(bare)
-            if items and not bare[1].isalnum():
-                items.append(first)
-            items = [first + len(bare) - 1] if not bare[-2].isalnum() and token[-1:] == bare[-1] else []
-        if items is not items_before and len(items_before) >= _APART_LEAST:
-            yield items_before
-        at += len(token) + 1
-    if len(items) >= _APART_LEAST:
-        yield items
-
-
-def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
-    """Yield the gaps between the characters of a word pulled apart; a very long one is one stretch."""
-    starts, ends = [at + 1 for at in row[:-1]], row[1:]
-    if _width(row) == len(starts):
-        instead = [""] * len(starts)
-    else:
-        instead = [_instead(text[start:end], separator) for start, end in zip(starts, ends, strict=True)]
-    if len(row) > _APART_MOST:
-        yield Stretch(starts[0], ends[-1] + 1, "".join(map(add, instead, map(text.__getitem__, ends))))
-    else:
-        yield from map(Stretch, starts, ends, instead)
-
-
-def _instead(gap: str, separator: str) -> str:
-    """Return what a gap stands for; a separator where it stood there itself as well, as in 1-2---3."""
-    if gap.count(separator) < 2:
-        return ""
-    return " " if separator.isspace() or gap.strip(separator) else separator
-
-
 def numbers(text: str) -> Iterator[Stretch]:
     """Find letters that stand for digits, and what stands between the digits of a number.
 
     >>> [stretch.text for stretch in numbers("card 4l11*1111*1111*1111")]
     ['1', ' ', ' ', ' ']
     """
-    if sum(map(text.count, string.digits)) < _APART_LEAST:
+    if sum(map(text.count, string.digits)) < APART_LEAST:
         return
     mask = _masked(text)
-    for ((begin, behind),) in _DIGIT_GROUPS.spans(mask):
+    for begin, behind in _DIGIT_GROUPS.places(mask.encode()):
         row = mask[begin:behind]
-        if len(row) - row.count(" ") >= _NUMBER_LENGTHS[0] and row.count("0") >= _APART_LEAST - 1:
+        if len(row) - row.count(" ") >= _NUMBER_LENGTHS[0] and row.count("0") >= APART_LEAST - 1:
             groups = digit_groups(row.replace("o", "0"))
             if mask.startswith("a", behind):
                 groups.pop()
@@ -274,31 +146,30 @@ def _masked(text: str) -> str:
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
     run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
-    digits = [*accumulate((end - start for start, end in run), initial=0)]
-    if digits[-1] in _NUMBER_LENGTHS:
-        yield from _joined(text, mask, run)
-        return
-    first = 0
-    gaps = [text[before[1] : after[0]] for before, after in pairwise(run)]
-    for index in range(1, len(run) + 1):
-        if index < len(run) and (index == first + 1 or gaps[index - 1] == gaps[first]):
+    starts, ends = zip(*run, strict=True) if run else ((), ())
+    sizes = [*map(sub, ends, starts)]
+    gaps = [*map(text.__getitem__, map(slice, ends, starts[1:]))]
+    digits = [*accumulate(sizes, initial=0)]
+    last, first = len(run), 0
+    whole = digits[-1] in _NUMBER_LENGTHS
+    for index in (last,) if whole else range(1, last + 1):
+        if index < last and (index == first + 1 or gaps[index - 1] == gaps[first]):
             continue
         if digits[index] - digits[first] in _NUMBER_LENGTHS:
-            yield from _joined(text, mask, run[first:index])
+            between = gaps[first : index - 1]
+            is_usual = tuple(sizes[first:index]) in _EVEN and between.count(between[0]) == len(between)
+            if not (is_usual and between[0] in _USUAL) or mask.find("o", starts[first], ends[index - 1]) >= 0:
+                yield from _joined(text, mask, run[first:index])
         first = index
 
 
 def _joined(text: str, mask: str, groups: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
+    """Find what to undo in a number that is not as it is usually written."""
     between = ""
     has_letters = "o" in mask[groups[0][0] : groups[-1][1]]
     if tuple([end - start for start, end in groups]) in _EVEN:
         gaps = {text[before[1] : after[0]] for before, after in pairwise(groups)}
-        if len(gaps) == 1 and gaps <= _USUAL:
-            if not has_letters:
-                return  # as it is usually written
-            between = gaps.pop()
-        else:
-            between = " "
+        between = gaps.pop() if len(gaps) == 1 and gaps <= _USUAL else " "
     for index, (start, end) in enumerate(groups):
         if index and text[groups[index - 1][1] : start] != between:
             yield Stretch(groups[index - 1][1], start, between)
@@ -317,14 +188,15 @@ def codes(text: str) -> Iterator[Stretch]:
     if few and (text.count("A") < 2 or ("I" not in text and "C" not in text)):
         return
     data = text.encode("ascii", "replace")
-    squeezed = data.translate(None, _NO_CODE_CHARACTERS).decode()
+    squeezed = data.translate(None, _NO_CODE_CHARACTERS)
     upper = squeezed.upper()
-    if _CODE_HEAD.search(upper) is None:
+    heads = [*_CODE_HEAD.places(upper)]
+    if not heads:
         return
     places = [*compress(range(len(data)), data.translate(_IS_CODE))]
     behind = checked = 0
-    for ((first, head_end),) in _CODE_HEAD.spans(upper):
-        written, start = upper[first:head_end], places[first]
+    for first, head_end in heads:
+        written, start = upper[first:head_end].decode(), places[first]
         if start < behind or (start and text[start - 1].isalnum()):
             continue
         is_aws = written in _AWS
@@ -332,13 +204,13 @@ def codes(text: str) -> Iterator[Stretch]:
         if not length or first + length > len(places) or (checked == _CHECKED and not is_aws):
             continue
         end = places[first + length - 1] + 1
-        if text[end : end + 1].isalnum() or end - start > length * (_GAP + 1):
+        if text[end : end + 1].isalnum() or end - start > length * (GAP + 1):
             continue
         own = places[first : first + length]
-        if max(map(sub, own[1:], own)) > _GAP + 1:
+        if max(map(sub, own[1:], own)) > GAP + 1:
             continue
-        code = squeezed[first : first + length]
-        digits = sum(map(code.count, string.digits))
+        code = squeezed[first : first + length].decode()
+        digits = length - len(upper[first : first + length].translate(None, _DIGITS))
         if is_aws:
             is_code = digits >= 2 and code.isupper()
         else:
@@ -414,7 +286,7 @@ def wrapped_lines(text: str) -> Iterator[Stretch]:
     while at >= 0:
         before, after = text[at - 1 : at].strip(), text[at + 1 : at + 2]
         end = at + 1
-        while end < len(text) and text[end] in " \t" and end < at + _GAP:
+        while end < len(text) and text[end] in " \t" and end < at + GAP:
             end += 1
         if before in (":", "=") or (end > at + 1 and before.isalnum()):
             yield Stretch(at, end, " ")
@@ -431,7 +303,7 @@ def _ends_in_address(text: str, at: int) -> bool:
 DISGUISES: tuple[Undo, ...] = (pulled_apart, wrapped_lines, addresses, numbers, codes, names)
 """What is undone, in this order."""
 
-_SIGNS = f"[^A-Za-z0-9]{{0,{_GAP}}}"
+_SIGNS = f"[^A-Za-z0-9]{{0,{GAP}}}"
 HINTS = (
     r"(?s)[^A-Za-z0-9].[^A-Za-z0-9]+.[^A-Za-z0-9]+.[^A-Za-z0-9]",
     _ADDRESS_HINT.pattern,

@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from itertools import pairwise
+from operator import itemgetter
 
 from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords
 from turnwise.guard.recognisers.spans import Span
@@ -71,16 +71,19 @@ def _version_4(lower: str, digits: Sequence[Group], private: bool) -> Iterator[S
 
 def _fours(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Group, Group, Group, Group]]:
     """Yield four numbers up to 255 with dots between them, which are no part of something longer."""
-    dots = [lower[end] in _DOT_STARTS and _is_dot(lower[end:start]) for (_, end), (start, _) in pairwise(groups)]
+    starts, ends = [*map(itemgetter(0), groups)], [*map(itemgetter(1), groups)]
+    gaps = [*map(lower.__getitem__, map(slice, ends, starts[1:]))]
+    is_dot = {gap: gap[:1] in _DOT_STARTS and _is_dot(gap) for gap in set(gaps)}
+    dots = [*map(is_dot.__getitem__, gaps)]
     behind = 0
-    for at in range(len(groups) - 3):
-        if not (dots[at] and dots[at + 1] and dots[at + 2]) or at < behind:
+    for at, in_fours in enumerate(zip(dots, dots[1:], dots[2:], strict=False)):
+        if at < behind or not all(in_fours):
             continue
         first, second, third, fourth = groups[at : at + 4]
         if (
             not _goes_on_before(lower, first[0])
             and not _goes_on_behind(lower, fourth[1])
-            and all(_is_byte(lower[start:end]) for start, end in (first, second, third, fourth))
+            and all(map(_is_byte, map(lower.__getitem__, map(slice, starts[at : at + 4], ends[at : at + 4]))))
         ):
             yield first, second, third, fourth
             behind = at + 4

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from turnwise.linear_regex import RegexSet
+from turnwise.linear_regex import RegexSet, replace_characters
 
 _SIGNS = {
     "@": "a",
@@ -24,7 +24,8 @@ _SIGNS = {
 _STROKES = "1!|¡"
 """What stands for i or for l."""
 
-_TABLES = tuple(str.maketrans({**_SIGNS, **dict.fromkeys(_STROKES, letter)}) for letter in "il")
+_LETTERS = tuple({**_SIGNS, **dict.fromkeys(_STROKES, letter)} for letter in "il")
+_TABLES = tuple(map(str.maketrans, _LETTERS))
 _MASKS = "*#_·•×"
 _MASK = frozenset(_MASKS)
 _ENDS = ".,;:?!\"'()[]{}«»“”‘’"
@@ -48,13 +49,36 @@ _FEWEST_SEEN = 2
 """Letters that a mask leaves at least."""
 
 
-def unmasked(text: str, known: frozenset[str], made: dict[str, str] | None = None) -> str:
+class Unmasking:
+    """What masked words stand for, remembered for texts that have most of them in common.
+
+    Args:
+        known: words in lower case that count.
+    """
+
+    def __init__(self, known: frozenset[str]) -> None:
+        self._known = known
+        self._seen: set[str] = set()
+        self._forms: dict[str, str] = {}
+
+    def forms(self, words: set[str]) -> Mapping[str, str]:
+        """Return what words stand for, at least of those among some that are masked; empty where none is."""
+        unseen = [*words.difference(self._seen)] if self._seen else [*words]
+        if unseen:
+            self._seen.update(unseen)
+            for word in _suspects(unseen, self._known):
+                form = _plain(word, self._known)
+                if form != word:
+                    self._forms[word] = form
+        return {} if self._forms.keys().isdisjoint(words) else self._forms
+
+
+def unmasked(text: str, known: frozenset[str]) -> str:
     """Return a text with the known words that are masked in it; in single spaces where there are any.
 
     Args:
         text: the text.
         known: words in lower case that count.
-        made: what words came to before, for texts that have most of them in common.
 
     >>> unmasked("I h@te y0u, f**k  off", frozenset({"hate", "you", "fuck"})), unmasked("a mp3  file", frozenset())
     ('I hate you, fuck off', 'a mp3  file')
@@ -62,13 +86,39 @@ def unmasked(text: str, known: frozenset[str], made: dict[str, str] | None = Non
     if not HINT.present(text):
         return text
     words = text.split()
-    plain = {} if made is None else made
-    different = set(words)
-    for word in different.difference(plain):
-        plain[word] = _plain(word, known)
-    if all(plain[word] == word for word in different):
-        return text
-    return " ".join([plain[word] for word in words])
+    forms = Unmasking(known).forms({*words})
+    return " ".join([forms.get(word, word) for word in words]) if forms else text
+
+
+def _suspects(words: Sequence[str], known: frozenset[str]) -> list[str]:
+    """Return the words that may be masked: all at once, for there can be thousands of them."""
+    bares = {word: bare for word in words if 2 < len(bare := word.strip(_ENDS)) <= _LONGEST}
+    lower = " ".join(bares.values()).lower()
+    singles = _singled_out(known)
+    found: dict[str, None] = {}
+    for number, letters in enumerate(_LETTERS):
+        if number and not any(stroke in lower for stroke in _STROKES):
+            break
+        forms = _single(replace_characters(lower, letters)).split(" ")
+        found.update((word, None) for word, form in zip(bares, forms, strict=bool(bares)) if form in singles)
+    if any(mark in lower for mark in _MASKS):
+        shapes = _by_shape(known)
+        for word, bare in zip(bares, lower.split(" "), strict=True):
+            if bare[:1].isalpha() and not _MASK.isdisjoint(bare) and (bare[0], len(bare)) in shapes:
+                found[word] = None
+    return [*found]
+
+
+def _single(text: str) -> str:
+    """Return a text in lower case with one letter of each row of equal ones.
+
+    >>> _single("stuuupid gross")
+    'stupid gros'
+    """
+    for letter in string.ascii_lowercase:
+        while 2 * letter in text:
+            text = text.replace(2 * letter, letter)
+    return text
 
 
 def _drawn_out(word: str) -> bool:
@@ -140,3 +190,9 @@ def _by_shape(known: Collection[str]) -> dict[tuple[str, int], list[str]]:
     for word in sorted(known):
         shapes.setdefault((word[0], len(word)), []).append(word)
     return shapes
+
+
+@lru_cache(maxsize=16)
+def _singled_out(known: Collection[str]) -> frozenset[str]:
+    """Return the known words with one letter of each row of equal ones."""
+    return frozenset(map(_single, known))

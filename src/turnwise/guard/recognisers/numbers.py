@@ -8,6 +8,8 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from typing import NamedTuple
 
+from turnwise.linear_regex import replace_characters
+
 BETWEEN = r"(?:[-._·/ ]{1,3}| ?(?:dash|hyphen|minus|dot|space) ?)"
 """Between two groups of digits, in a text in plain form and lower case; RE2."""
 
@@ -98,7 +100,9 @@ _WORD = frozenset(string.ascii_letters + string.digits + " ")
 _SIGN = ","
 """Stands for every sign, when words are read."""
 
-_ASCII = {ord(mark): mark if mark in _WORD else _SIGN for mark in map(chr, range(128))}
+_SIGN_ALONE, _SIGN_APART = _SIGN.encode(), f" {_SIGN} ".encode()
+_FORMS = {ord(mark): mark if mark in _WORD else _SIGN for mark in map(chr, range(128))}
+_ASCII = "".join(_FORMS.values()).encode() + bytes(128)
 
 
 class NearWords:
@@ -155,6 +159,11 @@ def _words(lower: str, start: int, end: int) -> list[str]:
     if part.upper() == part:
         return []  # without letters, as in a row of numbers
     if not part.isascii():
-        part = "".join([mark if mark.isalnum() or mark == " " else _SIGN for mark in part])
-    words = part.translate(_ASCII).replace(_SIGN, f" {_SIGN} ").split(" ")
+        part = replace_characters(
+            part, {each: _SIGN for each in set(part) if not (each.isascii() or each.isalnum())}
+        )
+    if part.isascii():
+        words = part.encode().translate(_ASCII).replace(_SIGN_ALONE, _SIGN_APART).decode().split(" ")
+    else:
+        words = part.translate(_FORMS).replace(_SIGN, f" {_SIGN} ").split(" ")
     return words[1:] if start and lower[start - 1].isalnum() else words

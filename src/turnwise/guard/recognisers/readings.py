@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from turnwise.guard.guardrail import Check, Finding, Redaction
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
+from turnwise.guard.recognisers.edits import Edit, Replaced
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.spans import Span, Stretch, apart, counted
 from turnwise.linear_regex import RegexSet
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
-
-
-class Edit(Protocol):
-    """What was done to a text, with the way back."""
-
-    plain: str
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the offsets before the step of a stretch behind it that is not empty."""
-
-    def place(self, at: int, *, begun: bool) -> int:
-        """Return the offset behind the step of an offset before it; see `TextReading.place`."""
 
 
 class TextReading(NamedTuple):
@@ -71,64 +60,6 @@ class TextReading(NamedTuple):
         return self if step.plain == self.plain else TextReading(step.plain, self.loose, (*self.steps, step))
 
 
-class _Replaced:
-    """A text with stretches of it replaced.
-
-    Args:
-        text: the text.
-        stretches: in order and apart from each other.
-    """
-
-    def __init__(self, text: str, stretches: Iterable[Stretch]) -> None:
-        self._stretches = tuple(stretches)
-        self.plain = text
-        if self._stretches:
-            parts: list[str] = []
-            at = 0
-            for start, end, instead in self._stretches:
-                parts += (text[at:start], instead)
-                at = end
-            self.plain = "".join((*parts, text[at:]))
-
-    @cached_property
-    def _begins(self) -> list[int]:
-        """Where each stretch begins in the plain text."""
-        gained = accumulate((len(each.text) - each.end + each.start for each in self._stretches), initial=0)
-        return [each.start + gain for each, gain in zip(self._stretches, gained, strict=False)]
-
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        return self._character(start)[0], self._character(end - 1)[1]
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [each.start for each in self._stretches]
-
-    def place(self, at: int, *, begun: bool) -> int:
-        index = (bisect_left if begun else bisect_right)(self._starts, at) - 1
-        if index < 0:
-            return at
-        stretch, begin = self._stretches[index], self._begins[index]
-        if at < stretch.end:
-            return begin + len(stretch.text) * begun
-        return begin + len(stretch.text) + at - stretch.end
-
-    def stretch_at(self, at: int) -> int | None:
-        """Return which stretch stands at an offset of the plain text, or None."""
-        index = bisect_right(self._begins, at) - 1
-        return index if index >= 0 and at - self._begins[index] < len(self._stretches[index].text) else None
-
-    def _character(self, at: int) -> tuple[int, int]:
-        """Return where a character came from: itself, or all of a stretch that was replaced."""
-        index = bisect_right(self._begins, at) - 1
-        if index < 0:
-            return at, at + 1
-        stretch, within = self._stretches[index], at - self._begins[index]
-        if within < len(stretch.text):
-            return stretch.start, stretch.end
-        there = stretch.end + within - len(stretch.text)
-        return there, there + 1
-
-
 class _Redacted:
     """A reading of a text whose redactions were carried out, as a step from the text that they left.
 
@@ -148,10 +79,15 @@ class _Redacted:
             end = max(reading.place(each.end, begun=True), start)
             stretches.append(Stretch(start, end, each.placeholder))
         self._starts = [each.start for each in stretches]
-        self._replaced = _Replaced(reading.plain, stretches)
+        self._replaced = Replaced(reading.plain, stretches)
         self.plain = self._replaced.plain
 
     def span(self, start: int, end: int) -> tuple[int, int]:
+        if self._replaced.stretch_at(start) is None and self._replaced.stretch_at(end - 1) is None:
+            first, last = self._before.span(*self._replaced.span(start, end))
+            count = bisect_right(self._ends, first)
+            if count == bisect_right(self._ends, last):  # no redaction between
+                return first + self._gains[count], last + self._gains[count]
         return self._place(start)[0], self._place(end - 1)[1]
 
     def place(self, at: int, *, begun: bool) -> int:
@@ -196,7 +132,7 @@ def readings(check: Check) -> tuple[TextReading, ...]:
 def _carried_over(check: Check) -> tuple[TextReading, ...]:
     """Return the readings of a text that is what redactions made of one with readings; none for any other."""
     text, redactions = check.shared[_FOUND]
-    if _Replaced(text, map(_stretch, redactions)).plain != check.text:
+    if Replaced(text, map(_stretch, redactions)).plain != check.text:
         return ()
     _, *others = check.once(("readings", text), partial(readings_of, text))
     found = {check.text: TextReading(check.text)}
@@ -248,7 +184,7 @@ def _decoded(reading: TextReading) -> TextReading:
     for _ in range(_ROUNDS):
         before = reading.plain
         for decode in decoders_for(before):
-            reading = reading.behind(_Replaced(reading.plain, decode(reading.plain)))
+            reading = reading.behind(Replaced(reading.plain, decode(reading.plain)))
         reading = reading.behind(PLAIN.fold(reading.plain))
         if reading.plain == before:
             break
@@ -259,7 +195,7 @@ def _undisguised(reading: TextReading) -> TextReading:
     if not reading.plain.isascii():
         reading = reading.behind(UNDISGUISED.fold(reading.plain))
     for undo in DISGUISES:
-        reading = reading.behind(_Replaced(reading.plain, undo(reading.plain)))
+        reading = reading.behind(Replaced(reading.plain, undo(reading.plain)))
     return reading
 
 
@@ -294,13 +230,17 @@ def values_in(
     for number, unfolded in enumerate(readings(check)):
         if number:
             folded = folding.fold(unfolded.plain)
-        reading = unfolded if folded.plain == unfolded.plain else unfolded.behind(folded)
+        reading = unfolded.behind(folded)
         spans = [*find(reading)]
-        for span in apart(spans) if spans else ():
-            text = reading.plain[span.start : span.end]
-            if text not in allowed:
-                start, end = reading.span(span.start, span.end)
-                found.setdefault(span._replace(start=start, end=end), text)
+        if not spans:
+            continue
+        values = [(span, reading.plain[span[0] : span[1]]) for span in apart(spans)]
+        if allowed:
+            values = [(span, text) for span, text in values if text not in allowed]
+        if reading.steps:
+            values = [(Span(*reading.span(span[0], span[1]), *span[2:]), text) for span, text in values]
+        for span, text in values:
+            found.setdefault(span, text)
     return list(_whole(sorted(found.items()))) if found else []
 
 

@@ -61,10 +61,11 @@ class Allowed:
         self._exact = frozenset(exact)
         self._patterns = tuple(patterns)
 
+    def __bool__(self) -> bool:
+        return bool(self._exact or self._patterns)
+
     def __contains__(self, value: object) -> bool:
         if not isinstance(value, str):
-            return False
-        if not self._exact and not self._patterns:
             return False
         if _key(value) in self._exact or not self._exact.isdisjoint(self._forms(value)):
             return True

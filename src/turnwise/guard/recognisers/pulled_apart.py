@@ -1,0 +1,150 @@
+"""Words that are pulled apart: single characters with one separator between them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import compress, repeat
+from operator import add, itemgetter
+
+from turnwise.guard.recognisers.spans import Stretch, stretches
+from turnwise.linear_regex import LinearRegex, replace_characters
+
+GAP = 4
+"""Characters between two groups of a number, at most, and of one that is pulled apart."""
+
+APART_LEAST = 5
+"""Single characters in a row from which they are one word pulled apart."""
+
+_APART_MOST = 200
+"""Single characters in a row that keep their own places; more are one place, as no value has so many."""
+
+_ASCII = tuple(map(chr, range(128)))
+_ASCII_MARKS = tuple(mark for mark in _ASCII if not mark.isalnum())
+_MARKS_COUNTED = 200
+"""Different signs of a text up to which each is counted by itself."""
+
+_SEPARATORS_TRIED = 6
+"""Different separators of a text that are tried, the commonest first."""
+
+_LIKE = {(True, False): "a", (False, True): "\x1f", (False, False): "\1"}
+"""A character of ASCII that is like others: a letter or digit, white space, or neither."""
+
+_INSIDE = f"[ ,]{{0,{GAP - 1}}} *, *"
+_ROW = LinearRegex(rf"(?:, *[xo]{_INSIDE}|[ o][xo],(?:[ ,]{{0,{GAP - 2}}} *,)? *)(?:[xo]{_INSIDE}){{3,}}[xo][^x]")
+"""Five single characters in a row, at least, in the shapes of a text; the last may belong to another row as well.
+
+The first may be the last of a longer word and the last the first of one, where a sign or space is beside it.
+"""
+
+_IS_ITEM = bytes(chr(code) in "xo" for code in range(256))
+
+
+def pulled_apart(text: str) -> Iterator[Stretch]:
+    """Find what stands between the characters of words that are pulled apart; wider gaps become a space.
+
+    >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
+    ([], 4)
+    """
+    marks = _marks_of(text)
+    counts = zip(map(text.count, marks), marks, strict=True)
+    common = sorted([each for each in counts if each[0] >= APART_LEAST - 1], reverse=True)[:_SEPARATORS_TRIED]
+    if not common:
+        return
+    shadow = _shadow(text)
+    tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, shadow, mark)])]
+    tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
+    taken: list[Sequence[int]] = []
+    separators: dict[int, str] = {}
+    for rows, mark in tried:
+        # Where words share characters, those of the separator with the most to undo count.
+        free = rows if not taken else [row for row in rows if _is_free(row, taken)]
+        separators.update((row[0], mark) for row in free)
+        taken = sorted([*taken, *free], key=itemgetter(0))
+    for row in taken:
+        yield from _between(text, row, separators[row[0]])
+
+
+def _marks_of(text: str) -> Sequence[str]:
+    """Return the signs and spaces that a text may have often enough to pull words apart."""
+    if text.isascii():
+        return _ASCII_MARKS
+    marks = [each for each in set(text) if not each.isalnum()]
+    if len(marks) <= _MARKS_COUNTED:
+        return marks
+    return [mark for mark, count in Counter(text).most_common(_MARKS_COUNTED) if not mark.isalnum()]
+
+
+def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
+    """Tell whether a row shares no place with any of others, which are in order and apart."""
+    index = bisect_right(taken, row[0], key=itemgetter(0))
+    return (index == 0 or taken[index - 1][-1] < row[0]) and (index == len(taken) or row[-1] < taken[index][0])
+
+
+def _width(row: Sequence[int]) -> int:
+    """Return how many characters stand between those of a row."""
+    return row[-1] - row[0] + 1 - len(row)
+
+
+def _shadow(text: str) -> bytes:
+    """Return a text with a byte for each character: ASCII as it is, and one of the same kind for any other."""
+    if text.isascii():
+        return text.encode("ascii")
+    kinds = {each: _LIKE[each.isalnum(), each.isspace()] for each in set(text) if not each.isascii()}
+    return replace_characters(text, kinds).encode("ascii", "replace")
+
+
+def _rows(text: str, shadow: bytes, separator: str) -> Iterator[Sequence[int]]:
+    """Yield where the characters of each word stand that is pulled apart with one separator between them."""
+    if separator.isascii() and separator not in _LIKE.values():
+        shapes = shadow.translate(_shapes_by(separator))
+    else:
+        shapes = _shadow(text.replace("\0", "\1").replace(separator, "\0")).translate(_shapes_by("\0"))
+    # A comma before the text and a space behind it stand for its ends.
+    shapes = b",%b " % shapes
+    for start, end in _ROW.places(shapes, shared=2):
+        first, last = start + 1, end - 2
+        row = shapes[first : last + 1].lstrip()
+        first = last + 1 - len(row)
+        count = len(row) - row.count(b" ") - row.count(b",")
+        if len(row) == 2 * count - 1:
+            yield range(first - 1, last, 2)
+        else:
+            yield [*compress(range(first - 1, last), row.translate(_IS_ITEM))]
+
+
+@cache
+def _shapes_by(separator: str) -> bytes:
+    """Return the table for the shapes of a text: a comma for a separator of words, a space for other white space,
+    x for letters and digits, and o for all else."""
+    shapes = (
+        "," if each == separator else " " if each.isspace() else "x" if each.isalnum() else "o" for each in _ASCII
+    )
+    return "".join(shapes).encode("ascii") + b"o" * 128
+
+
+def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:
+    """Yield the gaps between the characters of a word pulled apart; a very long one is one stretch."""
+    starts: Sequence[int]
+    instead: Iterable[str]
+    if isinstance(row, range):
+        starts, instead = range(row.start + 1, row.stop - 1, 2), repeat("", len(row) - 1)
+    else:
+        starts = [at + 1 for at in row[:-1]]
+        gaps = [*map(text.__getitem__, map(slice, starts, row[1:]))]
+        forms = {gap: _instead(gap, separator) for gap in set(gaps)}
+        instead = map(forms.__getitem__, gaps)
+    if len(row) > _APART_MOST:
+        joined = "".join(map(add, instead, map(text.__getitem__, row[1:])))
+        yield Stretch(starts[0], row[-1] + 1, joined)
+    else:
+        yield from stretches(starts, row[1:], instead)
+
+
+def _instead(gap: str, separator: str) -> str:
+    """Return what a gap stands for; a separator where it stood there itself as well, as in 1-2---3."""
+    if gap.count(separator) < 2:
+        return ""
+    return " " if separator.isspace() or gap.strip(separator) else separator
