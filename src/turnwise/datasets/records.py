@@ -39,6 +39,7 @@ _TABLES = {".csv": (",", ";", "\t"), ".tsv": ("\t",)}
 """What may separate columns by the ending of the name, the most likely first."""
 
 _ENDINGS = frozenset({*_TABLES, ".json", ".jsonl", ".ndjson", ".parquet", ".txt"})
+_ZIP = b"PK\x03\x04"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -68,6 +69,8 @@ class Layout(StrEnum):
     """CSV or TSV with a line of names."""
     PARQUET = "parquet"
     FOLDER = "folder"
+    ARCHIVE = "archive"
+    """A zip file; what is in it, the loader of its format knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,8 @@ def read_head(path: str) -> Head:
         data = _start(stream)
     if data.startswith(PARQUET_MAGIC):
         return Head(path, name, Layout.PARQUET, tuple(read_parquet(path, limit=RECORDS)))
+    if data.startswith(_ZIP):
+        return Head(path, name, Layout.ARCHIVE, ())
     return _head(path, name, data)
 
 
@@ -277,8 +282,10 @@ def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
         head: the beginning of the file, as `read_head` gives it.
 
     Raises:
-        DatasetError: a folder, or a Parquet file that is damaged.
+        DatasetError: a folder or an archive, or a Parquet file that is damaged.
     """
+    if head.layout is Layout.ARCHIVE:
+        raise DatasetError(f"{head.path} is not a text file: data sets are read as UTF-8 text or Parquet")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder: name a file in it")
     if head.layout is Layout.PARQUET:
