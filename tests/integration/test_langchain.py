@@ -177,6 +177,9 @@ def test_blocks_can_be_exceptions(model: ScriptedModel) -> None:
     with pytest.raises(GuardrailBlocked, match="the input was blocked: keywords") as caught:
         guarded.invoke(say("swordfish"), thread("a"))
     assert caught.value.result.turn_number == 1
+    model.say("Hello!")
+    state = guarded.invoke(say("Good morning"), thread("a"))  # the thread goes on, without what was blocked
+    assert texts(state)[-1] == "Hello!" and "swordfish" not in model.sent()
 
 
 def test_tokens_are_kept_back_until_the_reply_is_checked(model: ScriptedModel) -> None:

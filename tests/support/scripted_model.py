@@ -96,18 +96,19 @@ class _Handler(BaseHTTPRequestHandler):
         usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
         head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "scripted"}
         content = json.dumps({**head, "choices": [choice], "usage": usage}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
+        self._begin("application/json")
         self.wfile.write(content)
 
-    def _stream(self, message: dict[str, Any], finish: str) -> None:
+    def _begin(self, kind: str) -> None:
+        # Each reply on a connection of its own, so that clients leave none open when a test ends.
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Type", kind)
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
+
+    def _stream(self, message: dict[str, Any], finish: str) -> None:
+        self._begin("text/event-stream")
         text = message["content"] or ""
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         deltas += [{"content": text[at : at + _PIECE]} for at in range(0, len(text), _PIECE)]

@@ -67,6 +67,14 @@ def open_turn(conversation: Conversation, number: int | None) -> int | None:
     return None if turn.complete and not turn.blocked(Side.RESPONSE) else number
 
 
+def was_blocked(conversation: Conversation, prompt: str) -> bool:
+    """Return whether a prompt of the conversation was blocked.
+
+    A framework that keeps a history of its own may give it again, together with the next one.
+    """
+    return any(turn.prompt == prompt and turn.blocked(Side.PROMPT) for turn in conversation)
+
+
 def told(result: PipelineResult) -> dict[str, Any]:
     """Return what a framework may keep of a verdict: nothing of the text.
 

@@ -19,7 +19,7 @@ from langgraph.types import Command
 from turnwise.conversation import Conversation
 from turnwise.errors import UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, OnError, OutputStream, PipelineResult
-from turnwise.integrations.asking import REFUSAL, TOOL_WITHHELD, WITHHELD, Ask, Asking, aask, ask, open_turn, told
+from turnwise.integrations.asking import REFUSAL, TOOL_WITHHELD, WITHHELD, Ask, Asking, aask, ask, open_turn, told, was_blocked
 from turnwise.integrations.conversations import Conversations
 from turnwise.integrations.langchain_stream import ReplyStream, StreamStopped
 
@@ -108,7 +108,11 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         changed: list[AnyMessage] = []
         blocked: list[PipelineResult] = []
         turn = None
+        last = messages[-1] if messages else None
         for message in messages[first:]:
+            if message is not last and was_blocked(chat, message.text):
+                changed.append(message.model_copy(update={"content": WITHHELD}))
+                continue
             result = yield Ask("check_input", {"content": message.text, "conversation": chat, "session_id": session})
             turn = result.turn_number
             if result.blocked or self._unread(message):
