@@ -193,5 +193,8 @@ def test_a_filter_of_your_own_stays(model: ScriptedModel) -> None:
 
 def test_sync_runs_are_guarded_alike(model: ScriptedModel) -> None:
     guard = guarded()
-    with pytest.raises(InputGuardrailTripwireTriggered):
-        Runner.run_sync(guard.protect(made(model)), "swordfish")
+    with asyncio.Runner() as loop:  # run_sync makes a loop of its own where there is none, and leaves it open
+        asyncio.set_event_loop(loop.get_loop())
+        with pytest.raises(InputGuardrailTripwireTriggered):
+            Runner.run_sync(guard.protect(made(model)), "swordfish")
+    asyncio.set_event_loop(None)

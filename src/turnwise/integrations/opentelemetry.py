@@ -14,14 +14,8 @@ from time import time_ns
 from typing import Final, Literal
 
 from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
-from opentelemetry.trace import (
-    Span,
-    Status as SpanStatus,
-    StatusCode,
-    TracerProvider,
-    get_tracer,
-    set_span_in_context,
-)
+from opentelemetry.trace import Span, StatusCode, TracerProvider, get_tracer, set_span_in_context
+from opentelemetry.trace import Status as SpanStatus
 from opentelemetry.util.types import AttributeValue
 
 from turnwise._version import __version__
@@ -57,7 +51,8 @@ class OpenTelemetryAudit:
     Args:
         also: another audit that is told of every check, or the path of a file of JSON lines; closed with this one.
         texts: whether spans have the text as it may go on: ``none``; ``redacted``, with personal data and secrets
-            replaced; or ``raw``. Reasons are redacted but for ``raw``.
+            replaced; or ``raw``. Reasons are redacted but for ``raw``; with ``none`` those of guardrails that
+            failed are left out, since the message of an error may hold anything.
         tracer_provider: makes the spans; by default the global one.
         logger_provider: takes the events; by default the global one.
 
@@ -163,11 +158,13 @@ class OpenTelemetryAudit:
         yield "gen_ai.evaluation.name", name
         yield CONVERSATION, event.result.conversation_id[:_LONGEST]
         yield "gen_ai.evaluation.score.label", label_of(detail)
-        if detail.status is Status.FAILED:
+        failed = detail.status is Status.FAILED
+        if failed:
             yield "error.type", _error_type(detail.reason)
         else:
             yield "gen_ai.evaluation.score.value", float(detail.confidence)
-        if detail.reason:
+        # The message of an error may hold anything, a text under check as well.
+        if detail.reason and (self._texts != "none" or not failed):
             yield "gen_ai.evaluation.explanation", self._redact(detail.reason)
         if event.result.turn_number is not None:
             yield "turnwise.turn", event.result.turn_number
