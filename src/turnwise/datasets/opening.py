@@ -207,8 +207,6 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
         raise DatasetError(f"{head.path} may be {names}: say which with --format")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder, and not one that is a data set: name a file in it")
-    if head.layout is Layout.ARCHIVE:
-        raise DatasetError(f"{head.path} is not a text file: data sets are read as UTF-8 text or Parquet")
     taking = [name for name in DATASETS.names() if get_loader(name).info.generic and get_loader(name).info.columns]
     raise DatasetError(
         f"{head.path}: the format can't be told from {_seen(head)}. Say it with --format, one of: "

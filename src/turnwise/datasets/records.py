@@ -20,6 +20,7 @@ from turnwise.datasets.files import (
     PARQUET_MAGIC,
     bounded_lines,
     is_stream,
+    is_zip,
     json_items,
     open_binary,
     open_stream,
@@ -39,7 +40,9 @@ _TABLES = {".csv": (",", ";", "\t"), ".tsv": ("\t",)}
 """What may separate columns by the ending of the name, the most likely first."""
 
 _ENDINGS = frozenset({*_TABLES, ".json", ".jsonl", ".ndjson", ".parquet", ".txt"})
-_ZIP = b"PK\x03\x04"
+_ARCHIVES = (".eval",)
+"""Endings of formats that are zip archives."""
+
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -118,12 +121,12 @@ def read_head(path: str) -> Head:
         if data.startswith(PARQUET_MAGIC):
             raise DatasetError(f"{path} is a pipe, and Parquet is read from a file alone: save it to one first")
         return _head(path, name, data, BufferedReader(_Replayed(data, stream)))
+    if name.endswith(_ARCHIVES) and is_zip(path):
+        return Head(path, name, Layout.ARCHIVE, ())
     with open_binary(path) as stream:
         data = _start(stream)
     if data.startswith(PARQUET_MAGIC):
         return Head(path, name, Layout.PARQUET, tuple(read_parquet(path, limit=RECORDS)))
-    if data.startswith(_ZIP):
-        return Head(path, name, Layout.ARCHIVE, ())
     return _head(path, name, data)
 
 
@@ -285,7 +288,7 @@ def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
         DatasetError: a folder or an archive, or a Parquet file that is damaged.
     """
     if head.layout is Layout.ARCHIVE:
-        raise DatasetError(f"{head.path} is not a text file: data sets are read as UTF-8 text or Parquet")
+        raise DatasetError(f"{head.path} is a zip archive, which only the format that it is of can read")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder: name a file in it")
     if head.layout is Layout.PARQUET:

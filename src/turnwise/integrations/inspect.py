@@ -17,6 +17,7 @@ from inspect_ai.util import registry_create
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.datasets.inspect_messages import openai_messages
+from turnwise.detectors import name_detector
 from turnwise.errors import ConversationError, DatasetError
 from turnwise.observers import DEFAULT_OBSERVER, build_observer
 from turnwise.report import Report, check
@@ -54,6 +55,7 @@ def turnwise_detector(
         TurnwiseError: as for `turnwise.check`.
     """
     built = build_observer(observer)
+    name_detector(detector, built.info.operating_points.get(context, {}))  # what is wrong with it is said at once
 
     def judge(messages: list[dict[str, Any]]) -> Report:
         return check(Conversation.from_messages(messages), built, [detector], context=context)
@@ -64,6 +66,7 @@ def turnwise_detector(
         except ConversationError as error:
             return Score.unscored(reason="no conversation", explanation=str(error))
         verdict, missing = report.verdicts[0], [str(failure) for failure in report.failures]
+        missing += [f"not scored: turn {turn.turn}" for turn in report.turns if not turn.scores and not missing]
         known = {"observer": report.observer, "context": report.context, "verdict": verdict.to_dict(), "missing": missing}
         if missing and not verdict.fired:
             return Score.unscored(reason="not scored", explanation="; ".join(missing), metadata=known)
