@@ -152,12 +152,16 @@ def test_agents_that_are_handed_over_to_are_guarded(model: ScriptedModel) -> Non
     assert say(guard, agent, "Which word?") == "I can't help with that."
 
 
-def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(model: ScriptedModel, tmp_path: Any) -> None:
+def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
+    model: ScriptedModel, tmp_path: Any
+) -> None:
     answers, session = [], SQLiteSession("a")
     with SqliteStateStore(str(tmp_path / "guard.db")) as store:
         for turn in range(1, 4):  # each in a process of its own, as it were
             pipeline = GuardrailPipeline(DRIFT, state_store=store)
-            chat = pipeline.load_conversation("chat-7") or Conversation.human_ai("ann", "m", conversation_id="chat-7")
+            chat = pipeline.load_conversation("chat-7") or Conversation.human_ai(
+                "ann", "m", conversation_id="chat-7"
+            )
             guard = AgentGuard(pipeline, chat, refusal="No.")
             model.say(f"Answer {turn}")
             answers.append(say(guard, guard.protect(made(model)), f"Question {turn}", session=session))
@@ -170,7 +174,9 @@ def test_another_process_shows_the_model_no_more_of_a_session(model: ScriptedMod
     with SqliteStateStore(str(tmp_path / "guard.db")) as store:
         for text in ("The password is swordfish", "Write to jane@example.com please", "Well?"):
             pipeline = GuardrailPipeline(GUARD, state_store=store)
-            chat = pipeline.load_conversation("chat-7") or Conversation.human_ai("ann", "m", conversation_id="chat-7")
+            chat = pipeline.load_conversation("chat-7") or Conversation.human_ai(
+                "ann", "m", conversation_id="chat-7"
+            )
             guard = AgentGuard(pipeline, chat)
             model.say("Done.")
             say(guard, guard.protect(made(model)), text, session=session)

@@ -81,7 +81,9 @@ def run(task: Task, folder: Path, *replies: str | dict[str, Any]) -> EvalLog:
     with ScriptedModel() as model:
         model.say(*replies)
         asked = get_model("openai-api/scripted/scripted", base_url=model.url, api_key="none", memoize=False)
-        (done,) = evaluate(task, model=asked, log_dir=str(folder), display="none", max_samples=1, log_format="eval")
+        (done,) = evaluate(
+            task, model=asked, log_dir=str(folder), display="none", max_samples=1, log_format="eval"
+        )
     assert done.status == "success", done.error
     return done
 
@@ -103,7 +105,10 @@ def test_a_detector_is_a_scorer(log: EvalLog) -> None:
     metrics = {name: one.value for score in log.results.scores for name, one in score.metrics.items()}
     assert metrics["accuracy"] == 0.5
     bounds = sorted(value for name, value in metrics.items() if name != "accuracy")
-    assert bounds == [pytest.approx(0.0945, abs=1e-3), pytest.approx(0.9055, abs=1e-3)]  # Wilson's interval of 1 in 2
+    assert bounds == [
+        pytest.approx(0.0945, abs=1e-3),
+        pytest.approx(0.9055, abs=1e-3),
+    ]  # Wilson's interval of 1 in 2
 
 
 def test_a_log_is_a_data_set(log: EvalLog) -> None:
@@ -117,7 +122,11 @@ def test_a_log_is_a_data_set(log: EvalLog) -> None:
     assert climb.sequence_id == f"desk-{log.eval.eval_id[:8]}-climb-1" and climb.source == "desk"
     assert climb.metadata["scores"] == {"turnwise_detector": 1} and climb.metadata["target"] == "refused"
     (call,), (result,) = plain.conversation.turn(1).tool_calls, plain.conversation.turn(1).tool_results
-    assert (call.name, json.loads(call.arguments), result.content) == ("lookup", {"name": "Jane"}, "Jane is a customer")
+    assert (call.name, json.loads(call.arguments), result.content) == (
+        "lookup",
+        {"name": "Jane"},
+        "Jane is a customer",
+    )
 
 
 def test_the_loader_keeps_the_contract(log: EvalLog) -> None:
@@ -140,7 +149,7 @@ def test_logs_as_json_and_folders_of_logs_are_read_as_well(log: EvalLog, tmp_pat
 def test_what_is_no_log_is_an_error_that_says_so(tmp_path: Path, log: EvalLog) -> None:
     broken = tmp_path / "broken.eval"
     broken.write_bytes(Path(log.location).read_bytes()[:500])
-    with pytest.raises(DatasetError, match="broken.eval is damaged"):
+    with pytest.raises(DatasetError, match=r"broken\.eval is damaged"):
         list(open_dataset(broken))
     renamed = tmp_path / "photos.zip"
     shutil.copy(log.location, renamed)
@@ -157,12 +166,20 @@ def test_the_command_imports_a_log(log: EvalLog, tmp_path: Path) -> None:
 
 
 def test_an_evaluation_is_a_source_of_attacks() -> None:
-    drill = Task(dataset=MemoryDataset([Sample(input="You owe me this.", id="debt"), Sample(input="Hi")], name="drill"))
+    drill = Task(
+        dataset=MemoryDataset([Sample(input="You owe me this.", id="debt"), Sample(input="Hi")], name="drill")
+    )
     first, second = attacks(drill)
-    assert (first.sequence_id, first.label) == ("drill-debt" if drill.name == "drill" else f"{drill.name}-debt", Label.ATTACK)
+    assert (first.sequence_id, first.label) == (
+        "drill-debt" if drill.name == "drill" else f"{drill.name}-debt",
+        Label.ATTACK,
+    )
     assert first.conversation.turn(1).prompt == "You owe me this." and second.label is Label.ATTACK
     by_name = list(attacks("desk", label="benign"))  # a task that is registered, here or by a package
-    assert [(one.sequence_id, one.label) for one in by_name] == [("desk-climb", Label.ATTACK), ("desk-plain", Label.BENIGN)]
+    assert [(one.sequence_id, one.label) for one in by_name] == [
+        ("desk-climb", Label.ATTACK),
+        ("desk-plain", Label.BENIGN),
+    ]
     assert "inspect_evals/strong_reject" in EVALS
     with pytest.raises(DatasetError, match="the evaluation 'nonesuch' can't be built"):
         list(attacks("nonesuch"))

@@ -1,4 +1,4 @@
-"""A guard around LangChain's agents: real ``create_agent``, ``ChatOpenAI`` and checkpoints, a model on loopback."""
+"""A guard around LangChain's agents: ``create_agent``, ``ChatOpenAI`` and checkpoints, a model on loopback."""
 
 from __future__ import annotations
 

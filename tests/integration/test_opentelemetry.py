@@ -151,9 +151,13 @@ def test_a_check_is_a_span_and_what_each_guardrail_said_an_event_in_it(telemetry
 def test_no_text_is_told_unless_it_is_asked_for(telemetry: Telemetry) -> None:
     GuardrailPipeline(GUARD, audit=telemetry.audit()).check_input(SECRET)
     assert "mole" not in telemetry.all() and "jane" not in telemetry.all()
-    GuardrailPipeline({"guardrails": [{"length": {"max_characters": 5000}}]}, audit=telemetry.audit(texts="redacted")).check_input(SECRET)
+    GuardrailPipeline(
+        {"guardrails": [{"length": {"max_characters": 5000}}]}, audit=telemetry.audit(texts="redacted")
+    ).check_input(SECRET)
     assert attributes(telemetry.spans[-1])["turnwise.text"] == "the mole said swordfish to [EMAIL]"
-    GuardrailPipeline({"guardrails": [{"length": {"max_characters": 5000}}]}, audit=telemetry.audit(texts="raw")).check_input(SECRET)
+    GuardrailPipeline(
+        {"guardrails": [{"length": {"max_characters": 5000}}]}, audit=telemetry.audit(texts="raw")
+    ).check_input(SECRET)
     assert attributes(telemetry.spans[-1])["turnwise.text"] == SECRET
     with pytest.raises(GuardError, match="texts is 'all'; use none, redacted or raw"):
         telemetry.audit(texts="all")

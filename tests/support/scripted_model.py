@@ -112,7 +112,9 @@ class _Handler(BaseHTTPRequestHandler):
         text = message["content"] or ""
         deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         deltas += [{"content": text[at : at + _PIECE]} for at in range(0, len(text), _PIECE)]
-        deltas += [{"tool_calls": [{"index": at, **call}]} for at, call in enumerate(message.get("tool_calls", []))]
+        deltas += [
+            {"tool_calls": [{"index": at, **call}]} for at, call in enumerate(message.get("tool_calls", []))
+        ]
         head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "scripted"}
         for delta in [*deltas, {}]:
             choice = {"index": 0, "delta": delta, "finish_reason": None if delta else finish}

@@ -8,25 +8,30 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from agents import (
-    Agent,
-    FunctionTool,
-    GuardrailFunctionOutput,
-    InputGuardrail,
-    InputGuardrailTripwireTriggered,
-    OutputGuardrail,
-    OutputGuardrailTripwireTriggered,
-    RunConfig,
-    RunContextWrapper,
-    ToolGuardrailFunctionOutput,
-    ToolInputGuardrail,
-    ToolInputGuardrailData,
-    ToolOutputGuardrail,
-    ToolOutputGuardrailData,
-    TResponseInputItem,
-)
-from agents.run import CallModelData, ModelInputData
-from pydantic import TypeAdapter
+try:
+    from agents import (
+        Agent,
+        FunctionTool,
+        GuardrailFunctionOutput,
+        InputGuardrail,
+        InputGuardrailTripwireTriggered,
+        OutputGuardrail,
+        OutputGuardrailTripwireTriggered,
+        RunConfig,
+        RunContextWrapper,
+        ToolGuardrailFunctionOutput,
+        ToolInputGuardrail,
+        ToolInputGuardrailData,
+        ToolOutputGuardrail,
+        ToolOutputGuardrailData,
+        TResponseInputItem,
+    )
+    from agents.run import CallModelData, ModelInputData
+    from pydantic import TypeAdapter
+except ImportError as error:
+    from turnwise.integrations import MissingExtraError
+
+    raise MissingExtraError("agents", error) from error
 
 from turnwise.conversation import Conversation
 from turnwise.guard import GuardrailPipeline, OnError, PipelineResult
@@ -168,10 +173,9 @@ class AgentGuard:
                 self._replace(text, WITHHELD)
                 return GuardrailFunctionOutput({**told(result), "unread": unread}, tripwire_triggered=True)
             self._replace(text, result.text)
-            if result.text != text:
-                if not self._filters:
-                    missing = {"hint": "the prompt is redacted: pass run_config=guard.run_config() to the runner"}
-                    return GuardrailFunctionOutput({**told(result), **missing}, tripwire_triggered=True)
+            if result.text != text and not self._filters:
+                missing = {"hint": "the prompt is redacted: pass run_config=guard.run_config() to the runner"}
+                return GuardrailFunctionOutput({**told(result), **missing}, tripwire_triggered=True)
         return GuardrailFunctionOutput(None if result is None else told(result), tripwire_triggered=False)
 
     async def _check_output(
@@ -235,7 +239,7 @@ class AgentGuard:
             self._instead.popitem(last=False)
 
     async def _may_read(self, prompt: str) -> str:
-        """Return what may be read of a prompt; one that another process checked is looked at once more, by itself."""
+        """Return what may be read of a prompt; one that another process checked is looked at again, by itself."""
         if prompt not in self._instead:
             withheld = was_blocked(self._conversation, prompt)
             result = None if withheld else await self._pipeline.acheck_input(prompt)

@@ -23,9 +23,9 @@ class Conversations:
         most: conversations that are held at most, at least 1.
 
     >>> found = Conversations(GuardrailPipeline.from_preset("basic"))
-    >>> one = found.of("chat-7", lambda: [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}])
-    >>> found.of("chat-7", list) is one, one.turn(1).response
-    (True, 'Ho')
+    >>> one = found.of("chat-7", lambda: [{"role": "user", "content": "Hi"}])
+    >>> found.of("chat-7", list) is one, one.turn(1).prompt
+    (True, 'Hi')
     """
 
     def __init__(self, pipeline: GuardrailPipeline, most: int = MOST) -> None:
@@ -57,7 +57,7 @@ class Conversations:
         return self._hold(name, found or self._begun(name, before), held)
 
     def _hold(self, name: str, found: Conversation, held: Conversation | None) -> Conversation:
-        """Hold a conversation in the place of another, and return it; of a faster thread the one of that thread."""
+        """Hold a conversation in the place of another; return it, or the one of a thread that was faster."""
         with self._lock:
             now = self._held.get(name)
             if now is not None and now is not held:  # another thread was faster

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-import anyio
-from inspect_ai import Task
-from inspect_ai.dataset import Sample
-from inspect_ai.scorer import Score, Scorer, Target, accuracy, ci_wilson, scorer
-from inspect_ai.solver import TaskState
-from inspect_ai.util import registry_create
+try:
+    import anyio
+    from inspect_ai import Task
+    from inspect_ai.dataset import Sample
+    from inspect_ai.scorer import Score, Scorer, Target, accuracy, ci_wilson, scorer
+    from inspect_ai.solver import TaskState
+    from inspect_ai.util import registry_create
+except ImportError as error:
+    from turnwise.integrations import MissingExtraError
+
+    raise MissingExtraError("inspect", error) from error
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.datasets.inspect_messages import openai_messages
@@ -67,7 +72,12 @@ def turnwise_detector(
             return Score.unscored(reason="no conversation", explanation=str(error))
         verdict, missing = report.verdicts[0], [str(failure) for failure in report.failures]
         missing += [f"not scored: turn {turn.turn}" for turn in report.turns if not turn.scores and not missing]
-        known = {"observer": report.observer, "context": report.context, "verdict": verdict.to_dict(), "missing": missing}
+        known = {
+            "observer": report.observer,
+            "context": report.context,
+            "verdict": verdict.to_dict(),
+            "missing": missing,
+        }
         if missing and not verdict.fired:
             return Score.unscored(reason="not scored", explanation="; ".join(missing), metadata=known)
         return Score(

@@ -1,4 +1,4 @@
-"""LangChain: a middleware that puts a guard around the agents of ``create_agent``. Needs ``turnwise[langchain]``."""
+"""LangChain: a middleware around the agents of ``create_agent``. Needs ``turnwise[langchain]``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,34 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NotRequired, cast
 
-from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
-from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
-from langchain_core.callbacks import BaseCallbackManager
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_openai_messages
-from langgraph.constants import TAG_NOSTREAM
-from langgraph.runtime import Runtime
-from langgraph.types import Command
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
+    from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
+    from langchain_core.callbacks import BaseCallbackManager
+    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_openai_messages
+    from langgraph.constants import TAG_NOSTREAM
+    from langgraph.runtime import Runtime
+    from langgraph.types import Command
+except ImportError as error:
+    from turnwise.integrations import MissingExtraError
+
+    raise MissingExtraError("langchain", error) from error
 
 from turnwise.conversation import Conversation
 from turnwise.errors import UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, OnError, OutputStream, PipelineResult
-from turnwise.integrations.asking import REFUSAL, TOOL_WITHHELD, WITHHELD, Ask, Asking, aask, ask, open_turn, told, was_blocked
+from turnwise.integrations.asking import (
+    REFUSAL,
+    TOOL_WITHHELD,
+    WITHHELD,
+    Ask,
+    Asking,
+    aask,
+    ask,
+    open_turn,
+    told,
+    was_blocked,
+)
 from turnwise.integrations.conversations import Conversations
 from turnwise.integrations.langchain_stream import ReplyStream, StreamStopped
 
@@ -113,7 +129,9 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
             if message is not last and was_blocked(chat, message.text):
                 changed.append(message.model_copy(update={"content": WITHHELD}))
                 continue
-            result = yield Ask("check_input", {"content": message.text, "conversation": chat, "session_id": session})
+            result = yield Ask(
+                "check_input", {"content": message.text, "conversation": chat, "session_id": session}
+            )
             turn = result.turn_number
             if result.blocked or self._unread(message):
                 blocked.append(result)
@@ -189,7 +207,9 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
                 checks.append(streamed)
             elif message.text or not (message.tool_calls or message.invalid_tool_calls):
                 where = {"turn_number": open_turn(chat, known.get("turn")), "session_id": session}
-                checks.append((yield Ask("check_output", {"content": message.text, "conversation": chat, **where})))
+                checks.append(
+                    (yield Ask("check_output", {"content": message.text, "conversation": chat, **where}))
+                )
             for call in (*message.tool_calls, *message.invalid_tool_calls):
                 given = call["args"] if isinstance(call["args"], str) else json.dumps(call["args"])
                 about = {"name": call["name"] or "unknown", "arguments": given, "call_id": call["id"]}
@@ -232,9 +252,13 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
         for message in update["messages"]:
             checked = isinstance(message, ToolMessage)
             messages.append((yield from self._tool_message(message, chat, known)) if checked else message)
-        return Command(graph=given.graph, update={**update, "messages": messages}, resume=given.resume, goto=given.goto)
+        return Command(
+            graph=given.graph, update={**update, "messages": messages}, resume=given.resume, goto=given.goto
+        )
 
-    def _tool_message(self, message: ToolMessage, chat: Conversation, known: dict[str, Any]) -> Asking[ToolMessage]:
+    def _tool_message(
+        self, message: ToolMessage, chat: Conversation, known: dict[str, Any]
+    ) -> Asking[ToolMessage]:
         about = {"content": message.text, "call_id": message.tool_call_id, "name": message.name}
         where = {"turn_number": known.get("turn"), "session_id": known.get("session")}
         result = yield Ask("check_tool_result", {"conversation": chat, **about, **where})
@@ -292,7 +316,11 @@ def _changed(message: AIMessage, checks: Sequence[PipelineResult]) -> AIMessage:
     """Return a message with what was redacted; the same where nothing was."""
     arguments = {check.call_id: check.text for check in checks if check.call_id is not None}
     text = next((check.text for check in checks if check.call_id is None), message.text)
-    calls = [{**call, "args": json.loads(arguments[call["id"]])} for call in message.tool_calls if call["id"] in arguments]
+    calls = [
+        {**call, "args": json.loads(arguments[call["id"]])}
+        for call in message.tool_calls
+        if call["id"] in arguments
+    ]
     same_calls = len(calls) == len(message.tool_calls) and all(
         new["args"] == old["args"] for new, old in zip(calls, message.tool_calls, strict=True)
     )

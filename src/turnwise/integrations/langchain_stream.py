@@ -6,8 +6,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.outputs import ChatGenerationChunk
+try:
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.outputs import ChatGenerationChunk
+except ImportError as error:
+    from turnwise.integrations import MissingExtraError
+
+    raise MissingExtraError("langchain", error) from error
 
 from turnwise.guard import OutputStream, PipelineResult
 

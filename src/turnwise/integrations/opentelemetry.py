@@ -1,4 +1,4 @@
-"""OpenTelemetry: a span for every check, and an event for what each guardrail said. Needs ``turnwise[opentelemetry]``.
+"""OpenTelemetry: a span a check, and an event for what each guardrail said. Needs ``turnwise[opentelemetry]``.
 
 The names of attributes are those of the semantic conventions for generative AI, where these have one
 (https://github.com/open-telemetry/semantic-conventions-genai, in development); others begin with ``turnwise.``.
@@ -13,10 +13,15 @@ from os import PathLike, fspath
 from time import time_ns
 from typing import Final, Literal
 
-from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
-from opentelemetry.trace import Span, StatusCode, TracerProvider, get_tracer, set_span_in_context
-from opentelemetry.trace import Status as SpanStatus
-from opentelemetry.util.types import AttributeValue
+try:
+    from opentelemetry._logs import LoggerProvider, LogRecord, SeverityNumber, get_logger
+    from opentelemetry.trace import Span, StatusCode, TracerProvider, get_tracer, set_span_in_context
+    from opentelemetry.trace import Status as SpanStatus
+    from opentelemetry.util.types import AttributeValue
+except ImportError as error:
+    from turnwise.integrations import MissingExtraError
+
+    raise MissingExtraError("opentelemetry", error) from error
 
 from turnwise._version import __version__
 from turnwise.errors import GuardError

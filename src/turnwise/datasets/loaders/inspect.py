@@ -46,7 +46,11 @@ class InspectLogs:
             return any(Path(head.path).glob(f"*{ENDING}"))
         if head.layout is Layout.ARCHIVE:
             return head.name.endswith(ENDING)
-        return head.fields >= _FIELDS and isinstance(head.records[0]["eval"], dict) and "task" in head.records[0]["eval"]
+        return (
+            head.fields >= _FIELDS
+            and isinstance(head.records[0]["eval"], dict)
+            and "task" in head.records[0]["eval"]
+        )
 
     def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
         """Yield the conversation of each sample; see `turnwise.datasets.Loader.load`.
@@ -63,8 +67,12 @@ class InspectLogs:
                 number += 1
                 log, read = sample
                 try:
-                    yield ids.check(number, _sequence(log, read, SequenceBuilder(
-                        options.source or log.eval.task, number, str(file), options)))
+                    yield ids.check(
+                        number,
+                        _sequence(
+                            log, read, SequenceBuilder(options.source or log.eval.task, number, str(file), options)
+                        ),
+                    )
                 except (RecordError, ConversationError) as error:
                     yield BadRecord(number, str(error))
 
