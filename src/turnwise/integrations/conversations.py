@@ -56,6 +56,17 @@ class Conversations:
                 found = held
         return self._hold(name, found or self._begun(name, before), held)
 
+    def held(self, name: str | None, before: Callable[[], Sequence[Mapping[str, Any]]]) -> Conversation:
+        """Return a conversation as it is held, without a look at the state store; each check takes that anyway.
+
+        Args:
+            name: its ``conversation_id``.
+            before: as for `of`, which serves where nothing is held.
+        """
+        with self._lock:
+            held = None if name is None else self._held.get(name)
+        return self.of(name, before) if held is None else held
+
     def _hold(self, name: str, found: Conversation, held: Conversation | None) -> Conversation:
         """Hold a conversation in the place of another; return it, or the one of a thread that was faster."""
         with self._lock:

@@ -105,21 +105,23 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     @hook_config(can_jump_to=["end"])
     def before_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Check the messages of the user that nobody has answered."""
-        return ask(self._pipeline, self._prompts(state, runtime))
+        return ask(self._pipeline, self._prompts(state, runtime, self._begun(state, runtime)))
 
     @hook_config(can_jump_to=["end"])
     async def abefore_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Check the messages of the user that nobody has answered."""
-        return await aask(self._pipeline, self._prompts(state, runtime))
+        chat = await asyncio.to_thread(self._begun, state, runtime)  # a state store may be asked
+        return await aask(self._pipeline, self._prompts(state, runtime, chat))
 
-    def _prompts(self, state: GuardState, runtime: Runtime[Any]) -> Asking[dict[str, Any]]:
-        messages = state["messages"]
-        first = len(messages)
-        while first and messages[first - 1].type == "human":
-            first -= 1
-        info = runtime.execution_info
+    def _begun(self, state: GuardState, runtime: Runtime[Any]) -> Conversation:
+        """Return the conversation that a run belongs to, as it was before the run."""
+        messages, info = state["messages"], runtime.execution_info
         name = None if info is None else info.thread_id
-        chat = self._conversations.of(name, partial(_plain, messages[:first]))
+        return self._conversations.of(name, lambda: _plain(messages[: _first_new(messages)]))
+
+    def _prompts(self, state: GuardState, runtime: Runtime[Any], chat: Conversation) -> Asking[dict[str, Any]]:
+        messages = state["messages"]
+        first = _first_new(messages)
         session = self._session(runtime) if self._session is not None else None
         changed: list[AnyMessage] = []
         blocked: list[PipelineResult] = []
@@ -275,7 +277,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
     def _chat(self, state: Any) -> tuple[Conversation, dict[str, Any]]:
         """Return the conversation of a run, and what is known of it."""
         known = cast("dict[str, Any]", state.get("turnwise") or {})
-        return self._conversations.of(known.get("conversation"), partial(_plain, state["messages"])), known
+        return self._conversations.held(known.get("conversation"), partial(_plain, state["messages"])), known
 
     def _refuse(self, result: PipelineResult, message_id: str | None = None) -> AIMessage:
         if self._raises:
@@ -294,6 +296,14 @@ def _quiet(request: ModelRequest[Any], show: ReplyStream) -> ModelRequest[Any]:
             known.add_handler(show, inherit=False)
         changed["callbacks"] = [*(known or []), show] if known is None or isinstance(known, list) else known
     return request.override(model=request.model.model_copy(update=changed))
+
+
+def _first_new(messages: Sequence[AnyMessage]) -> int:
+    """Return where the messages of the user begin that nobody has answered."""
+    first = len(messages)
+    while first and messages[first - 1].type == "human":
+        first -= 1
+    return first
 
 
 def _plain(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
