@@ -119,7 +119,7 @@ def attacks(
     stem = str(name).rpartition("/")[2]
     for number, sample in enumerate(samples, start=1):
         own = (sample.metadata or {}).get("label")
-        chosen = Label(own) if own in (*Label,) else default
+        chosen = Label(own) if isinstance(own, str) and own in (*Label,) else default
         identity = f"{stem}-{sample.id if sample.id is not None else number}"
         chat = Conversation.from_messages(openai_messages(sample.input), conversation_id=identity)
         yield Sequence(identity, chosen, stem, chat, {"task": str(name)})

@@ -46,7 +46,7 @@ RESULT: Final = "turnwise"
 class GuardState(AgentState[Any]):
     """What the middleware keeps with a thread."""
 
-    turnwise: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    turnwise: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]  # type: ignore[valid-type]
 
 
 class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
