@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-from langchain_core.tools import tool
+from langchain_core.tools import InjectedToolCallId, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 from pydantic import SecretStr
 from scripted_model import ScriptedModel
 from scripted_model import tool as calls
@@ -140,6 +141,31 @@ def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
             break
     assert answers == ["Answer 1", "Answer 2", "No."]
     assert len(model.seen) == 2
+
+
+def test_a_session_may_last_over_threads(model: ScriptedModel) -> None:
+    drift = {"observer": "scripted:0.1,0.1", "detector": "any_turn", "block_at": 0.8}
+    pipeline = GuardrailPipeline({"guardrails": [{"drift": drift}]})
+    guarded = agent(model, GuardMiddleware(pipeline, session=lambda runtime: "ann"))
+    for name in ("a", "b"):
+        model.say("Hello!")
+        guarded.invoke(say("Good morning"), thread(name))
+    stance = pipeline.session("ann").stance
+    assert stance is not None and stance.interactions == 2
+
+
+@tool
+def note(call_id: Annotated[str, InjectedToolCallId]) -> Command[Any]:
+    """Take a note."""
+    return Command(update={"messages": [ToolMessage("Noted for jane@example.com", tool_call_id=call_id)]})
+
+
+def test_tools_that_command_are_checked_as_well(model: ScriptedModel) -> None:
+    chat = ChatOpenAI(model="scripted", base_url=model.url, api_key=SecretStr("none"), max_retries=0)
+    guarded: Any = create_agent(chat, [note], middleware=[GuardMiddleware(GuardrailPipeline(GUARD))])
+    model.say(calls("note"), "Done.")
+    assert "Noted for [EMAIL]" in texts(guarded.invoke(say("Take a note")))
+    assert "jane@example.com" not in model.sent()
 
 
 def test_another_process_goes_on_where_the_first_one_stopped(model: ScriptedModel, tmp_path: Any) -> None:

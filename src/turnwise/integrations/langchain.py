@@ -213,7 +213,7 @@ class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
                     (yield Ask("check_output", {"content": message.text, "conversation": chat, **where}))
                 )
             for call in (*message.tool_calls, *message.invalid_tool_calls):
-                given = call["args"] if isinstance(call["args"], str) else json.dumps(call["args"])
+                given = call["args"] or "" if call.get("type") == "invalid_tool_call" else json.dumps(call["args"])
                 about = {"name": call["name"] or "unknown", "arguments": given, "call_id": call["id"]}
                 where = {"turn_number": known.get("turn"), "session_id": session}
                 checks.append((yield Ask("check_tool_call", {"conversation": chat, **about, **where})))
@@ -308,7 +308,7 @@ def _first_new(messages: Sequence[AnyMessage]) -> int:
 
 def _plain(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
     """Return messages as OpenAI's."""
-    return cast("list[dict[str, Any]]", convert_to_openai_messages(list(messages)))
+    return convert_to_openai_messages(list(messages))
 
 
 def _is_text(part: str | dict[str, Any]) -> bool:
@@ -323,19 +323,19 @@ def _with_text(message: BaseMessage, text: str) -> str | list[str | dict[str, An
 
 
 def _changed(message: AIMessage, checks: Sequence[PipelineResult]) -> AIMessage:
-    """Return a message with what was redacted; the same where nothing was."""
-    arguments = {check.call_id: check.text for check in checks if check.call_id is not None}
-    text = next((check.text for check in checks if check.call_id is None), message.text)
-    calls = [
-        {**call, "args": json.loads(arguments[call["id"]])}
-        for call in message.tool_calls
-        if call["id"] in arguments
-    ]
-    same_calls = len(calls) == len(message.tool_calls) and all(
-        new["args"] == old["args"] for new, old in zip(calls, message.tool_calls, strict=True)
-    )
-    bad = [call for call in message.invalid_tool_calls if arguments.get(call["id"]) == call["args"]]
-    if text == message.text and same_calls and len(bad) == len(message.invalid_tool_calls):
+    """Return a message with what was redacted; the same where nothing was.
+
+    Args:
+        message: the message.
+        checks: of its text where it was checked, then of its calls, then of those that can't be read.
+    """
+    readable, others = message.tool_calls, message.invalid_tool_calls
+    first = len(checks) - len(readable) - len(others)
+    text = checks[0].text if first else message.text
+    allowed = [check.text for check in checks[first:]]
+    calls = [{**call, "args": json.loads(new)} for call, new in zip(readable, allowed, strict=False)]
+    same = text == message.text and [call["args"] for call in calls] == [call["args"] for call in readable]
+    if same and allowed[len(readable) :] == [call["args"] or "" for call in others]:
         return message
     # Made anew: providers keep the raw text and arguments in other fields as well.
     return AIMessage(
