@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import Task
+from inspect_ai import Task, score
 from inspect_ai import eval as evaluate
 from inspect_ai import task as evaluation
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -19,6 +19,7 @@ from inspect_ai.log import EvalLog, write_eval_log
 from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, get_model
 from inspect_ai.solver import generate, use_tools
 from inspect_ai.tool import Tool, tool
+from inspect_ai.util import registry_create
 from scripted_model import ScriptedModel
 from scripted_model import tool as calls
 from typer.testing import CliRunner
@@ -109,6 +110,15 @@ def test_a_detector_is_a_scorer(log: EvalLog) -> None:
         pytest.approx(0.0945, abs=1e-3),
         pytest.approx(0.9055, abs=1e-3),
     ]  # Wilson's interval of 1 in 2
+
+
+def test_the_scorer_is_found_by_its_name(log: EvalLog) -> None:
+    scorer = registry_create(
+        "scorer", "turnwise/turnwise_detector", observer="scripted:0.1,0.9", detector="always"
+    )
+    scored = score(log, scorer, action="overwrite", display="none")
+    assert scored.samples is not None
+    assert [sample.scores["turnwise_detector"].value for sample in scored.samples if sample.scores] == [1, 1]
 
 
 def test_a_log_is_a_data_set(log: EvalLog) -> None:
