@@ -112,7 +112,9 @@ def test_a_detector_is_a_scorer(log: EvalLog) -> None:
     ]  # Wilson's interval of 1 in 2
 
 
-def test_the_scorer_is_found_by_its_name(log: EvalLog) -> None:
+def test_the_scorer_is_found_by_its_name(log: EvalLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRIPTED_API_KEY", "none")  # of the log's model, which is made and not asked
+    monkeypatch.setenv("SCRIPTED_BASE_URL", "http://127.0.0.1:9/v1")
     scorer = registry_create(
         "scorer", "turnwise/turnwise_detector", observer="scripted:0.1,0.9", detector="always"
     )
