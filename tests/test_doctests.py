@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 
 import turnwise
+from turnwise.integrations import MissingExtraError
 
 
 def modules() -> list[str]:
@@ -21,7 +22,11 @@ def test_docstring_examples() -> None:
     finder = doctest.DocTestFinder()
     # Without examples a docstring is left out here: the runner looks at every source file for each.
     for name in modules():
-        for test in finder.find(importlib.import_module(name)):
+        try:
+            module = importlib.import_module(name)
+        except MissingExtraError:
+            continue  # those of the frameworks are run where their extras are installed, as in CI
+        for test in finder.find(module):
             if test.examples:
                 runner.run(test)
     assert runner.tries > 40

@@ -540,3 +540,24 @@ def recorded_judgements(folder: Path, file: str) -> Iterator[tuple[str, float]]:
     for judged in join_judgements(chats, judgements):
         scores: Mapping[str, Score] = judged.judgements[0].scores
         yield judged.sequence.sequence_id, max(score.F for score in scores.values())
+
+
+def in_frameworks(pipeline: GuardrailPipeline, chat: Conversation, prompts: Sequence[str]) -> list[str]:
+    """Return ids of attacks; each module needs the extra of its name."""
+    from agents import Agent
+    from inspect_ai.dataset import Sample
+    from langchain.agents import create_agent
+
+    from turnwise.integrations.agents import AgentGuard
+    from turnwise.integrations.inspect import EVALS, attacks, turnwise_detector
+    from turnwise.integrations.langchain import GuardMiddleware
+    from turnwise.integrations.opentelemetry import OpenTelemetryAudit
+
+    create_agent("openai:gpt-4.1", middleware=[GuardMiddleware(pipeline, on_block="raise", stream=True)])
+    guard = AgentGuard(pipeline, chat, refusal="No.", session_id="ann")
+    guard.protect(Agent(name="desk"))
+    audit: AuditSink = OpenTelemetryAudit(also="audit.jsonl", texts="redacted")
+    GuardrailPipeline.from_preset("basic", audit=audit)
+    turnwise_detector("any_turn", observer="local", context="history")
+    found = attacks([Sample(input=prompt) for prompt in prompts], label=Label.BENIGN)
+    return [*(one.sequence_id for one in found), *EVALS]

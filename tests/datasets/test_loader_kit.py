@@ -26,7 +26,7 @@ def example(folder, name):
     return path
 
 
-@pytest.mark.parametrize("name", DATASETS.names())
+@pytest.mark.parametrize("name", sorted({*DATASETS.names()} - {"inspect"}))  # tests/integration/test_inspect.py
 def test_every_shipped_loader_keeps_the_contract(tmp_path, name):
     check_loader(DATASETS.get(name), example(tmp_path, name))
 

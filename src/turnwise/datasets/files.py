@@ -39,12 +39,22 @@ _PARQUET_ROWS = 128
 """Rows that are held at a time; one conversation can be long, so few of them."""
 
 _BOM = b"\xef\xbb\xbf"
+_ZIP_MAGIC = b"PK\x03\x04"
 _PACKED = {
-    b"PK\x03\x04": "a zip archive",
+    _ZIP_MAGIC: "a zip archive",
     b"\xfd7zXZ\x00": "packed with xz",
     b"\x28\xb5\x2f\xfd": "packed with zstd",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
 }
+
+
+def is_zip(path: str) -> bool:
+    """Return whether a file is there and begins as a zip archive does."""
+    try:
+        with to_path(path).open("rb") as file:
+            return file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager

@@ -30,6 +30,7 @@ SHIPPED = {
     "cosafe": "CoSafe",
     "everyday": "EverydayConversations",
     "hhrlhf": "HHRLHF",
+    "inspect": "InspectLogs",
     "lmsys": "LmsysChat",
     "messages": "Messages",
     "mhj": "MultiTurnHumanJailbreaks",

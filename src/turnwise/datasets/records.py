@@ -20,6 +20,7 @@ from turnwise.datasets.files import (
     PARQUET_MAGIC,
     bounded_lines,
     is_stream,
+    is_zip,
     json_items,
     open_binary,
     open_stream,
@@ -39,6 +40,9 @@ _TABLES = {".csv": (",", ";", "\t"), ".tsv": ("\t",)}
 """What may separate columns by the ending of the name, the most likely first."""
 
 _ENDINGS = frozenset({*_TABLES, ".json", ".jsonl", ".ndjson", ".parquet", ".txt"})
+_ARCHIVES = (".eval",)
+"""Endings of formats that are zip archives."""
+
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -68,6 +72,8 @@ class Layout(StrEnum):
     """CSV or TSV with a line of names."""
     PARQUET = "parquet"
     FOLDER = "folder"
+    ARCHIVE = "archive"
+    """A zip file; what is in it, the loader of its format knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,8 @@ def read_head(path: str) -> Head:
         if data.startswith(PARQUET_MAGIC):
             raise DatasetError(f"{path} is a pipe, and Parquet is read from a file alone: save it to one first")
         return _head(path, name, data, BufferedReader(_Replayed(data, stream)))
+    if name.endswith(_ARCHIVES) and is_zip(path):
+        return Head(path, name, Layout.ARCHIVE, ())
     with open_binary(path) as stream:
         data = _start(stream)
     if data.startswith(PARQUET_MAGIC):
@@ -277,8 +285,10 @@ def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
         head: the beginning of the file, as `read_head` gives it.
 
     Raises:
-        DatasetError: a folder, or a Parquet file that is damaged.
+        DatasetError: a folder or an archive, or a Parquet file that is damaged.
     """
+    if head.layout is Layout.ARCHIVE:
+        raise DatasetError(f"{head.path} is a zip archive, which only the format that it is of can read")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder: name a file in it")
     if head.layout is Layout.PARQUET:

@@ -1,0 +1,95 @@
+"""What an integration asks a pipeline for, written once for sync and async frameworks."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from turnwise.conversation import Conversation, Side
+from turnwise.guard import GuardrailPipeline, PipelineResult
+
+Value = TypeVar("Value")
+
+WITHHELD: Final = "[message withheld]"
+"""Stands in a framework's history for a prompt that was blocked, so that no model reads it later."""
+
+TOOL_WITHHELD: Final = "[tool result withheld]"
+"""Stands for what a tool gave back and was blocked."""
+
+REFUSAL: Final = "I can't help with that."
+"""What is answered by default where something was blocked."""
+
+
+class Ask(NamedTuple):
+    """One check: the pipeline's method, and its arguments by name."""
+
+    method: str
+    arguments: Mapping[str, Any]
+
+
+Asking = Generator[Ask, PipelineResult, Value]
+"""Work that asks for checks, is sent their results, and returns what comes of them."""
+
+
+def ask(pipeline: GuardrailPipeline, asking: Asking[Value]) -> Value:
+    """Return what comes of the checks, made one after the other in this thread."""
+    try:
+        wanted = next(asking)
+        while True:
+            wanted = asking.send(getattr(pipeline, wanted.method)(**wanted.arguments))
+    except StopIteration as ended:
+        value: Value = ended.value
+        return value
+
+
+async def aask(pipeline: GuardrailPipeline, asking: Asking[Value]) -> Value:
+    """Return what comes of the checks, as `ask`, without blocking the event loop."""
+    try:
+        wanted = next(asking)
+        while True:
+            wanted = asking.send(await getattr(pipeline, f"a{wanted.method}")(**wanted.arguments))
+    except StopIteration as ended:
+        value: Value = ended.value
+        return value
+
+
+def open_turn(conversation: Conversation, number: int | None) -> int | None:
+    """Return a turn where it can take a response: one that waits for it, or whose response was blocked; else None.
+
+    Args:
+        conversation: the conversation.
+        number: the turn; None for none.
+    """
+    last = conversation.last_turn
+    if number is None or last is None or not 1 <= number <= last.number:
+        return None
+    turn = conversation.turn(number)
+    return None if turn.complete and not turn.blocked(Side.RESPONSE) else number
+
+
+def was_blocked(conversation: Conversation, prompt: str) -> bool:
+    """Return whether a prompt of the conversation was blocked.
+
+    A framework that keeps a history of its own may give it again, together with the next one.
+    """
+    return any(turn.prompt == prompt and turn.blocked(Side.PROMPT) for turn in conversation)
+
+
+def told(result: PipelineResult) -> dict[str, Any]:
+    """Return what a framework may keep of a verdict: nothing of the text.
+
+    >>> pipeline = GuardrailPipeline.from_preset("basic")
+    >>> told(pipeline.check_input("Hello!"))["blocked"]
+    False
+    """
+    return {
+        "blocked": result.blocked,
+        "reasons": list(result.reasons),
+        "warnings": list(result.warnings),
+        "failures": list(result.failures),
+        "pipeline_type": str(result.pipeline_type),
+        "conversation_id": result.conversation_id,
+        "turn_number": result.turn_number,
+        "rate_limited": result.rate_limited,
+        "retry_after": result.retry_after,
+    }

@@ -1,0 +1,348 @@
+"""LangChain: a middleware around the agents of ``create_agent``. Needs ``turnwise[langchain]``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, Final, Literal, NotRequired, cast
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
+    from langchain.agents.middleware.types import PrivateStateAttr, ToolCallRequest
+    from langchain_core.callbacks import BaseCallbackManager
+    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_openai_messages
+    from langgraph.constants import TAG_NOSTREAM
+    from langgraph.runtime import Runtime
+    from langgraph.types import Command
+except ImportError as error:
+    from turnwise.integrations import MissingExtraError
+
+    raise MissingExtraError("langchain", error) from error
+
+from turnwise.conversation import Conversation
+from turnwise.errors import UsageError
+from turnwise.guard import GuardrailBlocked, GuardrailPipeline, OnError, OutputStream, PipelineResult
+from turnwise.integrations.asking import (
+    REFUSAL,
+    TOOL_WITHHELD,
+    WITHHELD,
+    Ask,
+    Asking,
+    aask,
+    ask,
+    open_turn,
+    told,
+    was_blocked,
+)
+from turnwise.integrations.conversations import Conversations
+from turnwise.integrations.langchain_stream import ReplyStream, StreamStopped
+
+RESULT: Final = "turnwise"
+"""Key in a message's ``response_metadata`` under which the verdict stands."""
+
+
+class GuardState(AgentState[Any]):
+    """What the middleware keeps with a thread."""
+
+    turnwise: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]  # type: ignore[valid-type]
+
+
+class GuardMiddleware(AgentMiddleware[GuardState, Any, Any]):
+    """Checks what goes into an agent's model, what comes out of it, and what its tools are asked and give back.
+
+    ``create_agent(model, tools, middleware=[GuardMiddleware(pipeline)])``. A thread is one conversation, under the
+    name of its ``thread_id``. Without a checkpointer every call is a conversation of its own, whose earlier
+    messages are what was said before.
+
+    - A blocked prompt ends the run before the model is asked; ``[message withheld]`` takes its place in the
+      messages, so that no later call of the model has it.
+    - A blocked reply or call of a tool ends the run before any tool runs, and is no part of the messages.
+    - What a tool gave back and was blocked is ``[tool result withheld]`` for the model, and the run goes on.
+    - What is redacted goes on redacted: to the model, to tools, and in the messages.
+
+    The refusal, and a reply that was changed, have the verdict in ``response_metadata["turnwise"]``. The model's
+    own tokens are kept from ``stream_mode="messages"``, which gets the reply as a whole when it has been checked.
+
+    Args:
+        pipeline: the guard.
+        on_block: ``refuse`` answers with `refusal`; ``raise`` raises `turnwise.guard.GuardrailBlocked`.
+        refusal: the answer in place of what was blocked.
+        session: gives the session of a run from its runtime, such as a user's name out of ``runtime.context``; by
+            default what the pipeline's configuration says.
+        stream: whether to show replies while they come, as far as the guard lets them, as texts in
+            ``stream_mode="custom"``: mappings ``{"type": "turnwise.text", "text": ...}``. See
+            `GuardrailPipeline.stream_output`.
+
+    Raises:
+        UsageError: `on_block` is neither.
+    """
+
+    state_schema = GuardState
+
+    def __init__(
+        self,
+        pipeline: GuardrailPipeline,
+        *,
+        on_block: Literal["refuse", "raise"] = "refuse",
+        refusal: str = REFUSAL,
+        session: Callable[[Runtime[Any]], str | None] | None = None,
+        stream: bool = False,
+    ) -> None:
+        super().__init__()
+        if on_block not in ("refuse", "raise"):
+            raise UsageError(f"on_block is {on_block!r}; use refuse or raise")
+        self._pipeline = pipeline
+        self._raises = on_block == "raise"
+        self._refusal = refusal
+        self._session = session
+        self._stream = stream
+        self._conversations = Conversations(pipeline)
+
+    # Prompts
+
+    @hook_config(can_jump_to=["end"])
+    def before_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Check the messages of the user that nobody has answered."""
+        return ask(self._pipeline, self._prompts(state, runtime, self._begun(state, runtime)))
+
+    @hook_config(can_jump_to=["end"])
+    async def abefore_agent(self, state: GuardState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Check the messages of the user that nobody has answered."""
+        chat = await asyncio.to_thread(self._begun, state, runtime)  # a state store may be asked
+        return await aask(self._pipeline, self._prompts(state, runtime, chat))
+
+    def _begun(self, state: GuardState, runtime: Runtime[Any]) -> Conversation:
+        """Return the conversation that a run belongs to, as it was before the run."""
+        messages, info = state["messages"], runtime.execution_info
+        name = None if info is None else info.thread_id
+        return self._conversations.of(name, lambda: _plain(messages[: _first_new(messages)]))
+
+    def _prompts(self, state: GuardState, runtime: Runtime[Any], chat: Conversation) -> Asking[dict[str, Any]]:
+        messages = state["messages"]
+        first = _first_new(messages)
+        session = self._session(runtime) if self._session is not None else None
+        changed: list[AnyMessage] = []
+        blocked: list[PipelineResult] = []
+        turn = None
+        last = messages[-1] if messages else None
+        for message in messages[first:]:
+            if message is not last and was_blocked(chat, message.text):
+                changed.append(message.model_copy(update={"content": WITHHELD}))
+                continue
+            result = yield Ask(
+                "check_input", {"content": message.text, "conversation": chat, "session_id": session}
+            )
+            turn = result.turn_number
+            if result.blocked or self._unread(message):
+                blocked.append(result)
+                changed.append(message.model_copy(update={"content": WITHHELD}))
+            elif result.text != message.text:
+                changed.append(message.model_copy(update={"content": _with_text(message, result.text)}))
+        known = {"conversation": chat.conversation_id, "turn": turn, "session": session}
+        if not blocked:
+            return {"messages": changed, "turnwise": known}
+        return {"messages": [*changed, self._refuse(blocked[0])], "turnwise": known, "jump_to": "end"}
+
+    def _unread(self, message: BaseMessage) -> bool:
+        """Return whether a message has parts that nobody reads, and the configuration blocks these."""
+        others = isinstance(message.content, list) and any(not _is_text(part) for part in message.content)
+        return others and self._pipeline.config.on_unread is OnError.BLOCK
+
+    # Replies and calls of tools
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Check what the model says, and the calls of tools that it asks for, before they become messages."""
+        show = self._show(request)
+        try:
+            response = handler(_quiet(request, show))
+        except StreamStopped:
+            response = ModelResponse(result=[AIMessage("")])
+        except BaseException:
+            show.drop()
+            raise
+        return ask(self._pipeline, self._reply(request, response, show.end()))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Check what the model says, and the calls of tools that it asks for, before they become messages."""
+        show = self._show(request)
+        try:
+            response = await handler(_quiet(request, show))
+        except StreamStopped:
+            response = ModelResponse(result=[AIMessage("")])
+        except BaseException:
+            show.drop()
+            raise
+        return await aask(self._pipeline, self._reply(request, response, await asyncio.to_thread(show.end)))
+
+    def _show(self, request: ModelRequest[Any]) -> ReplyStream:
+        """Return what shows a reply while it comes, where that is wanted."""
+        chat, known = self._chat(request.state)
+
+        def opened() -> OutputStream:
+            turn = open_turn(chat, known.get("turn"))
+            return self._pipeline.stream_output(chat, turn_number=turn, session_id=known.get("session"))
+
+        return ReplyStream(opened if self._stream else None, request.runtime.stream_writer)
+
+    def _reply(
+        self, request: ModelRequest[Any], response: ModelResponse[Any], streamed: PipelineResult | None
+    ) -> Asking[ModelResponse[Any]]:
+        """Check a reply; `streamed` is the verdict on its text, where that was shown while it came."""
+        chat, known = self._chat(request.state)
+        session = known.get("session")
+        result: list[BaseMessage] = []
+        structured = response.structured_response
+        for message in response.result:
+            if not isinstance(message, AIMessage):
+                result.append(message)
+                continue
+            checks: list[PipelineResult] = []
+            if streamed is not None:
+                checks.append(streamed)
+            elif message.text or not (message.tool_calls or message.invalid_tool_calls):
+                where = {"turn_number": open_turn(chat, known.get("turn")), "session_id": session}
+                checks.append(
+                    (yield Ask("check_output", {"content": message.text, "conversation": chat, **where}))
+                )
+            for call in (*message.tool_calls, *message.invalid_tool_calls):
+                given = call["args"] or "" if call.get("type") == "invalid_tool_call" else json.dumps(call["args"])
+                about = {"name": call["name"] or "unknown", "arguments": given, "call_id": call["id"]}
+                where = {"turn_number": known.get("turn"), "session_id": session}
+                checks.append((yield Ask("check_tool_call", {"conversation": chat, **about, **where})))
+            blocked = next((check for check in checks if check.blocked), None)
+            if blocked is not None:
+                return ModelResponse(result=[self._refuse(blocked, message.id)])
+            changed = _changed(message, checks)
+            if changed is not message and structured is not None:
+                # The object was read from the text before something in it was replaced.
+                return ModelResponse(result=[self._refuse(checks[-1], message.id)])
+            result.append(changed)
+        return ModelResponse(result=result, structured_response=structured)
+
+    # What tools give back
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        """Check what a tool gave back before the model reads it."""
+        return ask(self._pipeline, self._given(request, handler(request)))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        """Check what a tool gave back before the model reads it."""
+        return await aask(self._pipeline, self._given(request, await handler(request)))
+
+    def _given(
+        self, request: ToolCallRequest, given: ToolMessage | Command[Any]
+    ) -> Asking[ToolMessage | Command[Any]]:
+        chat, known = self._chat(request.state)
+        if isinstance(given, ToolMessage):
+            return (yield from self._tool_message(given, chat, known))
+        update = given.update
+        if not (isinstance(update, dict) and isinstance(update.get("messages"), list)):
+            return given
+        messages = []
+        for message in update["messages"]:
+            checked = isinstance(message, ToolMessage)
+            messages.append((yield from self._tool_message(message, chat, known)) if checked else message)
+        return Command(
+            graph=given.graph, update={**update, "messages": messages}, resume=given.resume, goto=given.goto
+        )
+
+    def _tool_message(
+        self, message: ToolMessage, chat: Conversation, known: dict[str, Any]
+    ) -> Asking[ToolMessage]:
+        about = {"content": message.text, "call_id": message.tool_call_id, "name": message.name}
+        where = {"turn_number": known.get("turn"), "session_id": known.get("session")}
+        result = yield Ask("check_tool_result", {"conversation": chat, **about, **where})
+        if result.blocked and self._raises:
+            raise GuardrailBlocked(result)
+        if result.blocked or self._unread(message):
+            return message.model_copy(update={"content": TOOL_WITHHELD, "artifact": None, "status": "error"})
+        if result.text == message.text:
+            return message
+        return message.model_copy(update={"content": _with_text(message, result.text), "artifact": None})
+
+    # Shared
+
+    def _chat(self, state: Any) -> tuple[Conversation, dict[str, Any]]:
+        """Return the conversation of a run, and what is known of it."""
+        known = cast("dict[str, Any]", state.get("turnwise") or {})
+        return self._conversations.held(known.get("conversation"), partial(_plain, state["messages"])), known
+
+    def _refuse(self, result: PipelineResult, message_id: str | None = None) -> AIMessage:
+        if self._raises:
+            raise GuardrailBlocked(result)
+        return AIMessage(content=self._refusal, id=message_id, response_metadata={RESULT: told(result)})
+
+
+def _quiet(request: ModelRequest[Any], show: ReplyStream) -> ModelRequest[Any]:
+    """Return a request whose model shows its tokens to nobody, but to the guard where replies are streamed."""
+    changed: dict[str, Any] = {"tags": [*(request.model.tags or []), TAG_NOSTREAM]}
+    if show.wanted:
+        # A handler for this request alone, beside those that the model has.
+        known = request.model.callbacks
+        if isinstance(known, BaseCallbackManager):
+            known = known.copy()
+            known.add_handler(show, inherit=False)
+        changed["callbacks"] = [*(known or []), show] if known is None or isinstance(known, list) else known
+    return request.override(model=request.model.model_copy(update=changed))
+
+
+def _first_new(messages: Sequence[AnyMessage]) -> int:
+    """Return where the messages of the user begin that nobody has answered."""
+    first = len(messages)
+    while first and messages[first - 1].type == "human":
+        first -= 1
+    return first
+
+
+def _plain(messages: Sequence[AnyMessage]) -> list[dict[str, Any]]:
+    """Return messages as OpenAI's."""
+    return convert_to_openai_messages(list(messages))
+
+
+def _is_text(part: str | dict[str, Any]) -> bool:
+    return isinstance(part, str) or part.get("type") == "text"
+
+
+def _with_text(message: BaseMessage, text: str) -> str | list[str | dict[str, Any]]:
+    """Return the content of a message with another text, and what is no text as it was."""
+    if isinstance(message.content, str):
+        return text
+    return [{"type": "text", "text": text}, *(part for part in message.content if not _is_text(part))]
+
+
+def _changed(message: AIMessage, checks: Sequence[PipelineResult]) -> AIMessage:
+    """Return a message with what was redacted; the same where nothing was.
+
+    Args:
+        message: the message.
+        checks: of its text where it was checked, then of its calls, then of those that can't be read.
+    """
+    readable, others = message.tool_calls, message.invalid_tool_calls
+    first = len(checks) - len(readable) - len(others)
+    text = checks[0].text if first else message.text
+    allowed = [check.text for check in checks[first:]]
+    calls = [{**call, "args": json.loads(new)} for call, new in zip(readable, allowed, strict=False)]
+    same = text == message.text and [call["args"] for call in calls] == [call["args"] for call in readable]
+    if same and allowed[len(readable) :] == [call["args"] or "" for call in others]:
+        return message
+    # Made anew: providers keep the raw text and arguments in other fields as well.
+    return AIMessage(
+        content=text,
+        tool_calls=calls,
+        id=message.id,
+        name=message.name,
+        usage_metadata=message.usage_metadata,
+        response_metadata={RESULT: told(checks[0])},
+    )
