@@ -75,15 +75,28 @@ def main() -> None:
     )
     parser.add_argument("--split", default="test", help="of the judged conversations: test, or dev for choosing")
     parser.add_argument("--quick", action="store_true", help="without the long chains")
+    parser.add_argument(
+        "--speed", action="store_true", help="speed and memory alone; with --write, in place of those in the card"
+    )
     arguments = parser.parse_args()
     if arguments.write and (
-        arguments.weights or arguments.split != "test" or arguments.quick or not arguments.looks
+        arguments.weights
+        or arguments.split != "test"
+        or arguments.quick
+        or not (arguments.looks or arguments.speed)
     ):
         parser.error("--write is for shipped weights, the test split, everything, and with --looks")
     small = arguments.observer == "local-small"
     arguments.weights = arguments.weights or str(shipped_weights(arguments.observer))
     splits = HELD_OUT if arguments.split == "test" else (arguments.split,)
     chats = load(arguments.data, splits)
+    prompts_of_people = [prompt for one in chats if one.source in ORDINARY for prompt, _ in one.turns]
+    if arguments.speed:
+        rows = rows_for(arguments.observer, speed(arguments.weights, prompts_of_people))
+        print_rows(rows)
+        if arguments.write:
+            write_speed(arguments.observer, rows)
+        return
     wanted = jobs_of(chats)
     prompts = xstest(arguments.data)
     found = score([*(job for _, job in wanted), *prompts], arguments.weights)
@@ -104,11 +117,8 @@ def main() -> None:
     if not arguments.quick:
         rows += long_chains(chats, shipped, arguments.weights)
     if arguments.split == "test":
-        rows += speed(
-            arguments.weights, [prompt for one in chats if one.source in ORDINARY for prompt, _ in one.turns]
-        )
-    if small:
-        rows = [replace(row, required=SMALL.get(row.name), aim=None) for row in rows]
+        rows += speed(arguments.weights, prompts_of_people)
+    rows = rows_for(arguments.observer, rows)
     print_rows(rows)
     remarks = json.loads(REMARKS.read_text(encoding="utf-8"))
     flagged = [
@@ -121,17 +131,42 @@ def main() -> None:
         write(arguments.observer, rows, flagged if not small else [], arguments.looks)
 
 
+def rows_for(observer: str, rows: Sequence[Row]) -> list[Row]:
+    """Return rows with what must hold of an observer."""
+    if observer == "local-small":
+        return [replace(row, required=SMALL.get(row.name), aim=None) for row in rows]
+    return [*rows]
+
+
 def write(observer: str, rows: Sequence[Row], flagged: Sequence[Any], looks: int) -> None:
     """Put what was measured into the metrics of shipped weights, and write the model card."""
+    measured = {"rows": [row.as_json() for row in rows], "flagged": flagged, "looks": looks, "machine": machine()}
+    put(observer, measured)
+
+
+def write_speed(observer: str, rows: Sequence[Row]) -> None:
+    """Put speed and memory that were measured anew in the place of those in the metrics and the card."""
+    measured = dict(read_metrics(shipped_weights(observer))["measured"])
+    anew = {row.name: row.as_json() for row in rows}
+    measured["rows"] = [anew.get(one["name"], one) for one in measured["rows"]]
+    put(observer, measured | {"machine": machine()})
+
+
+def put(observer: str, measured: dict[str, Any]) -> None:
+    """Put what was measured into the metrics of shipped weights, remarks as they stand now, and write the card."""
     path = shipped_weights(observer) / METRICS_FILE
     metrics = json.loads(path.read_text(encoding="utf-8"))
-    machine = f"Speed: one core of {processor()}, onnxruntime {onnxruntime.__version__}."
-    metrics["measured"] = {
-        "rows": [row.as_json() for row in rows], "flagged": flagged, "looks": looks, "machine": machine,
-    }  # fmt: skip
+    remarks = json.loads(REMARKS.read_text(encoding="utf-8"))
+    flagged = [(name, peak, remarks.get(name, said)) for name, peak, said in measured["flagged"]]
+    metrics["measured"] = measured | {"flagged": flagged}
     path.write_text(json.dumps(metrics, indent=1) + "\n", encoding="utf-8")
     card = render_card({name: read_metrics(shipped_weights(name)) for name in SHIPPED})
     (CORPUS.parent / "docs" / "model-card.md").write_text(card, encoding="utf-8")
+
+
+def machine() -> str:
+    """Return what the machine is that speed was measured on."""
+    return f"Speed: one core of {processor()}, onnxruntime {onnxruntime.__version__}."
 
 
 def processor() -> str:
