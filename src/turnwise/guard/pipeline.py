@@ -16,6 +16,8 @@ from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
 from turnwise.guard.guardrails.speakers import sessions_of
+from turnwise.guard.identity.chain import LINK, owner_of
+from turnwise.guard.listed import check_last, open_listed_stream
 from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import (
     digest_of,
@@ -30,7 +32,6 @@ from turnwise.guard.step import Step, afinish, finish
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
 from turnwise.guard.texts import (
     check_call,
-    check_last,
     check_prompt,
     check_response,
     check_result,
@@ -260,7 +261,9 @@ class GuardrailPipeline:
         """
         setup, known = self._setup, False
         if setup.keeper is not None:
-            known = setup.keeper.store.remove(STORED, short_id(conversation_id))
+            store = setup.keeper.store
+            known = store.remove(STORED, short_id(conversation_id))
+            _forget_links(store, conversation_id)
         if not setup.by_person:
             for name in sessions_of(conversation_id):
                 known |= self.session(name).reset()
@@ -306,6 +309,8 @@ class GuardrailPipeline:
 
         limits = setup.keeper.limits.forget(session_id) or limits
         sessions = sum(removed(SESSION, digest) for digest in digests)
+        for conversation_id in store.keys(STORED, owner=digests[0]):
+            _forget_links(store, conversation_id)
         return Forgotten(sessions, removed(STORED, digests[0]), limits)
 
     # Checks
@@ -538,11 +543,56 @@ class GuardrailPipeline:
         """Open a response that comes in pieces, for async code; see `stream_output`. It is not awaited itself."""
         return AsyncOutputStream(*open_stream(self._setup, conversation, turn_number, turn, session_id, metadata))
 
+    def stream_messages(
+        self,
+        messages: Ordered[Mapping[str, Any]],
+        *,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        conversation_id: str | None = None,
+        after: str | None = None,
+    ) -> OutputStream:
+        """Open the reply to a list of messages that comes in pieces, as `stream_output` does for a conversation.
+
+        Args:
+            messages: all that the model is asked with; the last one was checked by `check_messages`.
+            session_id: as for `check_messages`, and so are `conversation_id` and `after`.
+            metadata: joins the metadata of the turn.
+            conversation_id: the conversation.
+            after: the place that the list goes on from.
+
+        Raises:
+            ConversationError: an empty list, or a message that is none.
+            GuardError: as for `check_messages`.
+        """
+        given = (session_id, metadata, conversation_id, after)
+        return OutputStream(*finish(open_listed_stream(self._setup, messages, *given)))
+
+    async def astream_messages(
+        self,
+        messages: Ordered[Mapping[str, Any]],
+        *,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        conversation_id: str | None = None,
+        after: str | None = None,
+    ) -> AsyncOutputStream:
+        """Open the reply to a list of messages, for async code; see `stream_messages`."""
+        given = (session_id, metadata, conversation_id, after)
+        return AsyncOutputStream(*await afinish(open_listed_stream(self._setup, messages, *given, here=False)))
+
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
 
-        For callers who keep the list and no `Conversation`. Earlier messages are looked at again at every call,
-        by the guardrails that look at the conversation, so the time of a call grows with the list.
+        For callers who keep the list and no `Conversation`. With a state store that keeps conversations the list
+        is recognised, so that only what is new is checked and a call takes the same time at any length: messages
+        are links of a chain of digests, and the store has the place of each. A list that was checked before is
+        answered from the record (``recorded``). One that leaves a message out, or has another one in its place,
+        forks the conversation at that turn; what was blocked may be left out. Messages of the model's that were
+        never seen as output are told of as ``forged``; ``on_forged`` of the configuration says what becomes of it.
+
+        Without a state store earlier messages are looked at again at every call, by the guardrails that look at
+        the conversation, so the time of a call grows with the list.
 
         What came last is a prompt, a reply, the calls of tools that the assistant asks for (and its text), or all
         results of tools since the assistant spoke. Each text is a check of its own; of several, the result joins
@@ -557,17 +607,27 @@ class GuardrailPipeline:
             messages: objects with ``role`` and ``content``. The last one is the user's, the assistant's, or what a
                 tool or function gave back.
             kwargs: as for `check_input` and `check_output`, save the conversation and the turn; for calls and
-                results ``session_id`` alone counts.
+                results ``session_id`` alone counts. With a state store also ``conversation_id``, the name of the
+                conversation where the caller has one, and ``after``, the `PipelineResult.place` of an earlier
+                check: the list then holds only what came since. Lists without a name are told apart by
+                ``session_id``: where that is another one, they never meet.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
-            GuardError: the last message is of another role, or holds nothing.
+            GuardError: the last message is of another role, or holds nothing; or what a state store keeps is named
+                and there is none.
         """
         return finish(check_last(self._setup, messages, kwargs))
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
         return await afinish(check_last(self._setup, messages, {**kwargs, "here": False}))
+
+
+def _forget_links(store: StateStore, conversation_id: str) -> None:
+    """Forget the places of a conversation, by which lists of messages are recognised."""
+    for key in store.keys(LINK, owner=owner_of(short_id(conversation_id))):
+        store.remove(LINK, key)
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:
