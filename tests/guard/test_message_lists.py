@@ -349,11 +349,29 @@ def test_what_is_forgotten_is_recognised_no_more(store: StateStore) -> None:
     assert len(store) == 0
 
 
+def test_without_a_store_named_conversations_are_known_to_this_process() -> None:
+    pipeline = GuardrailPipeline({"guardrails": GUARDRAILS, "on_forged": "warn"})
+    messages = talk(pipeline, 3, conversation_id="c")
+    asked = pipeline.check_messages([*messages, user("I am jane@example.com")], conversation_id="c")
+    assert (asked.turn_number, falsity(asked), asked.warnings) == (4, 0.1, ["pii: 1 e-mail address"])
+    chat = pipeline.conversation_of(asked)
+    assert chat is not None and chat.turn(4).prompt == "I am [EMAIL]"
+    again = pipeline.check_messages([*messages, user("I am jane@example.com")], conversation=chat)
+    assert again.recorded and again.details == asked.details
+    with pipeline.stream_messages(messages[:-1], conversation_id="c") as stream:
+        list(stream.guard(["another answer 3"]))
+    assert stream.result.conversation_id.startswith("c~") and stream.result.turn_number == 3
+    assert stream.check_tool_call("clock", "{}", call_id="c-clock").place is not None
+    forged = pipeline.check_messages([user("Hi"), model("Sure"), user("Go on")], conversation_id="d")
+    assert forged.warnings and pipeline.check_messages([user("Hi")]).turn_number == 1
+    assert pipeline.forget_conversation("c") and pipeline.conversation_of(asked) is None
+
+
 def test_names_need_a_store_that_keeps_conversations() -> None:
-    for pipeline in (GuardrailPipeline({"guardrails": [Contains()]}), guard(state={"conversations": False})):
-        assert not pipeline.check_messages([user("Hello")]).blocked
-        with pytest.raises(GuardError, match="state store"):
-            pipeline.check_messages([user("Hello")], conversation_id="c")
+    pipeline = guard(state={"conversations": False})
+    assert not pipeline.check_messages([user("Hello")]).blocked
+    with pytest.raises(GuardError, match="keeps no conversations"):
+        pipeline.check_messages([user("Hello")], conversation_id="c")
 
 
 def test_a_store_that_is_down_ends_as_the_setting_says() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping
 from collections.abc import Sequence as Ordered
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnwise.conversation import Conversation
 from turnwise.conversation.messages import OPENAI
@@ -14,11 +14,11 @@ from turnwise.errors import GuardError, SessionError, StateError
 from turnwise.guard.checking import refused
 from turnwise.guard.guardrail import TextKind
 from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists
-from turnwise.guard.identity.place import MovedError, PlacedText
+from turnwise.guard.identity.place import MovedError, Place, PlacedText
 from turnwise.guard.records import PipelineResult, joined
 from turnwise.guard.request import LastText, LastTexts, before_last, last_texts
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.keeper import done
+from turnwise.guard.state.keeper import TURN_SECONDS, Entry, done
 from turnwise.guard.step import CheckRun
 from turnwise.guard.texts import (
     Opened,
@@ -39,27 +39,52 @@ def check_last(
 ) -> CheckRun | PipelineResult:
     """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
     last = last_texts(messages)
-    named = {name: kwargs.get(name) for name in ("conversation_id", "after")}
-    given = {name: value for name, value in kwargs.items() if name not in named}
-    lists = _lists(setup, *named.values())
+    given = {name: value for name, value in kwargs.items() if name not in _NAMES}
+    named = Named(*(kwargs.get(name) for name in _NAMES))
+    lists = _lists(setup, named)
     if lists is None:
         return _several(setup, last.texts, before_last(messages, last), given)
     return _found(setup, lists, messages, last, named, given)
 
 
-def _lists(setup: Setup, *named: str | None) -> MessageLists | None:
-    """Return what finds conversations by lists of messages; None without a state store that keeps them.
+class Named(NamedTuple):
+    """What a caller says of the place of a list of messages.
+
+    Args:
+        conversation_id: name of the conversation.
+        conversation: the conversation itself.
+        after: the place that the list goes on from.
+    """
+
+    conversation_id: str | None = None
+    conversation: Conversation | None = None
+    after: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        """Name of the conversation; None where none is given."""
+        return self.conversation_id if self.conversation is None else self.conversation.conversation_id
+
+
+_NAMES = Named._fields
+
+
+def _lists(setup: Setup, named: Named) -> MessageLists | None:
+    """Return what finds conversations by lists of messages; None where each list stands by itself.
 
     Raises:
-        GuardError: something is named that only such a store has.
+        GuardError: something is named, and the state store keeps no conversations.
     """
-    lists = None if setup.keeper is None else setup.keeper.lists
-    if lists is None and any(value is not None for value in named):
+    if setup.lists is None and any(named):
         raise GuardError(
-            "conversation_id and after name what a state store keeps, and there is none that keeps "
-            "conversations; pass state_store, or leave them out"
+            "conversation_id, conversation and after name what is kept, and the state store keeps no "
+            "conversations; set conversations: true under state, or leave them out"
         )
-    return lists
+    if setup.keeper is None and not any(named):
+        return None
+    if setup.lists is not None and named.conversation is not None:
+        setup.lists.hold(named.conversation)
+    return setup.lists
 
 
 def _as_state_error(error: SessionError) -> StateError:
@@ -71,7 +96,7 @@ def _found(
     lists: MessageLists,
     messages: Ordered[Mapping[str, Any]],
     last: LastTexts,
-    named: Mapping[str, str | None],
+    named: Named,
     kwargs: Mapping[str, Any],
 ) -> CheckRun:
     """Check what came last in a list of messages, in the conversation that it continues."""
@@ -79,7 +104,7 @@ def _found(
     listed = ListedTexts.of(*last)
     for _ in range(_PLACES):
         try:
-            find = partial(lists.find, listed, session_id=kwargs.get("session_id"), **named)
+            find = partial(lists.find, listed, named.name, kwargs.get("session_id"), named.after)
             found: Found = yield from done(find, here=here)
             if found.retry is not None:
                 return (yield from _again(setup, found.retry, found.chat, kwargs, start))
@@ -97,9 +122,12 @@ def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float
 ) -> CheckRun:
     """Return what the record says of messages that were checked before; a prompt counts for rate limits again."""
-    if setup.keeper is not None and setup.limits.active and retry.pipeline_type is TextKind.INPUT:
-        here = kwargs.get("here", True)
-        refusal, _ = yield from setup.keeper.refuse(kwargs.get("key"), kwargs.get("role"), here=here)
+    if setup.limits.active and retry.pipeline_type is TextKind.INPUT:
+        key, role = kwargs.get("key"), kwargs.get("role")
+        if setup.keeper is None:
+            refusal = setup.limits.refuse(key, role, setup.clock())
+        else:
+            refusal, _ = yield from setup.keeper.refuse(key, role, here=kwargs.get("here", True))
         if refusal is not None:
             session = session_of(kwargs.get("session_id"), chat, setup)
             return refused(setup, retry.text, chat, refusal, session, perf_counter() - start)
@@ -116,9 +144,28 @@ def _several(
     """Check texts one after the other, and join what comes of several."""
     results: list[PipelineResult] = []
     for index, text in enumerate(texts):
+        if placed is not None and placed.place is not None and setup.keeper is None:
+            results.append((yield from _in_process(setup, text, placed.place, index, kwargs)))
+            continue
         run = _one(setup, text, before, kwargs, placed if placed is None else placed.at(index))
         results.append(run if isinstance(run, PipelineResult) else (yield from run))
     return results[0] if len(results) == 1 else joined(results)
+
+
+def _in_process(setup: Setup, text: LastText, place: Place, index: int, kwargs: Mapping[str, Any]) -> CheckRun:
+    """Check a text of a conversation that is in this process alone."""
+    assert setup.lists is not None
+    lock = setup.lists.lock(place.chat)
+    entered = lock.acquire(timeout=TURN_SECONDS) if kwargs.get("here", True) else (yield Entry(lock), None)  # type: ignore[misc]
+    if not entered:
+        raise GuardError(f"an earlier check of this conversation has not ended for {TURN_SECONDS:g} s")
+    try:
+        place.enter(index)
+        run = _one(setup, text, place.chat, kwargs, place.text(index))
+        result = run if isinstance(run, PipelineResult) else (yield from run)
+        return place.note(index, result, setup.lists.note)
+    finally:
+        lock.release()
 
 
 def _one(
@@ -143,19 +190,18 @@ def open_listed_stream(
     messages: Ordered[Mapping[str, Any]],
     session_id: str | None,
     metadata: Mapping[str, Any] | None,
-    conversation_id: str | None,
-    after: str | None,
+    named: Named,
     *,
     here: bool = True,
 ) -> Generator[Any, Any, Opened]:
     """Open the reply to a list of messages, in the conversation that it continues; as `open_stream`."""
     listed = ListedTexts.of(entries := OPENAI.entries(messages), len(entries), ())
-    lists = _lists(setup, conversation_id, after)
+    lists = _lists(setup, named)
     placed = None
     for _ in range(_PLACES if lists is not None else 0):
         assert lists is not None
         try:
-            find = partial(lists.find, listed, conversation_id, session_id, after)
+            find = partial(lists.find, listed, named.name, session_id, named.after)
             found: Found = yield from done(find, here=here)
             assert found.place is not None
             found.place.enter(0)

@@ -17,7 +17,7 @@ from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
 from turnwise.guard.guardrails.speakers import sessions_of
 from turnwise.guard.identity.chain import LINK, owner_of
-from turnwise.guard.listed import check_last, open_listed_stream
+from turnwise.guard.listed import Named, check_last, open_listed_stream
 from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import (
     digest_of,
@@ -232,6 +232,16 @@ class GuardrailPipeline:
             raise GuardError("there is no state store to load from; pass state_store, or set state in the file")
         return keeper.conversations.load(conversation_id, held)
 
+    def conversation_of(self, result: PipelineResult) -> Conversation | None:
+        """Return the conversation that a result of `check_messages` is about, as this process holds it.
+
+        Args:
+            result: the result; None is returned for one of a list that stood by itself, and in time for one that
+                made room.
+        """
+        lists = self._setup.lists
+        return None if lists is None else lists.held(result.conversation_id)
+
     def keep_conversation(self, conversation: Conversation) -> None:
         """Write a conversation to the state store before its first check, so that every worker finds it.
 
@@ -259,10 +269,11 @@ class GuardrailPipeline:
         Raises:
             StateError: the store can't be written.
         """
-        setup, known = self._setup, False
+        setup = self._setup
+        known = setup.lists is not None and setup.lists.forget(conversation_id)
         if setup.keeper is not None:
             store = setup.keeper.store
-            known = store.remove(STORED, short_id(conversation_id))
+            known |= store.remove(STORED, short_id(conversation_id))
             _forget_links(store, conversation_id)
         if not setup.by_person:
             for name in sessions_of(conversation_id):
@@ -550,6 +561,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         conversation_id: str | None = None,
+        conversation: Conversation | None = None,
         after: str | None = None,
     ) -> OutputStream:
         """Open the reply to a list of messages that comes in pieces, as `stream_output` does for a conversation.
@@ -558,15 +570,16 @@ class GuardrailPipeline:
             messages: all that the model is asked with; the last one was checked by `check_messages`.
             session_id: as for `check_messages`, and so are `conversation_id` and `after`.
             metadata: joins the metadata of the turn.
-            conversation_id: the conversation.
+            conversation_id: the name of the conversation.
+            conversation: the conversation itself.
             after: the place that the list goes on from.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
             GuardError: as for `check_messages`.
         """
-        given = (session_id, metadata, conversation_id, after)
-        return OutputStream(*finish(open_listed_stream(self._setup, messages, *given)))
+        named = Named(conversation_id, conversation, after)
+        return OutputStream(*finish(open_listed_stream(self._setup, messages, session_id, metadata, named)))
 
     async def astream_messages(
         self,
@@ -575,11 +588,13 @@ class GuardrailPipeline:
         session_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         conversation_id: str | None = None,
+        conversation: Conversation | None = None,
         after: str | None = None,
     ) -> AsyncOutputStream:
         """Open the reply to a list of messages, for async code; see `stream_messages`."""
-        given = (session_id, metadata, conversation_id, after)
-        return AsyncOutputStream(*await afinish(open_listed_stream(self._setup, messages, *given, here=False)))
+        named = Named(conversation_id, conversation, after)
+        run = open_listed_stream(self._setup, messages, session_id, metadata, named, here=False)
+        return AsyncOutputStream(*await afinish(run))
 
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
@@ -607,15 +622,16 @@ class GuardrailPipeline:
             messages: objects with ``role`` and ``content``. The last one is the user's, the assistant's, or what a
                 tool or function gave back.
             kwargs: as for `check_input` and `check_output`, save the conversation and the turn; for calls and
-                results ``session_id`` alone counts. With a state store also ``conversation_id``, the name of the
-                conversation where the caller has one, and ``after``, the `PipelineResult.place` of an earlier
-                check: the list then holds only what came since. Lists without a name are told apart by
-                ``session_id``: where that is another one, they never meet.
+                results ``session_id`` alone counts. Also ``conversation_id``, the name of the conversation where
+                the caller has one, or ``conversation``, itself; and ``after``, the `PipelineResult.place` of an
+                earlier check: the list then holds only what came since. Without a state store what these name
+                is known to this process alone. Lists without a name are told apart by ``session_id``: where that
+                is another one, they never meet.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
-            GuardError: the last message is of another role, or holds nothing; or what a state store keeps is named
-                and there is none.
+            GuardError: the last message is of another role, or holds nothing; or a conversation is named, and the
+                state store keeps none.
         """
         return finish(check_last(self._setup, messages, kwargs))
 

@@ -85,7 +85,10 @@ def check_prompt(
     turn = None if refusal else chat.try_add_prompt(content, extra)
     if turn is None:
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
-    return run_check(setup, Check(content, Side.PROMPT, turn, chat, session), unread, start, here=here)
+    check = Check(content, Side.PROMPT, turn, chat, session)
+    if placed is not None:
+        return run_check(setup, check, unread, start, here=here, **placed.told)
+    return run_check(setup, check, unread, start, here=here)
 
 
 def check_response(
@@ -232,9 +235,11 @@ def _call_of_stream(
     """Check a call of a tool that came with a response in pieces."""
     if placed is not None and placed.place is not None:
         placed = placed.place.called(name, arguments)
-    return check_call(
-        setup, name, arguments, chat, call_id, number, session_id, here=here, kept=kept, placed=placed
-    )
+    given = (name, arguments, chat, call_id, number, session_id)
+    run = check_call(setup, *given, here=here, kept=kept, placed=placed)
+    if setup.keeper is not None or placed is None or placed.place is None or setup.lists is None:
+        return run
+    return placed.place.noted(placed.index, run, setup.lists.note)
 
 
 def _end_stream(
@@ -257,7 +262,9 @@ def _end_stream(
     if not how.dropped:
         run = partial(run_check, setup, unread="", start=start, here=here, known=how.known)
     if setup.keeper is None:
-        return run(check)
+        if placed is None or placed.place is None or setup.lists is None:
+            return run(check)
+        return placed.place.noted(0, run(check), setup.lists.note)
     session = check.session_id
     again = partial(Check, text, Side.RESPONSE, check.turn, chat, session)
     return _kept(setup, setup.keeper, again, run, chat, session, here=here, kept=kept, but=number, placed=placed)
@@ -277,7 +284,8 @@ def _checked(
 ) -> CheckRun:
     """Check a text, which `make` makes part of its turn; with a state store where there is one."""
     if setup.keeper is None:
-        return run_check(setup, make(), unread, start, here=here)
+        told = {} if placed is None else placed.told
+        return run_check(setup, make(), unread, start, here=here, **told)
     run = partial(run_check, setup, unread=unread, start=start, here=here)
     return _kept(setup, setup.keeper, make, run, chat, session, here=here, kept=kept, placed=placed)
 

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation, Side
 from turnwise.conversation.messages import OPENAI, Entry, messages_of_turn
@@ -20,8 +21,8 @@ from turnwise.sessions.state_store import StateStore
 _LOOKED_BACK: Final = 128
 """Messages from the end of a list among which the latest known one is looked for."""
 
-_HELD: Final = 1_024
-"""Conversations that stay in memory, so that their observer's cache does."""
+_HELD: Final = 10_000
+"""Conversations that stay in memory; where a store has them as well, so that their observer's cache does."""
 
 _SHOWN: Final = 5
 """Messages that were never seen as output of which the places are told."""
@@ -69,19 +70,21 @@ class MessageLists:
 
     Args:
         store: has the places by digest; see `Link`.
-        load: returns a conversation by its name, given what is held of it; None for one that is not known.
+        load: returns a conversation by its name, given what is held of it; None for one that is not known. By
+            default what is held.
         before: what found them so far; the conversations that it holds are shared. None for nothing.
     """
 
     def __init__(
         self,
         store: StateStore,
-        load: Callable[[str, Conversation | None], Conversation | None],
+        load: Callable[[str, Conversation | None], Conversation | None] = lambda _, held: held,
         before: MessageLists | None = None,
     ) -> None:
         self._store = store
         self._load = load
         self._held: OrderedDict[str, Conversation] = OrderedDict() if before is None else before._held
+        self._locks: WeakKeyDictionary[Conversation, threading.Lock] = WeakKeyDictionary()
         self._lock: threading.Lock = threading.Lock() if before is None else before._lock
 
     def find(
@@ -123,14 +126,31 @@ class MessageLists:
             at = known
             if not known and conversation_id is not None and chat is not None:
                 at, link = self._told_before(chat, root, digests[: listed.first + 1])
-            if (
-                chat is not None
-                and not is_latest(chat, link)
-                and any(self._store.get(LINK, one) for one in missing)
-            ):
-                raise MovedError
+            if chat is not None and not is_latest(chat, link):
+                late: list[Link | None] = [self._store.get(LINK, digest) for digest in missing]
+                if any(late):
+                    raise MovedError
             return self._placed(listed, at, link, chat, conversation_id, root.depth)
         return self._placed(listed, 0, root, None, conversation_id, root.depth)
+
+    def note(self, key: str, link: Link) -> None:
+        """Write a place, where no check writes it with its turn."""
+        self._store.change(LINK, key, lambda _: (link, None))
+
+    def lock(self, chat: Conversation) -> threading.Lock:
+        """Return what is held while a text of a conversation is checked that no store keeps."""
+        with self._lock:
+            return self._locks.setdefault(chat, threading.Lock())
+
+    def held(self, conversation_id: str) -> Conversation | None:
+        """Return a conversation as it is held in memory; None for one that is not."""
+        with self._lock:
+            return self._held.get(conversation_id)
+
+    def forget(self, conversation_id: str) -> bool:
+        """Let go of a conversation, and return whether it was held."""
+        with self._lock:
+            return self._held.pop(conversation_id, None) is not None
 
     def hold(self, chat: Conversation) -> None:
         """Keep a conversation in memory."""

@@ -14,6 +14,9 @@ from turnwise.guard.identity.turns import absorb, check_of, is_latest
 from turnwise.guard.records import PipelineResult
 from turnwise.guard.state.work import Work
 
+Run = Generator[Any, Any, PipelineResult]
+"""A check under way; see `turnwise.guard.step.CheckRun`."""
+
 _LINKED: Final = 200
 """Messages before the checked ones that become links, at most: the last ones."""
 
@@ -116,6 +119,10 @@ class Place:
             self._tell(link, change)
         return result.replaced(place=link.place)
 
+    def noted(self, index: int, run: Run, change: Callable[[str, Link], object]) -> Run:
+        """Run a check, and note the place that it leads to; arguments as for `note`."""
+        return self.note(index, (yield from run), change)
+
     def _tell(self, link: Link, change: Callable[[str, Link], object]) -> None:
         told = replace(link, conversation_id=self.chat.conversation_id)
         for key in dict.fromkeys(told.views):
@@ -154,13 +161,10 @@ class PlacedText:
         """Return another text of the same place."""
         return replace(self, index=index)
 
-    def noted(self, run: Generator[Any, Any, PipelineResult], work: Work) -> Generator[Any, Any, PipelineResult]:
+    def noted(self, run: Run, work: Work) -> Run:
         """Run a check; the place is written with what comes of it."""
-        result = yield from run
-        if self.place is None:
-            return result
 
         def change(key: str, link: Link) -> None:
             work.change(LINK, key, lambda _: (link, None))
 
-        return self.place.note(self.index, result, change)
+        return run if self.place is None else self.place.noted(self.index, run, change)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
+from threading import Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -30,7 +31,7 @@ _TRIES: Final = 20
 _AGAIN_SECONDS: Final = 10.0
 """How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
 
-_TURN_SECONDS: Final = 60.0
+TURN_SECONDS: Final = 60.0
 """How long a check waits for another one of its conversation in this process."""
 
 _POLL_SECONDS: Final = 0.002
@@ -141,8 +142,8 @@ class Keeper:
         if conversation is None:
             return None
         bound = self.conversations.bound(conversation)
-        if not bound.lock.acquire(timeout=_TURN_SECONDS):
-            raise StateError(f"an earlier check of it has not ended for {_TURN_SECONDS:g} s")
+        if not bound.lock.acquire(timeout=TURN_SECONDS):
+            raise StateError(f"an earlier check of it has not ended for {TURN_SECONDS:g} s")
         try:
             self.conversations.follow(conversation, bound)
         finally:
@@ -200,11 +201,11 @@ class Keeper:
         if bound is None:
             return (yield from self._tries(begin, amend, conversation, None, owner, trouble, here=here, but=but))
         if here:
-            entered = bound.lock.acquire(timeout=_TURN_SECONDS)
+            entered = bound.lock.acquire(timeout=TURN_SECONDS)
         else:
-            entered = yield _Entry(bound), None
+            entered = yield Entry(bound.lock), None
         if not entered:
-            bound, trouble = None, StateError(f"an earlier check of it has not ended for {_TURN_SECONDS:g} s")
+            bound, trouble = None, StateError(f"an earlier check of it has not ended for {TURN_SECONDS:g} s")
         try:
             return (yield from self._tries(begin, amend, conversation, bound, owner, trouble, here=here, but=but))
         finally:
@@ -341,15 +342,16 @@ def _outrun() -> StateError:
     return StateError("other workers were faster again and again; send the text again")
 
 
-class _Entry:
+class Entry:
     """Waits on an event loop until no other check of a conversation is under way; stands where a step does."""
 
-    def __init__(self, bound: Bound) -> None:
-        self._bound = bound
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
 
     async def arun(self, _: object) -> bool:
-        for _ in range(int(_TURN_SECONDS / _POLL_SECONDS)):
-            if self._bound.lock.acquire(blocking=False):
+        """Return whether it was entered in time."""
+        for _ in range(int(TURN_SECONDS / _POLL_SECONDS)):
+            if self._lock.acquire(blocking=False):
                 return True
             await asyncio.sleep(_POLL_SECONDS)
         return False
