@@ -1,5 +1,6 @@
 """The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
 
+from turnwise.guard.blocked import GuardrailBlocked
 from turnwise.guard.guardrail import (
     CLEAN,
     Action,
@@ -43,6 +44,7 @@ __all__ = [
     "Forgotten",
     "GuardSession",
     "Guardrail",
+    "GuardrailBlocked",
     "GuardrailInfo",
     "GuardrailPipeline",
     "MemoryStateStore",

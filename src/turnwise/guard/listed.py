@@ -40,7 +40,7 @@ def check_last(
     """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
     last = last_texts(messages)
     given = {name: value for name, value in kwargs.items() if name not in _NAMES}
-    named = Named(*(kwargs.get(name) for name in _NAMES))
+    named = Named(**{name: kwargs[name] for name in _NAMES if name in kwargs})
     lists = _lists(setup, named)
     if lists is None:
         return _several(setup, last.texts, before_last(messages, last), given)
@@ -54,11 +54,13 @@ class Named(NamedTuple):
         conversation_id: name of the conversation.
         conversation: the conversation itself.
         after: the place that the list goes on from.
+        recognised: whether a list without a name is recognised where there is no state store, by this process.
     """
 
     conversation_id: str | None = None
     conversation: Conversation | None = None
     after: str | None = None
+    recognised: bool = False
 
     @property
     def name(self) -> str | None:
@@ -75,7 +77,7 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
     Raises:
         GuardError: something is named, and the state store keeps no conversations.
     """
-    if setup.lists is None and any(named):
+    if setup.lists is None and any(named[:3]):
         raise GuardError(
             "conversation_id, conversation and after name what is kept, and the state store keeps no "
             "conversations; set conversations: true under state, or leave them out"

@@ -23,6 +23,7 @@ from turnwise.guard.request import (
     digest_of,
     short_id,
 )
+from turnwise.guard.sendable import clean_messages, redacted_messages
 from turnwise.guard.session import Forgotten, GuardSession, Memory
 from turnwise.guard.setup import Given, Setup
 from turnwise.guard.state.conversations import STORED
@@ -232,12 +233,35 @@ class GuardrailPipeline:
             raise GuardError("there is no state store to load from; pass state_store, or set state in the file")
         return keeper.conversations.load(conversation_id, held)
 
+    def sendable(self, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
+        """Return a list of messages as a model may be sent it, once `check_messages` let it through.
+
+        What guardrails redacted is replaced, in earlier messages as well, and what was blocked earlier is left
+        out, where the list was recognised; pictures of earlier messages are left out with it. Else the last
+        messages alone are as the check has them.
+
+        Args:
+            messages: the list that was checked.
+            result: what the check said.
+
+        Raises:
+            GuardError: it was blocked.
+            StateError: the state store can't be read.
+        """
+        if result.blocked:
+            raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
+        lists, chat = self._setup.lists, self.conversation_of(result)
+        sent = redacted_messages(messages, result)
+        if lists is None or result.place is None or chat is None or lists.is_clean(result.place):
+            return sent
+        return clean_messages(sent, chat)
+
     def conversation_of(self, result: PipelineResult) -> Conversation | None:
         """Return the conversation that a result of `check_messages` is about, as this process holds it.
 
         Args:
-            result: the result; None is returned for one of a list that stood by itself, and in time for one that
-                made room.
+            result: the result; None is returned for one of a list that stood by itself, and in time for one
+                that made room.
         """
         lists = self._setup.lists
         return None if lists is None else lists.held(result.conversation_id)
@@ -563,6 +587,7 @@ class GuardrailPipeline:
         conversation_id: str | None = None,
         conversation: Conversation | None = None,
         after: str | None = None,
+        recognised: bool = False,
     ) -> OutputStream:
         """Open the reply to a list of messages that comes in pieces, as `stream_output` does for a conversation.
 
@@ -573,12 +598,13 @@ class GuardrailPipeline:
             conversation_id: the name of the conversation.
             conversation: the conversation itself.
             after: the place that the list goes on from.
+            recognised: whether a list without a name is recognised without a state store.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
             GuardError: as for `check_messages`.
         """
-        named = Named(conversation_id, conversation, after)
+        named = Named(conversation_id, conversation, after, recognised)
         return OutputStream(*finish(open_listed_stream(self._setup, messages, session_id, metadata, named)))
 
     async def astream_messages(
@@ -590,9 +616,10 @@ class GuardrailPipeline:
         conversation_id: str | None = None,
         conversation: Conversation | None = None,
         after: str | None = None,
+        recognised: bool = False,
     ) -> AsyncOutputStream:
         """Open the reply to a list of messages, for async code; see `stream_messages`."""
-        named = Named(conversation_id, conversation, after)
+        named = Named(conversation_id, conversation, after, recognised)
         run = open_listed_stream(self._setup, messages, session_id, metadata, named, here=False)
         return AsyncOutputStream(*await afinish(run))
 
@@ -625,8 +652,9 @@ class GuardrailPipeline:
                 results ``session_id`` alone counts. Also ``conversation_id``, the name of the conversation where
                 the caller has one, or ``conversation``, itself; and ``after``, the `PipelineResult.place` of an
                 earlier check: the list then holds only what came since. Without a state store what these name
-                is known to this process alone. Lists without a name are told apart by ``session_id``: where that
-                is another one, they never meet.
+                is known to this process alone, and lists without a name stand by themselves unless
+                ``recognised=True``. They are told apart by ``session_id``: where that is another one, they never
+                meet.
 
         Raises:
             ConversationError: an empty list, or a message that is none.

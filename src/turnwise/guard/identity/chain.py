@@ -160,6 +160,7 @@ class Link:
         forged: how many of them are the model's and were never seen as output.
         noted: the first of these, by index in the chain.
         before: the name of the conversation that forks are named by.
+        clean: whether all up to there went on as it was sent: nothing was blocked, and nothing replaced.
     """
 
     conversation_id: str
@@ -172,6 +173,7 @@ class Link:
     forged: int = 0
     noted: tuple[int, ...] = ()
     before: str = ""
+    clean: bool = True
 
     @classmethod
     def root(cls, digest: str, conversation_id: str = "") -> Link:
@@ -206,6 +208,7 @@ class Link:
             spoken=False if opens or steps else self.spoken or said.by_model,
             views=views,
             checked=(),
+            clean=self.clean and on == said.texts,
             depth=self.depth + 1,
             forged=self.forged + forged,
             noted=(*self.noted, self.depth) if forged and len(self.noted) < _NOTED else self.noted,
@@ -216,20 +219,20 @@ def _dump(link: Link) -> bytes:
     values = [
         *(link.conversation_id, link.turn, link.steps, link.spoken, list(dict.fromkeys(link.views))),
         [link.views.index(view) for view in link.views],
-        *(link.checked, link.depth, link.forged, link.noted, link.before),
+        *(link.checked, link.depth, link.forged, link.noted, link.before, link.clean),
     ]
     return json.dumps(values, separators=(",", ":")).encode("ascii")
 
 
 def _load(data: bytes, key: str, version: int) -> Link:
     values = read_json(data.decode("ascii"))
-    name, turn, steps, spoken, digests, at, checked, depth, forged, noted, before = values
+    name, turn, steps, spoken, digests, at, checked, depth, forged, noted, before, clean = values
     if len(at) != len(VIEWS) or turn < 0 or depth < 0:
         raise ValueError(f"{len(at)} views of turn {turn}")
     known = dict(zip(dict.fromkeys(at), digests, strict=True))
     return Link(
         *(name, turn, steps, spoken, tuple(known[index] for index in at)),
-        *(tuple(Checked(*one) for one in checked), depth, forged, tuple(noted), before),
+        *(tuple(Checked(*one) for one in checked), depth, forged, tuple(noted), before, bool(clean)),
     )
 
 

@@ -133,6 +133,15 @@ class MessageLists:
             return self._placed(listed, at, link, chat, conversation_id, root.depth)
         return self._placed(listed, 0, root, None, conversation_id, root.depth)
 
+    def is_clean(self, place: str) -> bool:
+        """Return whether all messages up to a place went on as they were sent.
+
+        Raises:
+            StateError: the store can't be read.
+        """
+        link = self._store.get(LINK, place)
+        return link is not None and link.clean
+
     def note(self, key: str, link: Link) -> None:
         """Write a place, where no check writes it with its turn."""
         self._store.change(LINK, key, lambda _: (link, None))

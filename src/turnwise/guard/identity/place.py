@@ -48,6 +48,7 @@ class Place:
     forged: str = ""
     _texts: list[str] = field(default_factory=list)
     _checks: list[Checked] = field(default_factory=list)
+    _blocked: bool = False
 
     @property
     def before(self) -> Link:
@@ -107,6 +108,7 @@ class Place:
                 if left <= _LINKED:
                     self._tell(link, change)
         self._texts[index:] = [result.text]
+        self._blocked |= result.blocked
         self._checks[index:] = [check_of(self.chat.turn(number), result)]
         link, done = self.before, 0
         for said in self.said:
@@ -115,6 +117,7 @@ class Place:
             texts = self._texts[done : done + len(said.texts)]
             done += len(said.texts)
             link = replace(link.then(said, texts), turn=number, checked=tuple(self._checks[:done]))
+            link = replace(link, clean=link.clean and not self._blocked)
         if done == len(self._texts):
             self._tell(link, change)
         return result.replaced(place=link.place)
