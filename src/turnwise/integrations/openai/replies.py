@@ -22,7 +22,9 @@ _SPEAKING: Final = ("content", "tool_calls", "function_call", "refusal", "audio"
 def plain_messages(messages: Iterable[Any]) -> list[dict[str, Any]]:
     """Return messages as dicts, those too that the package gave as objects of its own."""
     return [
-        dict(message) if isinstance(message, Mapping) else message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
+        dict(message)
+        if isinstance(message, Mapping)
+        else message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
         for message in messages
     ]
 
