@@ -55,12 +55,14 @@ class Named(NamedTuple):
         conversation: the conversation itself.
         after: the place that the list goes on from.
         recognised: whether a list without a name is recognised where there is no state store, by this process.
+        scope: keeps lists without a name apart from those of other scopes, beside the session.
     """
 
     conversation_id: str | None = None
     conversation: Conversation | None = None
     after: str | None = None
     recognised: bool = False
+    scope: str | None = None
 
     @property
     def name(self) -> str | None:
@@ -82,7 +84,7 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
             "conversation_id, conversation and after name what is kept, and the state store keeps no "
             "conversations; set conversations: true under state, or leave them out"
         )
-    if setup.keeper is None and not any(named):
+    if setup.keeper is None and not any(named[:4]):
         return None
     if setup.lists is not None and named.conversation is not None:
         setup.lists.hold(named.conversation)
@@ -106,7 +108,7 @@ def _found(
     listed = ListedTexts.of(*last)
     for _ in range(_PLACES):
         try:
-            find = partial(lists.find, listed, named.name, kwargs.get("session_id"), named.after)
+            find = partial(lists.find, listed, named.name, (kwargs.get("session_id"), named.scope), named.after)
             found: Found = yield from done(find, here=here)
             if found.retry is not None:
                 return (yield from _again(setup, found.retry, found.chat, kwargs, start))
@@ -203,7 +205,7 @@ def open_listed_stream(
     for _ in range(_PLACES if lists is not None else 0):
         assert lists is not None
         try:
-            find = partial(lists.find, listed, named.name, session_id, named.after)
+            find = partial(lists.find, listed, named.name, (session_id, named.scope), named.after)
             found: Found = yield from done(find, here=here)
             assert found.place is not None
             found.place.enter(0)

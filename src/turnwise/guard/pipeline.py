@@ -588,6 +588,7 @@ class GuardrailPipeline:
         conversation: Conversation | None = None,
         after: str | None = None,
         recognised: bool = False,
+        scope: str | None = None,
     ) -> OutputStream:
         """Open the reply to a list of messages that comes in pieces, as `stream_output` does for a conversation.
 
@@ -599,12 +600,13 @@ class GuardrailPipeline:
             conversation: the conversation itself.
             after: the place that the list goes on from.
             recognised: whether a list without a name is recognised without a state store.
+            scope: keeps lists without a name apart.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
             GuardError: as for `check_messages`.
         """
-        named = Named(conversation_id, conversation, after, recognised)
+        named = Named(conversation_id, conversation, after, recognised, scope)
         return OutputStream(*finish(open_listed_stream(self._setup, messages, session_id, metadata, named)))
 
     async def astream_messages(
@@ -617,9 +619,10 @@ class GuardrailPipeline:
         conversation: Conversation | None = None,
         after: str | None = None,
         recognised: bool = False,
+        scope: str | None = None,
     ) -> AsyncOutputStream:
         """Open the reply to a list of messages, for async code; see `stream_messages`."""
-        named = Named(conversation_id, conversation, after, recognised)
+        named = Named(conversation_id, conversation, after, recognised, scope)
         run = open_listed_stream(self._setup, messages, session_id, metadata, named, here=False)
         return AsyncOutputStream(*await afinish(run))
 
@@ -652,9 +655,9 @@ class GuardrailPipeline:
                 results ``session_id`` alone counts. Also ``conversation_id``, the name of the conversation where
                 the caller has one, or ``conversation``, itself; and ``after``, the `PipelineResult.place` of an
                 earlier check: the list then holds only what came since. Without a state store what these name
-                is known to this process alone, and lists without a name stand by themselves unless
-                ``recognised=True``. They are told apart by ``session_id``: where that is another one, they never
-                meet.
+                is known to this process alone, and lists without a name stand by themselves without
+                ``recognised=True``. They are told apart by ``session_id`` and ``scope``: where one of these differs,
+                they never meet.
 
         Raises:
             ConversationError: an empty list, or a message that is none.

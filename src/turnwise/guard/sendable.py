@@ -48,6 +48,19 @@ def clean_messages(messages: Sequence[Mapping[str, Any]], chat: Conversation) ->
     return [*ours, *sent]
 
 
+def texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the texts of messages one by one: content that is text, and parts that hold a ``text``."""
+    texts: list[str] = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, str):
+            texts.append(content)
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+                texts.append(part["text"])
+    return texts
+
+
 def _with_text(message: dict[str, Any], text: str) -> dict[str, Any]:
     """Return a message with another text; parts that hold none stay."""
     content = message.get("content")

@@ -91,7 +91,7 @@ class MessageLists:
         self,
         listed: ListedTexts,
         conversation_id: str | None = None,
-        session_id: str | None = None,
+        scope: Sequence[str | None] = (),
         after: str | None = None,
     ) -> Found:
         """Find where a list stands.
@@ -99,14 +99,14 @@ class MessageLists:
         Args:
             listed: the list.
             conversation_id: the conversation that it is of, where the caller names one.
-            session_id: the session, likewise; lists of two sessions never meet.
+            scope: what keeps lists without a name apart, such as the session.
             after: the place that the list goes on from, as a result says it; it then begins there.
 
         Raises:
             StateError: the store can't be read.
             MovedError: another check went on with the conversation meanwhile; ask again.
         """
-        root = self._root(conversation_id, session_id, after)
+        root = self._root(conversation_id, scope, after)
         digests = [root.place]
         for said in listed.said:
             digests.append(said.after(digests[-1]))
@@ -169,14 +169,14 @@ class MessageLists:
             while len(self._held) > _HELD:
                 self._held.popitem(last=False)
 
-    def _root(self, conversation_id: str | None, session_id: str | None, after: str | None) -> Link:
+    def _root(self, conversation_id: str | None, scope: Sequence[str | None], after: str | None) -> Link:
         if after is not None:
             link = self._store.get(LINK, after)
             if link is not None:
                 return link
         if conversation_id is not None:
             return Link.root(root_of("id", conversation_id), conversation_id)
-        return Link.root(root_of("session", session_id or ""))
+        return Link.root(root_of("scope", *(name or "" for name in scope)))
 
     def _chat(self, conversation_id: str) -> Conversation | None:
         with self._lock:

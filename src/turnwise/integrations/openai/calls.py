@@ -99,12 +99,12 @@ class Asked:
     Args:
         messages: the messages as they came.
         sent: the messages as the model may be sent them; None where the last one was blocked.
-        result: the verdict.
+        result: the verdict; None where nobody checked it.
     """
 
     messages: list[dict[str, Any]]
     sent: list[dict[str, Any]] | None
-    result: PipelineResult
+    result: PipelineResult | None
 
 
 def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any]) -> Steps[Asked]:

@@ -11,7 +11,8 @@ from turnwise.guard.records import joined
 from turnwise.integrations.openai.calls import Asked, Do, Guarding, of_reply, stand_in
 from turnwise.integrations.openai.replies import refused_chunk, with_result
 
-_END: Final = object()
+END: Final = object()
+"""Comes after the last piece of a model."""
 
 
 class Show(NamedTuple):
@@ -20,7 +21,7 @@ class Show(NamedTuple):
     chunk: Any
 
 
-class _Reply:
+class ReplySteps:
     """A reply that comes in pieces, under check. Its text is passed on as it comes, calls of tools in the end."""
 
     def __init__(self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object) -> None:
@@ -35,13 +36,13 @@ class _Reply:
         """Take the pieces of the model's, and show what may be shown.
 
         Args:
-            following: gives the next piece, and `_END` after the last.
+            following: gives the next piece, and `END` after the last.
         """
         if self._asked.sent is None:
             yield Show(with_result(refused_chunk(self._model, str(self._guarding.refusal)), self._asked.result))
             return
         last: list[Any] = []
-        while (chunk := (yield Do(following))) is not _END:
+        while (chunk := (yield Do(following))) is not END:
             if not chunk.choices:
                 last.append(chunk)
                 continue
@@ -164,7 +165,7 @@ def _id(call: Mapping[str, str]) -> dict[str, Any]:
 def _piece(chunk: Any, delta: Mapping[str, Any], ended: str | None = None) -> Any:
     """Return a piece like another one that says something else."""
     choice = chunk.choices[0]
-    made = type(choice.delta).model_validate(dict(delta))
+    made = type(choice.delta)(**delta)
     kept = {"delta": made, "finish_reason": ended, "logprobs": None}
     return chunk.model_copy(update={"choices": [choice.model_copy(update=kept)]})
 
@@ -179,7 +180,7 @@ class GuardedStream(Iterator[Any]):
     def __init__(
         self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object, raw: Any
     ) -> None:
-        self._reply, self._raw = _Reply(guarding, asked, named, model), raw
+        self._reply, self._raw = ReplySteps(guarding, asked, named, model), raw
         self._steps = self._reply.steps(self._following)
         self._given: Any = None
         pieces: Iterator[Any] = iter(raw if raw is not None else ())
@@ -196,7 +197,7 @@ class GuardedStream(Iterator[Any]):
         return getattr(self._raw, "response", None)
 
     def _following(self) -> Any:
-        return next(self._pieces, _END)
+        return next(self._pieces, END)
 
     def __iter__(self) -> Self:
         return self
@@ -238,7 +239,7 @@ class GuardedAsyncStream(AsyncIterator[Any]):
     def __init__(
         self, guarding: Guarding, asked: Asked, named: Mapping[str, Any], model: object, raw: Any
     ) -> None:
-        self._reply, self._raw = _Reply(guarding, asked, named, model), raw
+        self._reply, self._raw = ReplySteps(guarding, asked, named, model), raw
         self._steps = self._reply.steps(self._following)
         self._pieces: AsyncIterator[Any] | None = None if raw is None else aiter(raw)
 
@@ -253,7 +254,7 @@ class GuardedAsyncStream(AsyncIterator[Any]):
         return getattr(self._raw, "response", None)
 
     async def _following(self) -> Any:
-        return _END if self._pieces is None else await anext(self._pieces, _END)
+        return END if self._pieces is None else await anext(self._pieces, END)
 
     def __aiter__(self) -> Self:
         return self
