@@ -1,9 +1,10 @@
-"""A real proxy of LiteLLM in front of a model on the loopback interface, with the guard in its process and beside it."""
+"""A real proxy of LiteLLM in front of a model on the loopback interface, with the guard inside and beside it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from secrets import token_hex
 from typing import Any
 
 import httpx
@@ -54,7 +55,9 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         own = "turnwise.integrations.litellm.TurnwiseGuardrail"
         inside = {"guardrail": own, "turnwise_config": str(guard), "mode": modes}
         params = {"model": "openai/m", "api_base": model.url, "api_key": "none", "max_retries": 0}
+        key = f"sk-{token_hex(32)}"
         config = {
+            "general_settings": {"master_key": key},
             "model_list": [{"model_name": "m", "litellm_params": params}],
             "guardrails": [
                 {"guardrail_name": "beside", "litellm_params": {**beside, "streaming_end_of_stream_only": True}},
@@ -63,7 +66,10 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         }
         file = folder / "litellm.yaml"
         file.write_text(json.dumps(config))
-        with litellm_proxy(file) as url, httpx.Client(timeout=60) as client:
+        with (
+            litellm_proxy(file) as url,
+            httpx.Client(timeout=60, headers={"Authorization": f"Bearer {key}"}) as client,
+        ):
             yield Proxy(url, model, client)
 
 
@@ -156,7 +162,7 @@ def test_a_reply_in_pieces_is_checked_as_it_comes_inside_the_proxy(proxy: Proxy)
 
     proxy.model.answer = lambda body: {"role": "assistant", "content": "Yes. " * 60 + "Ask bob@example.com."}
     response = proxy.ask("inside", [user("Whom?")], stream=True)
-    assert shown(response.text) == "Yes. " * 60 + "Ask [EMAIL]."
+    assert shown(response.text) == "Yes. " * 60 + "Ask [EMAIL].", response.text[-3000:]
     proxy.model.answer = lambda body: {"role": "assistant", "content": "Yes. " * 60 + "Buy acme."}
     for door in DOORS:
         response = proxy.ask(door, [user("What?")], stream=True)

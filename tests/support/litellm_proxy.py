@@ -18,8 +18,8 @@ PYTHON = "TURNWISE_LITELLM_PYTHON"
 """Environment variable with the interpreter that has LiteLLM."""
 
 _HINT = (
-    f"the tests of LiteLLM need it, and turnwise, in a virtual environment of their own, whose interpreter {PYTHON} "
-    "names: python -m venv litellm && litellm/bin/pip install 'litellm[proxy]' . && "
+    f"the tests of LiteLLM need it, and turnwise, in a virtual environment of their own, and {PYTHON} to name its "
+    "interpreter: python -m venv litellm && litellm/bin/pip install 'litellm[proxy]' . && "
     f"export {PYTHON}=$PWD/litellm/bin/python"
 )
 

@@ -656,8 +656,8 @@ class GuardrailPipeline:
                 the caller has one, or ``conversation``, itself; and ``after``, the `PipelineResult.place` of an
                 earlier check: the list then holds only what came since. Without a state store what these name
                 is known to this process alone, and lists without a name stand by themselves without
-                ``recognised=True``. They are told apart by ``session_id`` and ``scope``: where one of these differs,
-                they never meet.
+                ``recognised=True``. They are told apart by ``session_id`` and ``scope``: where one of these
+                differs, they never meet.
 
         Raises:
             ConversationError: an empty list, or a message that is none.

@@ -25,7 +25,8 @@ FORKED = "forked_from"
 def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> bool:
     """Return whether nothing of a conversation that was let through comes after a place.
 
-    What was blocked reached nobody: a caller who leaves it out of the list goes on with the same conversation.
+    What was blocked reached nobody: a caller who leaves it out of the list goes on with the same conversation, and
+    so does one who leaves out a prompt whose reply was blocked.
 
     Args:
         chat: the conversation.
@@ -35,7 +36,8 @@ def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> 
     if link.turn > chat.get_turn_count():
         return False
     for number in range(chat.get_turn_count(), link.turn, -1):
-        if not chat.turn(number).withheld(Side.PROMPT):
+        later = chat.turn(number)
+        if not (later.withheld(Side.PROMPT) or later.withheld(Side.RESPONSE)):
             return False
     if not link.turn:
         return True

@@ -69,19 +69,21 @@ class ReplySteps:
 
     def _taken(self, delta: Any) -> str:
         """Take calls of tools, and return the text."""
-        for call in delta.tool_calls or ():
+        for call in getattr(delta, "tool_calls", None) or ():
             held = self._calls.setdefault(call.index, {"id": "", "name": "", "arguments": ""})
             held["id"] += call.id or ""
             if call.function is not None:
                 held["name"] += call.function.name or ""
                 held["arguments"] += call.function.arguments or ""
-        if delta.function_call is not None:
+        called = getattr(delta, "function_call", None)
+        if called is not None:
             self._legacy = self._legacy or {"name": "", "arguments": ""}
-            self._legacy["name"] += delta.function_call.name or ""
-            self._legacy["arguments"] += delta.function_call.arguments or ""
-        if delta.refusal and not delta.content:
+            self._legacy["name"] += called.name or ""
+            self._legacy["arguments"] += called.arguments or ""
+        refusal = getattr(delta, "refusal", None)
+        if refusal and not delta.content:
             self._key = "refusal"
-            return str(delta.refusal)
+            return str(refusal)
         return delta.content or ""
 
     def _fed(self, text: str) -> Generator[Do, Any, str]:
