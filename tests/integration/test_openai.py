@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -243,6 +245,19 @@ def test_what_is_parsed_is_parsed_from_what_may_be_seen(model: CompletionServer)
     client = guard(plain(model), GuardrailPipeline(CONFIG))
     reply = client.chat.completions.parse(model="m", messages=[user("Who?")], response_format=Person)
     assert reply.choices[0].message.parsed == Person(mail="[EMAIL]")
+
+
+def test_the_example_of_the_page_runs(
+    model: CompletionServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/openai.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    names: dict[str, Any] = {}
+    exec(compile(block, "docs/openai.md", "exec"), names)
+    CLIENTS.append(names["client"].unguarded)
+    assert "You said: I am [EMAIL]. Where is my order?" in capsys.readouterr().out
 
 
 def test_what_would_go_past_the_guard_is_refused_and_the_rest_is_there(model: CompletionServer) -> None:

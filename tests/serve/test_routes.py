@@ -114,6 +114,45 @@ def test_messages_with_a_name_are_a_conversation_of_which_only_what_is_new_is_ch
     assert client.post("/v1/check", json=bad).status_code == 422
 
 
+def test_litellm_is_answered_in_its_own_words(client):
+    def ask(**body):
+        response = client.post("/beta/litellm_basic_guardrail_api", json={"request_data": {}, **body})
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def request(call, *messages):
+        listed = [{"role": role, "content": text} for role, text in messages]
+        texts = [text for _, text in messages]
+        return ask(input_type="request", litellm_call_id=call, texts=texts, structured_messages=listed, model="m")
+
+    def reply(call, text, **more):
+        return ask(input_type="response", litellm_call_id=call, texts=[text] if text else [], **more)
+
+    first = ("user", "I am jane@example.com")
+    told = request("c1", ("system", "Be brief."), first)
+    assert (told["action"], told["texts"]) == ("GUARDRAIL_INTERVENED", ["Be brief.", "I am [EMAIL]"])
+    assert told["structured_messages"][1]["content"] == "I am [EMAIL]"
+    assert reply("c1", "Hello.") == {"action": "NONE"}
+    # What was redacted stays so, and what was blocked is left out.
+    blocked = request("c2", first, ("assistant", "Hello."), ("user", "About acme"))
+    assert blocked["action"] == "BLOCKED" and blocked["blocked_reason"].startswith("input blocked: keywords")
+    told = request("c3", first, ("assistant", "Hello."), ("user", "About acme"), ("user", "Sorry"))
+    assert told["texts"] == ["I am [EMAIL]", "Hello.", "Sorry"]
+    assert reply("c3", "Write to bob@example.com.")["texts"] == ["Write to [EMAIL]."]
+    assert reply("c3", "Try acme.")["action"] == "BLOCKED"
+    # LiteLLM can't take arguments that were replaced.
+    function = {"name": "mail", "arguments": '{"to": "bob@example.com"}'}
+    call = {"id": "t1", "type": "function", "function": function}
+    assert request("c4", ("user", "Write to Bob."))["action"] == "NONE"
+    assert reply("c4", None, tool_calls=[call])["action"] == "BLOCKED"
+    function["arguments"] = "{}"
+    assert reply("c4", None, tool_calls=[call])["action"] == "NONE"
+    # Without messages each text stands by itself; so does a reply whose request nobody saw.
+    assert ask(input_type="request", texts=["a", "bob@example.com"])["texts"] == ["a", "[EMAIL]"]
+    assert ask(input_type="response", texts=["acme"])["action"] == "BLOCKED"
+    assert client.post("/beta/litellm_basic_guardrail_api", json={"input_type": "x"}).status_code == 422
+
+
 def test_a_conversation_is_begun_with_participants_and_a_rate_limit(client):
     body = {
         "conversation_id": "limited",
