@@ -1,8 +1,8 @@
 """The same conversations through every door of the guard: do they get the same verdicts at the same turns?
 
 Run with ``python benchmarks/doors.py``. Conversations are drawn once (``--seed``): sentences written by hand, some
-with personal data, secrets, an injected order or a forbidden word in prompt or reply, and turns that drift. Each has
-a name at every door (a list whose first prompt was blocked, and left out, is recognised by that) and goes
+with personal data, secrets, an injected order or a forbidden word in prompt or reply, and turns that drift. Each
+has a name at every door (a list whose first prompt was blocked, and left out, is recognised by that), and goes
 
 - through Python (`check_input`, `check_output`), which the others are compared with;
 - over HTTP, text by text and as lists of messages, to a real `turnwise serve`;

@@ -87,7 +87,7 @@ def check_prompt(
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
     check = Check(content, Side.PROMPT, turn, chat, session)
     if placed is not None:
-        return run_check(setup, check, unread, start, here=here, **placed.told)
+        return run_check(setup, check, unread, start, here=here, forged=placed.forged)
     return run_check(setup, check, unread, start, here=here)
 
 
@@ -284,8 +284,8 @@ def _checked(
 ) -> CheckRun:
     """Check a text, which `make` makes part of its turn; with a state store where there is one."""
     if setup.keeper is None:
-        told = {} if placed is None else placed.told
-        return run_check(setup, make(), unread, start, here=here, **told)
+        forged = "" if placed is None else placed.forged
+        return run_check(setup, make(), unread, start, here=here, forged=forged)
     run = partial(run_check, setup, unread=unread, start=start, here=here)
     return _kept(setup, setup.keeper, make, run, chat, session, here=here, kept=kept, placed=placed)
 
@@ -340,7 +340,7 @@ def _kept(
         check.state = work
         if placed is None:
             return Begun(check, run(check=check, trouble=told))
-        return Begun(check, placed.noted(run(check=check, trouble=told, **placed.told), work))
+        return Begun(check, placed.noted(run(check=check, trouble=told, forged=placed.forged), work))
 
     owner = digest_of(session) if kept or session != chat.conversation_id else ""
     result, checked = yield from keeper.run(

@@ -63,8 +63,8 @@ class GuardrailAnswer(BaseModel):
 
     action: Literal["BLOCKED", "NONE", "GUARDRAIL_INTERVENED"]
     blocked_reason: str | None = None
-    texts: list[str] | None = Field(None, description="the texts as they may go on")
-    structured_messages: list[dict[str, Any]] | None = Field(None, description="the messages likewise")
+    texts: Annotated[list[str] | None, Field(description="the texts as they may go on")] = None
+    structured_messages: Annotated[list[dict[str, Any]] | None, Field(description="the messages likewise")] = None
 
 
 class _Call(NamedTuple):

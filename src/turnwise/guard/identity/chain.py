@@ -231,8 +231,17 @@ def _load(data: bytes, key: str, version: int) -> Link:
         raise ValueError(f"{len(at)} views of turn {turn}")
     known = dict(zip(dict.fromkeys(at), digests, strict=True))
     return Link(
-        *(name, turn, steps, spoken, tuple(known[index] for index in at)),
-        *(tuple(Checked(*one) for one in checked), depth, forged, tuple(noted), before, bool(clean)),
+        name,
+        turn,
+        steps,
+        spoken,
+        tuple(known[index] for index in at),
+        checked=tuple(Checked(*one) for one in checked),
+        depth=depth,
+        forged=forged,
+        noted=tuple(noted),
+        before=before,
+        clean=bool(clean),
     )
 
 

@@ -154,11 +154,9 @@ class PlacedText:
             self.place.enter(self.index)
 
     @property
-    def told(self) -> dict[str, str]:
+    def forged(self) -> str:
         """What is told of messages that were never seen as output, of a text that goes to the model."""
-        if self.place is None or not self.place.forged or self.place.said[-1].by_model:
-            return {}
-        return {"forged": self.place.forged}
+        return "" if self.place is None or self.place.said[-1].by_model else self.place.forged
 
     def at(self, index: int) -> PlacedText:
         """Return another text of the same place."""

@@ -115,7 +115,7 @@ class ReplySteps:
             )
             results = [*result.parts] or [result]
         self.result = results[0] if len(results) == 1 else joined(results) if results else self._asked.result
-        if self.result.blocked:
+        if self.result is not None and self.result.blocked:
             yield from self._stopped(last[0] if last else None)
             return
         told = results[len(results) - len(calls) :] if calls else results
