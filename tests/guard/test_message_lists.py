@@ -116,8 +116,8 @@ def test_a_caller_may_leave_out_what_was_blocked_or_keep_it() -> None:
     pipeline = guard()
     assert pipeline.check_messages([user("Whom?"), model("acme")]).blocked
     assert pipeline.check_messages([user("Whom?"), user("Anyone?")]).turn_number == 2
-    assert pipeline.check_messages([user("Who?"), model("acme")]).blocked
-    assert pipeline.check_messages([user("Somebody?")]).turn_number == 2
+    assert pipeline.check_messages([user("Who?"), model("acme")], conversation_id="c").blocked
+    assert pipeline.check_messages([user("Somebody?")], conversation_id="c").turn_number == 2
 
 
 def test_what_runs_the_model_may_change_without_another_conversation() -> None:
