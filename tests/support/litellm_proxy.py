@@ -60,7 +60,7 @@ def litellm_proxy(config: Path) -> Iterator[str]:
             connection.close()
 
     try:
-        until(ready, 120.0)
+        until(ready, 180.0)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()

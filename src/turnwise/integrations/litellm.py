@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fastapi import HTTPException
 
 try:
+    from litellm.exceptions import GuardrailRaisedException
     from litellm.integrations.custom_guardrail import CustomGuardrail, get_session_id_from_request_data
 except ImportError as error:
     raise UsageError("litellm is not installed: pip install 'turnwise[litellm]'") from error
@@ -148,7 +149,10 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         except StopIteration:
             return
         except TurnwiseError as error:
-            raise _refused(error) from None
+            # The answer has begun: LiteLLM makes of this one a last line that tells the error.
+            told = _refused(error).detail["error"]
+            name = self.guardrail_name
+            raise GuardrailRaisedException(name, told, should_wrap_with_default_message=False) from None
         finally:
             reply.drop()
 
