@@ -150,8 +150,8 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             return
         except TurnwiseError as error:
             # The answer has begun: LiteLLM makes of this one a last line that tells the error.
-            told = _refused(error).detail["error"]
-            name = self.guardrail_name
+            blocked = isinstance(error, GuardrailBlocked)
+            told, name = str(error) if blocked else "the guard can't check this reply", self.guardrail_name
             raise GuardrailRaisedException(name, told, should_wrap_with_default_message=False) from None
         finally:
             reply.drop()
