@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from openai import AsyncOpenAI, OpenAI
+
 from turnwise import (
     Conversation,
     Evaluation,
@@ -73,6 +75,7 @@ from turnwise.guard import (
     Finding,
     Forgotten,
     Guardrail,
+    GuardrailBlocked,
     GuardrailInfo,
     GuardSession,
     On,
@@ -93,6 +96,8 @@ from turnwise.guard import (
 )
 from turnwise.guard.audit import AuditAnswer, AuditQuestion, AuditSink, AuditStatus, read_audit
 from turnwise.guard.forensics import forensics_page
+from turnwise.integrations.openai import GuardedAsyncOpenAI, GuardedOpenAI
+from turnwise.integrations.openai import guard as guard_openai
 from turnwise.observers import (
     OBSERVERS,
     BoundsRequests,
@@ -165,6 +170,7 @@ from turnwise.patterns import (
 from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
+from turnwise.serve import ApiKeys, ServeSettings, create_app
 from turnwise.sessions import (
     DEFAULT_PRESET,
     SESSION,
@@ -504,6 +510,35 @@ async def guarded(chat: Conversation, sink: AuditSink | None) -> PipelineResult:
     results: tuple[ToolResult, ...] = chat.turn(1).tool_results
     assert gave.pipeline_type is TextKind.TOOL_RESULT and calls and results
     return pipeline.check_messages([{"role": "user", "content": "hello"}])
+
+
+def listed(pipeline: GuardrailPipeline, messages: list[dict[str, object]]) -> list[dict[str, object]]:
+    asked: PipelineResult = pipeline.check_messages(messages, conversation_id="chat-7", session_id="ann")
+    place: str | None = asked.place
+    again: bool = pipeline.check_messages(messages, recognised=True, scope="tenant").recorded
+    chat: Conversation | None = pipeline.conversation_of(asked)
+    stream: OutputStream = pipeline.stream_messages(messages, after=place, conversation=chat)
+    called: PipelineResult = stream.check_tool_call("clock", "{}", call_id="c1")
+    assert again or called.blocked
+    return pipeline.sendable(messages, asked)
+
+
+async def listed_later(pipeline: GuardrailPipeline, messages: list[dict[str, object]]) -> str:
+    async with await pipeline.astream_messages(messages, conversation_id="chat-7") as stream:
+        return "".join([text async for text in stream.guard(["hello"])])
+
+
+def doors(client: OpenAI, later: AsyncOpenAI, pipeline: GuardrailPipeline) -> str:
+    app = create_app(pipeline, ServeSettings(keys=ApiKeys(["web:0123456789abcdef"]), rate=600))
+    guarded: GuardedOpenAI = guard_openai(client, pipeline, refusal="No.")
+    awaited: GuardedAsyncOpenAI = guard_openai(later, pipeline)
+    try:
+        reply = guarded.chat.completions.create(model="m", messages=[], conversation_id="chat-7")
+    except GuardrailBlocked as blocked:
+        result: PipelineResult = blocked.result
+        return result.text
+    assert awaited.unguarded is later
+    return f"{app.title}{reply.choices[0].message.content}"
 
 
 async def streamed(chat: Conversation, pipeline: GuardrailPipeline) -> str:

@@ -77,6 +77,82 @@ def test_messages_are_checked_with_what_is_before_them(client):
         assert client.post("/v1/check", json={"messages": broken}).status_code == 422
 
 
+def test_messages_with_a_name_are_a_conversation_of_which_only_what_is_new_is_checked(client):
+    stored = create_app(GuardrailPipeline(CONFIG, state_store=MemoryStateStore()))
+    with TestClient(stored) as other:
+        for asked in (client, other):
+            messages = [{"role": "user", "content": "I am jane@example.com"}]
+
+            def said(messages, asked=asked, **more):
+                body = {"messages": messages, "conversation_id": "list", **more}
+                response = asked.post("/v1/check", json=body)
+                assert response.status_code == 200, response.text
+                return response.json()
+
+            first = said(messages, participants={"initiator": "jane"})
+            assert (first["text"], first["turn_number"], first["recorded"]) == ("I am [EMAIL]", 1, False)
+            retry = said(messages)
+            assert retry["recorded"] and retry["details"] == first["details"]
+            messages.append({"role": "assistant", "content": "Hello."})
+            assert said(messages)["pipeline_type"] == "output"
+            assert said([*messages, {"role": "user", "content": "About acme"}])["blocked"]
+            messages.append({"role": "user", "content": "About splines"})
+            assert (said(messages)["turn_number"], said(messages)["conversation_id"]) == (3, "list")
+            # By text it goes on as well, and the list is recognised again.
+            assert check(asked, "They join.", side="output", conversation_id="list")["turn_number"] == 3
+            told = asked.get("/v1/conversations/list").json()
+            assert [turn["response"] for turn in told["turns"]] == ["Hello.", None, "They join."]
+            assert told["participants"]["initiator"] == "jane"
+            # An edited history is a fork under a name of its own.
+            fork = said([messages[0], {"role": "assistant", "content": "Sure."}, messages[2]])
+            assert fork["turn_number"] == 2 and fork["conversation_id"].startswith("list~")
+            assert "message 2" in fork["details"]["forged"]["reason"]
+            assert len(asked.get(f"/v1/conversations/{fork['conversation_id']}").json()["turns"]) == 2
+            assert asked.delete("/v1/conversations/list").status_code == 204
+            assert not said(messages[:1])["recorded"]
+    bad = {"messages": messages, "participants": {"initiator": "jane"}}
+    assert client.post("/v1/check", json=bad).status_code == 422
+
+
+def test_litellm_is_answered_in_its_own_words(client):
+    def ask(**body):
+        response = client.post("/beta/litellm_basic_guardrail_api", json={"request_data": {}, **body})
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def request(call, *messages):
+        listed = [{"role": role, "content": text} for role, text in messages]
+        texts = [text for _, text in messages]
+        return ask(input_type="request", litellm_call_id=call, texts=texts, structured_messages=listed, model="m")
+
+    def reply(call, text, **more):
+        return ask(input_type="response", litellm_call_id=call, texts=[text] if text else [], **more)
+
+    first = ("user", "I am jane@example.com")
+    told = request("c1", ("system", "Be brief."), first)
+    assert (told["action"], told["texts"]) == ("GUARDRAIL_INTERVENED", ["Be brief.", "I am [EMAIL]"])
+    assert told["structured_messages"][1]["content"] == "I am [EMAIL]"
+    assert reply("c1", "Hello.") == {"action": "NONE"}
+    # What was redacted stays so, and what was blocked is left out.
+    blocked = request("c2", first, ("assistant", "Hello."), ("user", "About acme"))
+    assert blocked["action"] == "BLOCKED" and blocked["blocked_reason"].startswith("input blocked: keywords")
+    told = request("c3", first, ("assistant", "Hello."), ("user", "About acme"), ("user", "Sorry"))
+    assert told["texts"] == ["I am [EMAIL]", "Hello.", "Sorry"]
+    assert reply("c3", "Write to bob@example.com.")["texts"] == ["Write to [EMAIL]."]
+    assert reply("c3", "Try acme.")["action"] == "BLOCKED"
+    # LiteLLM can't take arguments that were replaced.
+    function = {"name": "mail", "arguments": '{"to": "bob@example.com"}'}
+    call = {"id": "t1", "type": "function", "function": function}
+    assert request("c4", ("user", "Write to Bob."))["action"] == "NONE"
+    assert reply("c4", None, tool_calls=[call])["action"] == "BLOCKED"
+    function["arguments"] = "{}"
+    assert reply("c4", None, tool_calls=[call])["action"] == "NONE"
+    # Without messages each text stands by itself; so does a reply whose request nobody saw.
+    assert ask(input_type="request", texts=["a", "bob@example.com"])["texts"] == ["a", "[EMAIL]"]
+    assert ask(input_type="response", texts=["acme"])["action"] == "BLOCKED"
+    assert client.post("/beta/litellm_basic_guardrail_api", json={"input_type": "x"}).status_code == 422
+
+
 def test_a_conversation_is_begun_with_participants_and_a_rate_limit(client):
     body = {
         "conversation_id": "limited",

@@ -18,7 +18,7 @@ from turnwise.guard.log import log_check
 from turnwise.guard.metadata import GuardMetadataError, read_turn
 from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord
 from turnwise.guard.setup import KINDS, Setup
-from turnwise.guard.step import DROPPED, STATE, TOO_LONG, UNREAD, CheckRun, Step, failure, redacted
+from turnwise.guard.step import DROPPED, FORGED, STATE, TOO_LONG, UNREAD, CheckRun, Step, failure, redacted
 from turnwise.sessions import Stance
 
 RATE_LIMIT = "rate_limit"
@@ -26,6 +26,8 @@ RATE_LIMIT = "rate_limit"
 
 _SECTIONS: Final = {TextKind.TOOL_CALL: CALLS, TextKind.TOOL_RESULT: RESULTS}
 """Where the checks of calls and results stand in what is kept of a turn."""
+
+_FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN, OnError.ALLOW: Action.LOG}
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
 NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
@@ -42,6 +44,7 @@ def run_check(
     here: bool,
     known: tuple[str, Detail] | None = None,
     trouble: Detail | None = None,
+    forged: str = "",
 ) -> CheckRun:
     """Run the guardrails of one side in order, here or where the steps go that are yielded."""
     tool = check.tool
@@ -49,7 +52,7 @@ def run_check(
     most = setup.config.max_characters
     details: list[Detail] = []
     held: Detail | None = None
-    extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
+    extra = _told(setup, unread, forged) if unread or forged else {}
     if len(content) > most:
         extra[TOO_LONG] = _refused_length(len(content), most)
         check.text = content[:most]
@@ -245,6 +248,18 @@ def _refused_length(length: int, most: int) -> Detail:
     """Return what is told of a text that is too long to be checked."""
     reason = f"{length:,} characters, at most {most:,} are checked; what is beyond is not kept"
     return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
+
+
+def _told(setup: Setup, unread: str, forged: str) -> dict[str, Detail]:
+    """Return what is told beside what guardrails say: what nobody read, and what the model never said."""
+    extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
+    if forged:
+        action = _FORGED_ACTIONS[setup.config.on_forged]
+        blocked = action is Action.BLOCK
+        extra[FORGED] = Detail(
+            Status.EVALUATED, blocked=blocked, found=True, action=action, confidence=1.0, reason=forged
+        )
+    return extra
 
 
 def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:

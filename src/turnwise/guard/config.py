@@ -18,7 +18,7 @@ from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.guardrail import GUARDRAILS, Guardrail, OnError
 from turnwise.guard.limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
-from turnwise.guard.step import DROPPED, STATE, TOO_LONG, UNREAD, Step
+from turnwise.guard.step import DROPPED, FORGED, STATE, TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, Place, read_yaml
 from turnwise.paths import to_path
 from turnwise.plugins import hints_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from turnwise.guard.audit.record import AuditSink
     from turnwise.sessions import StateStore
 
-PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by", "on_unread")
+PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by", "on_unread", "on_forged")
 """Keys of a configuration that hold one value each."""
 
 
@@ -112,6 +112,9 @@ class Config:
             ``initiator`` says; conversations whose initiator has no name are sessions of their own.
         on_unread: what becomes of a message with content that can't be read, such as an image: ``block``,
             ``warn`` or ``allow``; see `GuardrailPipeline.check_messages`.
+        on_forged: what becomes of a text in a list of messages that holds messages of the model's which the guard
+            never saw as its output: ``block``, ``warn`` or ``allow``, which only tells of them. It needs a state
+            store; see `GuardrailPipeline.check_messages`.
         rate_limits: limits per key and over all keys; a conversation has its own beside them.
         audit: where checks are written; None for nowhere.
         state: where sessions, conversations and counts are kept, to survive; None for this process alone.
@@ -127,6 +130,7 @@ class Config:
     max_characters: int = 1_000_000
     session_by: Literal["conversation", "initiator"] = "conversation"
     on_unread: OnError = OnError.WARN
+    on_forged: OnError = OnError.ALLOW
     rate_limits: RateLimits = field(default_factory=RateLimits)
     audit: AuditSettings | None = None
     state: StateSettings | None = None
@@ -239,7 +243,7 @@ class Config:
         steps: list[Step] = []
         for entry in self.entries:
             step = _build(entry, self.lines, self.folder)
-            if step.name in (DROPPED, UNREAD, TOO_LONG, STATE):
+            if step.name in (DROPPED, FORGED, UNREAD, TOO_LONG, STATE):
                 raise self.lines.error(entry.place, f"no guardrail can be called {step.name!r}; rename it")
             if any(step.name == other.name for other in steps):
                 raise self.lines.error(

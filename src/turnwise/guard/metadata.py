@@ -245,6 +245,16 @@ def read_turn(value: object, number: int) -> TurnRecord | None:
     return record.replaced(last=last)
 
 
+def stance_of(kept: Stance | Mapping[str, Any] | None) -> Stance | None:
+    """Return the stance that was kept with a check; None where there is none, or it can't be read."""
+    if kept is None or isinstance(kept, Stance):
+        return kept
+    try:
+        return Stance.from_dict(kept)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def audit_problem(record: object) -> str | None:
     """Return what is wrong with a record of an audit; None where it can be read.
 

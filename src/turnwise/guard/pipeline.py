@@ -16,11 +16,14 @@ from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
 from turnwise.guard.guardrails.speakers import sessions_of
+from turnwise.guard.identity.chain import LINK, owner_of
+from turnwise.guard.listed import Named, check_last, open_listed_stream
 from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import (
     digest_of,
     short_id,
 )
+from turnwise.guard.sendable import clean_messages, redacted_messages
 from turnwise.guard.session import Forgotten, GuardSession, Memory
 from turnwise.guard.setup import Given, Setup
 from turnwise.guard.state.conversations import STORED
@@ -30,7 +33,6 @@ from turnwise.guard.step import Step, afinish, finish
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
 from turnwise.guard.texts import (
     check_call,
-    check_last,
     check_prompt,
     check_response,
     check_result,
@@ -231,6 +233,39 @@ class GuardrailPipeline:
             raise GuardError("there is no state store to load from; pass state_store, or set state in the file")
         return keeper.conversations.load(conversation_id, held)
 
+    def sendable(self, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
+        """Return a list of messages as a model may be sent it, once `check_messages` let it through.
+
+        What guardrails redacted is replaced, in earlier messages as well, and what was blocked earlier is left
+        out, where the list was recognised; pictures of earlier messages are left out with it. Else the last
+        messages alone are as the check has them.
+
+        Args:
+            messages: the list that was checked.
+            result: what the check said.
+
+        Raises:
+            GuardError: it was blocked.
+            StateError: the state store can't be read.
+        """
+        if result.blocked:
+            raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
+        lists, chat = self._setup.lists, self.conversation_of(result)
+        sent = redacted_messages(messages, result)
+        if lists is None or result.place is None or chat is None or lists.is_clean(result.place):
+            return sent
+        return clean_messages(sent, chat)
+
+    def conversation_of(self, result: PipelineResult) -> Conversation | None:
+        """Return the conversation that a result of `check_messages` is about, as this process holds it.
+
+        Args:
+            result: the result; None is returned for one of a list that stood by itself, and in time for one
+                that made room.
+        """
+        lists = self._setup.lists
+        return None if lists is None else lists.held(result.conversation_id)
+
     def keep_conversation(self, conversation: Conversation) -> None:
         """Write a conversation to the state store before its first check, so that every worker finds it.
 
@@ -258,9 +293,12 @@ class GuardrailPipeline:
         Raises:
             StateError: the store can't be written.
         """
-        setup, known = self._setup, False
+        setup = self._setup
+        known = setup.lists is not None and setup.lists.forget(conversation_id)
         if setup.keeper is not None:
-            known = setup.keeper.store.remove(STORED, short_id(conversation_id))
+            store = setup.keeper.store
+            known |= store.remove(STORED, short_id(conversation_id))
+            _forget_links(store, conversation_id)
         if not setup.by_person:
             for name in sessions_of(conversation_id):
                 known |= self.session(name).reset()
@@ -306,6 +344,8 @@ class GuardrailPipeline:
 
         limits = setup.keeper.limits.forget(session_id) or limits
         sessions = sum(removed(SESSION, digest) for digest in digests)
+        for conversation_id in store.keys(STORED, owner=digests[0]):
+            _forget_links(store, conversation_id)
         return Forgotten(sessions, removed(STORED, digests[0]), limits)
 
     # Checks
@@ -538,11 +578,66 @@ class GuardrailPipeline:
         """Open a response that comes in pieces, for async code; see `stream_output`. It is not awaited itself."""
         return AsyncOutputStream(*open_stream(self._setup, conversation, turn_number, turn, session_id, metadata))
 
+    def stream_messages(
+        self,
+        messages: Ordered[Mapping[str, Any]],
+        *,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        conversation_id: str | None = None,
+        conversation: Conversation | None = None,
+        after: str | None = None,
+        recognised: bool = False,
+        scope: str | None = None,
+    ) -> OutputStream:
+        """Open the reply to a list of messages that comes in pieces, as `stream_output` does for a conversation.
+
+        Args:
+            messages: all that the model is asked with; the last one was checked by `check_messages`.
+            session_id: as for `check_messages`, and so are `conversation_id` and `after`.
+            metadata: joins the metadata of the turn.
+            conversation_id: the name of the conversation.
+            conversation: the conversation itself.
+            after: the place that the list goes on from.
+            recognised: whether a list without a name is recognised without a state store.
+            scope: keeps lists without a name apart.
+
+        Raises:
+            ConversationError: an empty list, or a message that is none.
+            GuardError: as for `check_messages`.
+        """
+        named = Named(conversation_id, conversation, after, recognised, scope)
+        return OutputStream(*finish(open_listed_stream(self._setup, messages, session_id, metadata, named)))
+
+    async def astream_messages(
+        self,
+        messages: Ordered[Mapping[str, Any]],
+        *,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        conversation_id: str | None = None,
+        conversation: Conversation | None = None,
+        after: str | None = None,
+        recognised: bool = False,
+        scope: str | None = None,
+    ) -> AsyncOutputStream:
+        """Open the reply to a list of messages, for async code; see `stream_messages`."""
+        named = Named(conversation_id, conversation, after, recognised, scope)
+        run = open_listed_stream(self._setup, messages, session_id, metadata, named, here=False)
+        return AsyncOutputStream(*await afinish(run))
+
     def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
 
-        For callers who keep the list and no `Conversation`. Earlier messages are looked at again at every call,
-        by the guardrails that look at the conversation, so the time of a call grows with the list.
+        For callers who keep the list and no `Conversation`. With a state store that keeps conversations the list
+        is recognised, so that only what is new is checked and a call takes the same time at any length: messages
+        are links of a chain of digests, and the store has the place of each. A list that was checked before is
+        answered from the record (``recorded``). One that leaves a message out, or has another one in its place,
+        forks the conversation at that turn; what was blocked may be left out. Messages of the model's that were
+        never seen as output are told of as ``forged``; ``on_forged`` of the configuration says what becomes of it.
+
+        Without a state store earlier messages are looked at again at every call, by the guardrails that look at
+        the conversation, so the time of a call grows with the list.
 
         What came last is a prompt, a reply, the calls of tools that the assistant asks for (and its text), or all
         results of tools since the assistant spoke. Each text is a check of its own; of several, the result joins
@@ -557,17 +652,29 @@ class GuardrailPipeline:
             messages: objects with ``role`` and ``content``. The last one is the user's, the assistant's, or what a
                 tool or function gave back.
             kwargs: as for `check_input` and `check_output`, save the conversation and the turn; for calls and
-                results ``session_id`` alone counts.
+                results ``session_id`` alone counts. Also ``conversation_id``, the name of the conversation where
+                the caller has one, or ``conversation``, itself; and ``after``, the `PipelineResult.place` of an
+                earlier check: the list then holds only what came since. Without a state store what these name
+                is known to this process alone, and lists without a name stand by themselves without
+                ``recognised=True``. They are told apart by ``session_id`` and ``scope``: where one of these
+                differs, they never meet.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
-            GuardError: the last message is of another role, or holds nothing.
+            GuardError: the last message is of another role, or holds nothing; or a conversation is named, and the
+                state store keeps none.
         """
         return finish(check_last(self._setup, messages, kwargs))
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
         return await afinish(check_last(self._setup, messages, {**kwargs, "here": False}))
+
+
+def _forget_links(store: StateStore, conversation_id: str) -> None:
+    """Forget the places of a conversation, by which lists of messages are recognised."""
+    for key in store.keys(LINK, owner=owner_of(short_id(conversation_id))):
+        store.remove(LINK, key)
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:

@@ -244,6 +244,9 @@ class PipelineResult(Document):
         parts: the results of each text, where `check_messages` checked several at once; the other fields join
             them: blocked where any is, and of each guardrail the gravest detail.
         retry_after: seconds until a prompt that was refused would be let through; None where none was.
+        place: names the place after the text, where a list of messages was checked with a state store;
+            `check_messages` takes it as ``after``.
+        recorded: whether the same messages were checked before, so that this is what the record says.
     """
 
     _: InitVar[str] = field(default=HINT, kw_only=True)
@@ -262,6 +265,8 @@ class PipelineResult(Document):
     call_id: str | None = None
     parts: tuple[PipelineResult, ...] = ()
     retry_after: float | None = None
+    place: str | None = None
+    recorded: bool = False
 
     derived = ("failures",)
 
@@ -295,6 +300,7 @@ def joined(results: Sequence[PipelineResult]) -> PipelineResult:
         stance=next((one.stance for one in reversed(results) if one.stance is not None), None),
         rate_limited=any(one.rate_limited for one in results),
         seconds=sum(one.seconds for one in results),
+        place=results[-1].place,
         parts=tuple(results),
     )
 

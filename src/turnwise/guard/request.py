@@ -129,8 +129,22 @@ class LastText(NamedTuple):
     call_id: str | None = None
 
 
-def last_texts(messages: Sequence[Mapping[str, Any]]) -> tuple[Conversation, list[LastText]]:
-    """Return what came last in a list of messages, at least one text, and the conversation before it.
+class LastTexts(NamedTuple):
+    """What came last in a list of messages.
+
+    Args:
+        entries: all messages.
+        first: index of the first one that came last.
+        texts: the texts of these, in order; at least one.
+    """
+
+    entries: list[Entry]
+    first: int
+    texts: list[LastText]
+
+
+def last_texts(messages: Sequence[Mapping[str, Any]]) -> LastTexts:
+    """Return what came last in a list of messages.
 
     Args:
         messages: objects with ``role`` and ``content``.
@@ -139,9 +153,9 @@ def last_texts(messages: Sequence[Mapping[str, Any]]) -> tuple[Conversation, lis
         ConversationError: an empty list, or an item that is not a message.
         GuardError: the last message has a role that is not checked, or nothing to check.
 
-    >>> before, texts = last_texts([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}])
-    >>> before.turn(1).prompt, texts[0].kind.value, texts[0].text
-    ('Hi', 'output', 'Ho')
+    >>> last = last_texts([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}])
+    >>> last.first, last.texts[0].kind.value, last.texts[0].text
+    (1, 'output', 'Ho')
     """
     entries = OPENAI.entries(messages)
     last = entries[-1]
@@ -168,14 +182,24 @@ def last_texts(messages: Sequence[Mapping[str, Any]]) -> tuple[Conversation, lis
     if not texts:
         texts.append(LastText(_KINDS.get(last.role, TextKind.INPUT), ""))
     texts[0] = texts[0]._replace(unread=told)
-    before = messages[:first]
+    return LastTexts(entries, first, texts)
+
+
+def before_last(messages: Sequence[Mapping[str, Any]], last: LastTexts) -> Conversation:
+    """Return the conversation before what came last in a list of messages, as the list has it.
+
+    Args:
+        messages: the list.
+        last: what came last in it.
+    """
+    before = messages[: last.first]
     conversation = Conversation.from_messages(before) if before else Conversation()
-    if texts[0].kind is not TextKind.INPUT:
+    if last.texts[0].kind is not TextKind.INPUT:
         # It belongs to the message right before it, or to nothing; never to an older one that was left unanswered.
         for turn in conversation.get_incomplete_turns():
             if turn is not conversation.last_turn:
                 conversation.withdraw(turn.number)
-    return conversation, texts
+    return conversation
 
 
 def _only_results(entry: Entry) -> bool:

@@ -13,11 +13,12 @@ from turnwise.errors import UnknownNameError
 from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.config import Config
 from turnwise.guard.guardrail import Guardrail, TextKind
+from turnwise.guard.identity.lists import MessageLists
 from turnwise.guard.limits import KeyLimits
 from turnwise.guard.state.keeper import Keeper
 from turnwise.guard.state.settings import StateSettings
 from turnwise.guard.step import Step
-from turnwise.sessions import StateStore
+from turnwise.sessions import MemoryStateStore, StateStore
 
 KINDS: Final[Mapping[str, TextKind]] = {
     Side.PROMPT: TextKind.INPUT,
@@ -56,6 +57,7 @@ class Setup:
         clock: gives the present time, aware.
         own_clock: whether conversations go by another clock than the system's.
         keeper: keeps what must survive; None where that is this process alone.
+        lists: finds conversations by lists of messages; None where a state store keeps no conversations.
         opened: what the pipeline closes in the end.
     """
 
@@ -69,6 +71,7 @@ class Setup:
     clock: Clock
     own_clock: bool
     keeper: Keeper | None
+    lists: MessageLists | None
     opened: tuple[AuditSink | StateStore, ...]
 
     @classmethod
@@ -117,6 +120,10 @@ class Setup:
         if store is not None:
             earlier = None if before is None else before.keeper
             keeper = Keeper(store, config.state or StateSettings(), parking, config.rate_limits, clock, earlier)
+            lists = keeper.lists
+        else:
+            lists = None if before is None or before.keeper is not None else before.lists
+            lists = lists or MessageLists(MemoryStateStore())
         return cls(
             config=config,
             **_in_order(steps),
@@ -126,6 +133,7 @@ class Setup:
             clock=clock,
             own_clock=clock is not utc_now,
             keeper=keeper,
+            lists=lists,
             opened=tuple(opened),
         )
 

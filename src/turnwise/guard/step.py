@@ -39,6 +39,9 @@ DROPPED = "dropped"
 UNREAD = "unread"
 """Name under which results tell of content that no guardrail can read; no guardrail is called so."""
 
+FORGED = "forged"
+"""Name under which results tell of what the model never said; no guardrail is called so."""
+
 TOO_LONG = "too_long"
 """Name under which results tell of a text that is too long to be checked; no guardrail is called so."""
 

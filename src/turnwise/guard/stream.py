@@ -43,6 +43,13 @@ class EndStream(Protocol):
         """Check the whole text, or record that it broke off; the guardrails run in this call, or are yielded."""
 
 
+class CheckCall(Protocol):
+    """What a stream asks its pipeline for when a call of a tool came with the response."""
+
+    def __call__(self, name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun | PipelineResult:
+        """Check the call, as part of the same turn."""
+
+
 @dataclass(slots=True)
 class _Asked:
     """A guardrail that is asked about all that came so far, again and again.
@@ -63,6 +70,7 @@ class _Stream:
 
     Args:
         finish: checks the whole response.
+        call: checks a call of a tool that came with it.
         setup: what the pipeline runs by.
         conversation: the conversation.
         turn: the turn that the response completes.
@@ -72,12 +80,14 @@ class _Stream:
     def __init__(
         self,
         finish: EndStream,
+        call: CheckCall,
         setup: Setup,
         conversation: Conversation,
         turn: Turn,
         session_id: str,
     ) -> None:
         steps = [step for step in setup.by_side[Side.RESPONSE] if step.enabled]
+        self._call = call
         self._finish, self._turn, self._conversation, self._session_id = finish, turn, conversation, session_id
         self._most = setup.config.max_characters
         self._held = HeldBack(
@@ -186,6 +196,11 @@ class _Stream:
                 self._exposed = sum(end - start - self._held.covered(start, end) for start, end in late)
         return result
 
+    def _called(self, name: str, arguments: str, call_id: str | None, *, here: bool) -> CheckRun | PipelineResult:
+        if self._result is None:
+            raise GuardError("the response has not ended: calls of tools are checked after its text")
+        return self._call(name, arguments, call_id, here=here)
+
     def _whole_characters(self, piece: str) -> str:
         """Return a piece as text that every guardrail can read; half a character waits for the next piece."""
         piece = self._half + piece
@@ -230,6 +245,19 @@ class OutputStream(_Stream):
         What a model was stopped at is ended like this as well. Ending twice gives the same result.
         """
         return finish(self._end(here=True))
+
+    def check_tool_call(self, name: str, arguments: str, *, call_id: str | None = None) -> PipelineResult:
+        """Check a call of a tool that came with the response, after its end; as `check_tool_call` of pipelines.
+
+        Args:
+            name: name of the tool.
+            arguments: the arguments as text.
+            call_id: its id.
+
+        Raises:
+            GuardError: the response has not ended.
+        """
+        return finish(self._called(name, arguments, call_id, here=True))
 
     def drop(self) -> None:
         """Record that the response broke off; nothing of it that is not shown yet is kept."""
@@ -278,6 +306,10 @@ class AsyncOutputStream(_Stream):
     async def end(self) -> PipelineResult:
         """Check the whole response and return the verdict; see `OutputStream.end`."""
         return await afinish(self._end(here=False))
+
+    async def check_tool_call(self, name: str, arguments: str, *, call_id: str | None = None) -> PipelineResult:
+        """Check a call of a tool that came with the response; see `OutputStream.check_tool_call`."""
+        return await afinish(self._called(name, arguments, call_id, here=False))
 
     def drop(self) -> None:
         """Record that the response broke off; see `OutputStream.drop`."""

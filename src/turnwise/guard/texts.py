@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from collections.abc import Sequence as Ordered
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -15,14 +14,13 @@ from turnwise.errors import GuardError
 from turnwise.guard.arguments import Arguments
 from turnwise.guard.checking import amended, broken_off, refused, run_check, tell, with_text_beside
 from turnwise.guard.guardrail import Check, TextKind, ToolText
-from turnwise.guard.records import Detail, PipelineResult, joined, with_attempt
+from turnwise.guard.identity.place import PlacedText
+from turnwise.guard.records import Detail, PipelineResult, with_attempt
 from turnwise.guard.request import (
-    LastText,
     answered_turn,
     checkable,
     digest_of,
     encodable,
-    last_texts,
     short_id,
     turn_metadata,
 )
@@ -30,50 +28,13 @@ from turnwise.guard.setup import Setup
 from turnwise.guard.state.keeper import Begun, Keeper
 from turnwise.guard.state.work import Work
 from turnwise.guard.step import CheckRun
-from turnwise.guard.stream import EndStream, StreamEnd
+from turnwise.guard.stream import CheckCall, EndStream, StreamEnd
 from turnwise.sessions.state import ID_BYTES
 
 _UNNAMED = ("", UNKNOWN_NAME)
 """Names of an initiator that name nobody."""
 
 _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
-
-
-def check_last(
-    setup: Setup, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]
-) -> CheckRun | PipelineResult:
-    """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
-    before, texts = last_texts(messages)
-    if len(texts) == 1:
-        return _one(setup, texts[0], before, kwargs)
-    return _several(setup, texts, before, kwargs)
-
-
-def _several(setup: Setup, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any]) -> CheckRun:
-    """Check several texts, one after the other, and join what comes of them."""
-    results: list[PipelineResult] = []
-    for text in texts:
-        run = _one(setup, text, before, kwargs)
-        results.append(run if isinstance(run, PipelineResult) else (yield from run))
-    return joined(results)
-
-
-def _one(
-    setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any]
-) -> CheckRun | PipelineResult:
-    unread = text.unread
-    if text.kind is TextKind.INPUT:
-        return check_prompt(setup, text.text, before, unread=unread, kept=False, **kwargs)
-    if text.kind is TextKind.OUTPUT:
-        return check_response(setup, text.text, before, unread=unread, kept=False, **kwargs)
-    session_id, here = kwargs.get("session_id"), kwargs.get("here", True)
-    if text.kind is TextKind.TOOL_CALL:
-        return check_call(
-            setup, text.name, text.text, before, text.call_id, None, session_id, unread, here=here, kept=False
-        )
-    return check_result(
-        setup, text.text, before, text.call_id, text.name or None, None, session_id, unread, here=here, kept=False
-    )
 
 
 def check_prompt(
@@ -88,6 +49,7 @@ def check_prompt(
     *,
     here: bool = True,
     kept: bool = True,
+    placed: PlacedText | None = None,
 ) -> CheckRun | PipelineResult:
     """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`, and:
 
@@ -95,6 +57,7 @@ def check_prompt(
         unread: what of its message nobody could read; empty for nothing.
         here: whether it runs in this thread.
         kept: whether a state store keeps the conversation.
+        placed: where the text stands, where it came in a list of messages that a state store is asked about.
     """
     start = perf_counter()
     if not (isinstance(content, str) and content.isascii()):
@@ -115,12 +78,17 @@ def check_prompt(
         run = partial(run_check, setup, unread=unread, start=start, here=here)
         counted = (content, key, role) if setup.limits.active else None
         kept = kept and conversation is not None
-        return _kept(setup, setup.keeper, prompt, run, chat, session, here=here, kept=kept, counted=counted)
+        return _kept(
+            setup, setup.keeper, prompt, run, chat, session, here=here, kept=kept, counted=counted, placed=placed
+        )
     refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limits.active else None
     turn = None if refusal else chat.try_add_prompt(content, extra)
     if turn is None:
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
-    return run_check(setup, Check(content, Side.PROMPT, turn, chat, session), unread, start, here=here)
+    check = Check(content, Side.PROMPT, turn, chat, session)
+    if placed is not None:
+        return run_check(setup, check, unread, start, here=here, forged=placed.forged)
+    return run_check(setup, check, unread, start, here=here)
 
 
 def check_response(
@@ -135,6 +103,7 @@ def check_response(
     *,
     here: bool = True,
     kept: bool = True,
+    placed: PlacedText | None = None,
 ) -> CheckRun:
     """Complete a turn with a response and check it; as `check_prompt` and `GuardrailPipeline.check_output`."""
     start = perf_counter()
@@ -146,7 +115,7 @@ def check_response(
         return Check(content, Side.RESPONSE, answered, chat, session)
 
     kept = kept and conversation is not None
-    return _checked(setup, response, unread, start, chat, session, here=here, kept=kept)
+    return _checked(setup, response, unread, start, chat, session, here=here, kept=kept, placed=placed)
 
 
 def check_call(
@@ -155,12 +124,13 @@ def check_call(
     arguments: str | Mapping[str, Any],
     conversation: Conversation | None,
     call_id: str | None,
-    turn_number: int | None,
-    session_id: str | None,
+    turn_number: int | None = None,
+    session_id: str | None = None,
     unread: str = "",
     *,
     here: bool = True,
     kept: bool = True,
+    placed: PlacedText | None = None,
 ) -> CheckRun:
     """Make a tool call part of its turn and check it; as `GuardrailPipeline.check_tool_call`."""
     start = perf_counter()
@@ -180,7 +150,7 @@ def check_call(
         return Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
 
     kept = kept and conversation is not None
-    return _checked(setup, tool_call, unread, start, chat, session, here=here, kept=kept)
+    return _checked(setup, tool_call, unread, start, chat, session, here=here, kept=kept, placed=placed)
 
 
 def check_result(
@@ -189,12 +159,13 @@ def check_result(
     conversation: Conversation | None,
     call_id: str | None,
     name: str | None,
-    turn_number: int | None,
-    session_id: str | None,
+    turn_number: int | None = None,
+    session_id: str | None = None,
     unread: str = "",
     *,
     here: bool = True,
     kept: bool = True,
+    placed: PlacedText | None = None,
 ) -> CheckRun:
     """Make what a tool gave back part of its turn and check it; as `check_call`."""
     start = perf_counter()
@@ -214,7 +185,7 @@ def check_result(
         return Check(content, Side.PROMPT, turn, chat, session, tool=tool)
 
     kept = kept and conversation is not None
-    return _checked(setup, tool_result, unread, start, chat, session, here=here, kept=kept)
+    return _checked(setup, tool_result, unread, start, chat, session, here=here, kept=kept, placed=placed)
 
 
 def _placed(setup: Setup, conversation: Conversation | None, session_id: str | None) -> tuple[Conversation, str]:
@@ -232,30 +203,71 @@ def open_stream(
     turn: Turn | None,
     session_id: str | None,
     metadata: Mapping[str, Any] | None,
-) -> tuple[EndStream, Setup, Conversation, Turn, str]:
+    placed: PlacedText | None = None,
+) -> Opened:
     """Complete the turn that a response answers with nothing yet, and return what a stream is made of."""
     start = perf_counter()
     chat, session = _placed(setup, conversation, session_id)
     answered = _answer("", chat, turn_number, turn, metadata)
-    end = partial(_end_stream, setup, start, kept=conversation is not None)
-    return end, setup, chat, answered, session
+    kept = conversation is not None and (placed is None or placed.place is not None)
+    end = partial(_end_stream, setup, start, kept=kept, placed=placed)
+    call = partial(_call_of_stream, setup, chat, answered.number, session_id, kept=kept, placed=placed)
+    return end, call, setup, chat, answered, session
+
+
+Opened = tuple[EndStream, CheckCall, Setup, Conversation, Turn, str]
+"""What a stream is made of."""
+
+
+def _call_of_stream(
+    setup: Setup,
+    chat: Conversation,
+    number: int,
+    session_id: str | None,
+    name: str,
+    arguments: str,
+    call_id: str | None,
+    *,
+    here: bool,
+    kept: bool,
+    placed: PlacedText | None,
+) -> CheckRun:
+    """Check a call of a tool that came with a response in pieces."""
+    if placed is not None and placed.place is not None:
+        placed = placed.place.called(name, arguments)
+    given = (name, arguments, chat, call_id, number, session_id)
+    run = check_call(setup, *given, here=here, kept=kept, placed=placed)
+    if setup.keeper is not None or placed is None or placed.place is None or setup.lists is None:
+        return run
+    return placed.place.noted(placed.index, run, setup.lists.note)
 
 
 def _end_stream(
-    setup: Setup, start: float, check: Check, how: StreamEnd, *, here: bool, kept: bool
+    setup: Setup,
+    start: float,
+    check: Check,
+    how: StreamEnd,
+    *,
+    here: bool,
+    kept: bool,
+    placed: PlacedText | None,
 ) -> CheckRun | PipelineResult:
     """Check a response that came in pieces, or record that it broke off."""
     check.text = checkable(check.text)
+    if placed is not None and placed.place is not None:
+        placed.place.spoken(check.text)
     chat, number, text = check.conversation, check.turn.number, check.text
     chat.rephrase(number, text)
     run: Run = partial(broken_off, setup, start=start)
     if not how.dropped:
         run = partial(run_check, setup, unread="", start=start, here=here, known=how.known)
     if setup.keeper is None:
-        return run(check)
+        if placed is None or placed.place is None or setup.lists is None:
+            return run(check)
+        return placed.place.noted(0, run(check), setup.lists.note)
     session = check.session_id
     again = partial(Check, text, Side.RESPONSE, check.turn, chat, session)
-    return _kept(setup, setup.keeper, again, run, chat, session, here=here, kept=kept, but=number)
+    return _kept(setup, setup.keeper, again, run, chat, session, here=here, kept=kept, but=number, placed=placed)
 
 
 def _checked(
@@ -268,12 +280,14 @@ def _checked(
     *,
     here: bool,
     kept: bool,
+    placed: PlacedText | None,
 ) -> CheckRun:
     """Check a text, which `make` makes part of its turn; with a state store where there is one."""
     if setup.keeper is None:
-        return run_check(setup, make(), unread, start, here=here)
+        forged = "" if placed is None else placed.forged
+        return run_check(setup, make(), unread, start, here=here, forged=forged)
     run = partial(run_check, setup, unread=unread, start=start, here=here)
-    return _kept(setup, setup.keeper, make, run, chat, session, here=here, kept=kept)
+    return _kept(setup, setup.keeper, make, run, chat, session, here=here, kept=kept, placed=placed)
 
 
 Run = Callable[..., CheckRun]
@@ -292,6 +306,7 @@ def _kept(
     kept: bool,
     counted: tuple[str, str | None, str | None] | None = None,
     but: int = 0,
+    placed: PlacedText | None = None,
 ) -> CheckRun:
     """Check a text with a state store: what comes of it is written in one step before the result is told.
 
@@ -306,20 +321,26 @@ def _kept(
         kept: whether the conversation is kept.
         counted: the text, with key and role whose limits count it; None for none.
         but: the turn that is under check already; 0 for none.
+        placed: where the text stands in a list of messages; None for one that came by itself.
     """
-    start, trouble = perf_counter(), None
+    start, trouble = perf_counter(), None if placed is None else placed.trouble
     if counted is not None:
         content, key, role = counted
-        refusal, trouble = yield from keeper.refuse(key, role, here=here)
+        refusal, uncounted = yield from keeper.refuse(key, role, here=here)
+        trouble = trouble or uncounted
         if refusal is not None:
             return refused(setup, content, chat, refusal, session, perf_counter() - start)
 
     def begin(work: Work, told: Detail | None) -> Begun | PipelineResult:
+        if placed is not None:
+            placed.enter()
         check = make()
         if isinstance(check, PipelineResult):
             return check
         check.state = work
-        return Begun(check, run(check=check, trouble=told))
+        if placed is None:
+            return Begun(check, run(check=check, trouble=told))
+        return Begun(check, placed.noted(run(check=check, trouble=told, forged=placed.forged), work))
 
     owner = digest_of(session) if kept or session != chat.conversation_id else ""
     result, checked = yield from keeper.run(

@@ -14,6 +14,7 @@ from turnwise.guard import GuardrailPipeline
 from turnwise.serve.bodies import CheckRequest, ConversationRequest, Participants, ProblemBody
 from turnwise.serve.checks import check_routes
 from turnwise.serve.gate import Gate
+from turnwise.serve.litellm import GuardrailRequest, litellm_routes
 from turnwise.serve.operations import operation_routes
 from turnwise.serve.problems import MEDIA_TYPE, Problem, invalid_body
 from turnwise.serve.records import record_routes
@@ -30,6 +31,7 @@ _FIELDS = {
     *CheckRequest.model_fields,
     *ConversationRequest.model_fields,
     *Participants.model_fields,
+    *GuardrailRequest.model_fields,
     "turns_per_minute",
     "turns_per_hour",
     "turns_per_day",
@@ -65,6 +67,7 @@ def create_app(pipeline: GuardrailPipeline, settings: ServeSettings | None = Non
     app.state.service = service
     app.include_router(check_routes(service))
     app.include_router(record_routes(service))
+    app.include_router(litellm_routes(service))
     app.include_router(operation_routes(service))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)

@@ -45,7 +45,7 @@ class CheckRequest(Body):
                 {"text": "My card is 4111 1111 1111 1111.", "conversation_id": "chat-7"},
                 {"text": "You're welcome.", "side": "output", "conversation_id": "chat-7", "turn_number": 1},
                 {"text": '{"city": "Oslo"}', "side": "tool_call", "tool": "weather", "conversation_id": "chat-7"},
-                {"messages": [{"role": "user", "content": "Is it cold in Oslo?"}]},
+                {"messages": [{"role": "user", "content": "Is it cold in Oslo?"}], "conversation_id": "chat-8"},
             ]
         }
     )
@@ -75,9 +75,11 @@ class CheckRequest(Body):
         if (self.text is None) == (self.messages is None):
             raise ValueError("give text or messages, one of them")
         if self.messages is not None:
-            alone = ("conversation_id", "participants", "turn_number", "tool", "call_id")
+            alone = ("turn_number", "tool", "call_id")
             if any(getattr(self, name) is not None for name in alone) or "side" in self.model_fields_set:
-                raise ValueError("messages carry conversation, turn, tool and side themselves; leave those out")
+                raise ValueError("messages carry turn, tool and side themselves; leave those out")
+            if self.participants is not None and self.conversation_id is None:
+                raise ValueError("participants of messages need conversation_id")
             return self
         if self.side == "tool_call" and self.tool is None:
             raise ValueError("a tool_call needs tool, the name of the tool")
@@ -159,6 +161,8 @@ class CheckResult(BaseModel):
     tool: str | None
     call_id: str | None
     parts: list[CheckResult]
+    place: str | None = Field(description="names the place after the last of messages")
+    recorded: bool = Field(description="whether the same messages were checked before, and this is the record")
 
 
 class StreamShown(BaseModel):

@@ -83,6 +83,11 @@ class HeldConversations:
             raise ConversationError(f"conversation {conversation_id!r} is there already")
         return begun
 
+    def hold_fork(self, conversation: Conversation | None) -> None:
+        """Hold a conversation that a list of messages with an edited history began."""
+        if conversation is not None:
+            self._hold(conversation)
+
     def forget(self, conversation_id: str) -> bool:
         """Forget a conversation, and return whether it was known.
 

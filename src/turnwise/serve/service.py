@@ -70,11 +70,15 @@ class Service:
         pipeline, session = self.pipeline, request.session_id
         if request.messages is not None:
             prompt = {"key": request.key, "role": request.role, "metadata": request.metadata}
-            given = {name: value for name, value in prompt.items() if value is not None}
+            given: dict[str, Any] = {name: value for name, value in prompt.items() if value is not None}
+            if request.conversation_id is not None:
+                given["conversation"] = self._conversation(request)
             try:
                 result = pipeline.check_messages(request.messages, session_id=session, **given)
             except ConversationError:
                 raise Problem(422, "messages are not a list of OpenAI messages", "messages") from None
+            if result.conversation_id != request.conversation_id and request.conversation_id is not None:
+                self.conversations.hold_fork(pipeline.conversation_of(result))
             self.metrics.tell(result)
             return result
         text, number, chat = request.text or "", request.turn_number, self._conversation(request)

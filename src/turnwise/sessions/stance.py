@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -103,6 +104,28 @@ class Stance:
             "alarms": self.alarms,
             "rationale": self.rationale,
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Stance:
+        """Return the stance that `to_dict` gave.
+
+        Raises:
+            KeyError, ValueError: it can't be read.
+        """
+        return cls(
+            TrustLevel(data["trust_level"]),
+            EngagementMode(data["mode"]),
+            SessionTrajectory(data["trajectory"]),
+            tuple(data["boundary"]),
+            Friction(data["friction"]),
+            Phase(data["phase"]),
+            bool(data["processing"]),
+            float(data["trust"]),
+            int(data["interactions"]),
+            int(data["attempts"]),
+            bool(data["restarted"]),
+            int(data["alarms"]),
+        )
 
 
 def assess(state: SessionState, settings: SessionSettings, *, restarted: bool = False) -> Stance:

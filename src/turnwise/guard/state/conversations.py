@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from turnwise.bounded import read_json
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Turn
+from turnwise.conversation.turn import OPENAI_KEY
 from turnwise.conversation.turn_log import Outline
 from turnwise.errors import ConversationError, StateError, TurnwiseError
 from turnwise.guard.guardrail import Guardrail
@@ -101,14 +102,14 @@ class Bound:
     Args:
         revision: revision that this process has seen; 0 for none.
         turns: turns that the store has.
-        texts: prompt and response of the latest turns, as the store has them.
+        texts: prompt, response and number of messages of the latest turns, as the store has them.
         metadata: metadata of the conversation as JSON, as the store has it.
         lock: held while a text of the conversation is checked.
     """
 
     revision: int = 0
     turns: int = 0
-    texts: dict[int, tuple[str, str | None]] = field(default_factory=dict)
+    texts: dict[int, tuple[str, str | None, int]] = field(default_factory=dict)
     metadata: bytes = b"{}"
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -218,7 +219,7 @@ class Conversations:
         """
         outline = conversation.outline
         latest = range(max(1, outline.turns + 1 - _RECENT), outline.turns + 1)
-        texts = {one: (conversation.turn(one).prompt, conversation.turn(one).response) for one in latest}
+        texts = {one: _told(conversation.turn(one)) for one in latest}
         numbers = {*range(bound.turns + 1, outline.turns + 1), *(() if number is None else (number,))}
         numbers |= {one for one, text in texts.items() if bound.texts.get(one, text) != text}
         written = {_name(one): pack_turn(conversation.turn(one)) for one in sorted(numbers)}
@@ -293,7 +294,7 @@ class Conversations:
             bound.metadata = _unfolded(parts[_METADATA], CONVERSATION_WORDS, f"metadata of {name!r}")
             conversation.metadata.update(read_json(bound.metadata))
         bound.revision, bound.turns = stored.revision, stored.outline.turns
-        bound.texts = {number: (turn.prompt, turn.response) for number, turn in changed.items()}
+        bound.texts = {number: _told(turn) for number, turn in changed.items()}
         for guardrail_name, guardrail in self._guardrails.items():
             parked = parts.get(f"state:{guardrail_name}")
             if parked is not None:
@@ -316,6 +317,11 @@ def _is_same(conversation: Conversation, stored: Turn | None) -> bool:
         return False
     own = conversation.turn(stored.number)
     return own.prompt == stored.prompt and own.timestamp == stored.timestamp
+
+
+def _told(turn: Turn) -> tuple[str, str | None, int]:
+    """Return what tells that a turn has changed since it was written."""
+    return turn.prompt, turn.response, len(turn.metadata.get(OPENAI_KEY) or ())
 
 
 def _name(number: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
+from threading import Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -11,6 +12,7 @@ from turnwise.clock import Clock
 from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, SessionError, StateError
 from turnwise.guard.guardrail import Check, Guardrail, OnError
+from turnwise.guard.identity.lists import MessageLists
 from turnwise.guard.limits import KeyLimits, RateLimits, Refusal
 from turnwise.guard.records import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
@@ -29,7 +31,7 @@ _TRIES: Final = 20
 _AGAIN_SECONDS: Final = 10.0
 """How long it is done anew at least; then its turn stays, and the result says that it could not be kept."""
 
-_TURN_SECONDS: Final = 60.0
+TURN_SECONDS: Final = 60.0
 """How long a check waits for another one of its conversation in this process."""
 
 _POLL_SECONDS: Final = 0.002
@@ -92,6 +94,10 @@ class Keeper:
         self.limits = SharedLimits(limits, store, clock)
         self._watch: StateWatch = StateWatch(repr(store), clock) if same is None else same._watch
         self._settings = settings
+        self.lists: MessageLists | None = None
+        """Finds conversations by lists of messages; None where conversations are not kept."""
+        if settings.conversations:
+            self.lists = MessageLists(store, self.current, None if same is None else same.lists)
         self._fallback = MemoryStateStore()
         self._fallback_limits = KeyLimits(limits, clock)
         self._clock = clock
@@ -113,7 +119,7 @@ class Keeper:
         """Count a prompt unless a limit refuses it; return which, and what keeps it from being counted for all."""
         now = self._clock()
         try:
-            return (yield from _done(lambda: self.limits.refuse(key, role, now), here=here)), None
+            return (yield from done(lambda: self.limits.refuse(key, role, now), here=here)), None
         except (StateError, SessionError) as error:
             refusal = None
             if self._settings.when_down is WhenDown.MEMORY:
@@ -121,6 +127,28 @@ class Keeper:
             if refusal is not None:
                 self._watch.went_without(_as_state_error(error), self._settings.when_down)
             return refusal, _as_state_error(error)
+
+    def current(self, conversation_id: str, held: Conversation | None) -> Conversation | None:
+        """Return a conversation as it is now, once no check of it is under way here; None for one not known.
+
+        Args:
+            conversation_id: its name.
+            held: the conversation as this process still has it; None for nothing.
+
+        Raises:
+            StateError: the store can't be read, or a check of it does not end.
+        """
+        conversation = self.conversations.load(conversation_id, held)
+        if conversation is None:
+            return None
+        bound = self.conversations.bound(conversation)
+        if not bound.lock.acquire(timeout=TURN_SECONDS):
+            raise StateError(f"an earlier check of it has not ended for {TURN_SECONDS:g} s")
+        try:
+            self.conversations.follow(conversation, bound)
+        finally:
+            bound.lock.release()
+        return conversation
 
     def keep(self, conversation: Conversation, owner: str) -> None:
         """Write a conversation as it is; see `GuardrailPipeline.keep_conversation`.
@@ -173,11 +201,11 @@ class Keeper:
         if bound is None:
             return (yield from self._tries(begin, amend, conversation, None, owner, trouble, here=here, but=but))
         if here:
-            entered = bound.lock.acquire(timeout=_TURN_SECONDS)
+            entered = bound.lock.acquire(timeout=TURN_SECONDS)
         else:
-            entered = yield _Entry(bound), None
+            entered = yield Entry(bound.lock), None
         if not entered:
-            bound, trouble = None, StateError(f"an earlier check of it has not ended for {_TURN_SECONDS:g} s")
+            bound, trouble = None, StateError(f"an earlier check of it has not ended for {TURN_SECONDS:g} s")
         try:
             return (yield from self._tries(begin, amend, conversation, bound, owner, trouble, here=here, but=but))
         finally:
@@ -243,7 +271,7 @@ class Keeper:
         self, conversation: Conversation, bound: Bound, but: int, *, here: bool
     ) -> Generator[Any, Any, StateError | None]:
         try:
-            yield from _done(lambda: self.conversations.follow(conversation, bound, but=but), here=here)
+            yield from done(lambda: self.conversations.follow(conversation, bound, but=but), here=here)
         except (StateError, SessionError) as error:
             return _as_state_error(error)
         return None
@@ -266,11 +294,11 @@ class Keeper:
         """
         if bound is None:
             if work.changes and owner:
-                yield from _done(lambda: self.store.change_all(work.changes), here=here)
+                yield from done(lambda: self.store.change_all(work.changes), here=here)
             return True
         for _ in range(_TRIES):
             try:
-                yield from _done(
+                yield from done(
                     lambda: self.conversations.write(conversation, bound, number, owner, work), here=here
                 )
             except OutrunError:
@@ -283,9 +311,9 @@ class Keeper:
                 return True
             # What others added comes after the prompt that is answered here: the verdict stands as it is.
             try:
-                yield from _done(lambda: self.conversations.follow(conversation, bound, but=number), here=here)
+                yield from done(lambda: self.conversations.follow(conversation, bound, but=number), here=here)
             except ConversationError:
-                yield from _done(lambda: self.conversations.follow(conversation, bound), here=here)
+                yield from done(lambda: self.conversations.follow(conversation, bound), here=here)
                 raise
         raise _outrun()
 
@@ -314,15 +342,16 @@ def _outrun() -> StateError:
     return StateError("other workers were faster again and again; send the text again")
 
 
-class _Entry:
+class Entry:
     """Waits on an event loop until no other check of a conversation is under way; stands where a step does."""
 
-    def __init__(self, bound: Bound) -> None:
-        self._bound = bound
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
 
     async def arun(self, _: object) -> bool:
-        for _ in range(int(_TURN_SECONDS / _POLL_SECONDS)):
-            if self._bound.lock.acquire(blocking=False):
+        """Return whether it was entered in time."""
+        for _ in range(int(TURN_SECONDS / _POLL_SECONDS)):
+            if self._lock.acquire(blocking=False):
                 return True
             await asyncio.sleep(_POLL_SECONDS)
         return False
@@ -341,7 +370,7 @@ class _Call:
             return None, error
 
 
-def _done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]:
+def done(call: Callable[[], Value], *, here: bool) -> Generator[Any, Any, Value]:
     """Call something here, or where the call goes that is yielded; return what it returns."""
     if here:
         return call()

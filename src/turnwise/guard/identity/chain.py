@@ -1,0 +1,254 @@
+"""Messages as links of a chain: each digest stands for a message and all that were before it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from turnwise.bounded import read_json
+from turnwise.conversation.messages import TEXT_PARTS, Entry, Role
+from turnwise.conversation.tool_reading import read_calls, read_results
+from turnwise.guard.request import short_id
+from turnwise.sessions.state_store import StateKind
+
+_DIGITS: Final = 32
+"""Hexadecimal digits of a digest that are kept."""
+
+_OURS: Final = frozenset({Role.SYSTEM, Role.DEVELOPER})
+"""Roles of who runs the model. They say other things from call to call, such as the date: no part of the chain."""
+
+_NOTED: Final = 5
+"""Messages that were never seen as output of which the places are kept; of more the number alone."""
+
+
+class View(NamedTuple):
+    """How a caller keeps what a guardrail redacts.
+
+    Args:
+        sent: whether what goes to the model stands as it was sent, else as it went on.
+        said: the same for what the model said.
+    """
+
+    sent: bool
+    said: bool
+
+
+VIEWS: Final = (View(True, True), View(False, False), View(True, False), View(False, True))
+"""All ways to keep it; a message has a digest in each, and most often all four are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one message says, as far as it counts for the chain.
+
+    Args:
+        role: who it is from.
+        texts: what is checked of it, in the order of the checks: results of tools, text, arguments of calls.
+        rest: names of the tools it calls, and a digest of what nobody reads, such as images.
+        place: its index in the list.
+    """
+
+    role: str
+    texts: tuple[str, ...]
+    rest: tuple[str, ...]
+    place: int
+
+    @property
+    def by_model(self) -> bool:
+        """Whether the model said it."""
+        return self.role == Role.ASSISTANT
+
+    @property
+    def opens(self) -> bool:
+        """Whether it is a prompt, which begins a turn."""
+        return self.role == Role.USER and "text" in self.rest
+
+    def steps(self) -> int:
+        """Return how many calls and results of tools it holds."""
+        return len(self.texts) - ("text" in self.rest)
+
+    def after(self, before: str, texts: Iterable[str] | None = None) -> str:
+        """Return its digest after another one.
+
+        Args:
+            before: the digest of what is before it.
+            texts: what stands in place of its texts, such as redacted ones.
+        """
+        told = self.texts if texts is None else tuple(texts)
+        plain = [_plain(text) if self.by_model else text for text in told]
+        raw = json.dumps([before, self.role, plain, self.rest], ensure_ascii=True).encode("ascii")
+        return sha256(raw).hexdigest()[:_DIGITS]
+
+
+def root_of(*scope: str) -> str:
+    """Return the digest that a chain begins with.
+
+    Args:
+        scope: what keeps it apart from others, such as the id of a conversation.
+
+    >>> root_of("id", "chat-7") == root_of("id", "chat-8")
+    False
+    """
+    return sha256(json.dumps(["turnwise", *scope]).encode("ascii")).hexdigest()[:_DIGITS]
+
+
+def chain_of(entries: Iterable[Entry]) -> list[Said]:
+    """Return what the messages of a list say; those of who runs the model are left out."""
+    return [_said(entry, place) for place, entry in enumerate(entries) if entry.role not in _OURS]
+
+
+def _said(entry: Entry, place: int) -> Said:
+    results, calls = [one.text for one in read_results(entry.raw)], list(read_calls(entry.raw))
+    spoken = entry.text is not None and entry.role in (Role.USER, Role.ASSISTANT)
+    role = str(Role.TOOL if entry.role is Role.FUNCTION else entry.role)
+    texts = (*results, *((entry.text or "",) if spoken else ()), *(call.text for call in calls))
+    told = [*(("text",) if spoken else ()), *(f"call:{call.name}" for call in calls)]
+    unread = _unread(entry.raw)
+    return Said(role, texts, (*told, unread) if unread else tuple(told), place)
+
+
+def _unread(raw: Any) -> str:
+    """Return a digest of the parts of a message that hold no text; empty where there are none."""
+    content = raw.get("content")
+    parts = content if isinstance(content, list) else ()
+    read = (*TEXT_PARTS, "tool_use", "tool_result")
+    left = [part for part in parts if part.get("type") not in read]
+    if not left:
+        return ""
+    return sha256(json.dumps(left, sort_keys=True).encode("ascii")).hexdigest()[:_DIGITS]
+
+
+def _plain(text: str) -> str:
+    """Return what a model said as it is however a client keeps it: white space around it, and in JSON, is none."""
+    if text[:1] == "{":
+        try:
+            return json.dumps(read_json(text), sort_keys=True)
+        except (ValueError, RecursionError):
+            pass
+    return text.strip()
+
+
+class Checked(NamedTuple):
+    """One check of a message, as its turn keeps it.
+
+    Args:
+        kind: as what it was checked.
+        call_id: id of the call; of a text the id of the first call beside it. Empty without one.
+        time: when the check ended.
+    """
+
+    kind: str
+    call_id: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where a conversation stood after a message.
+
+    Args:
+        conversation_id: the conversation; empty before the first message of a chain.
+        turn: number of the turn; 0 before the first.
+        steps: calls and results of tools in the turn up to there.
+        spoken: whether its response was given.
+        views: its digest by view.
+        checked: the checks of the message, and of results right before it; none where nobody checked it.
+        depth: messages up to there.
+        forged: how many of them are the model's and were never seen as output.
+        noted: the first of these, by index in the chain.
+        before: the name of the conversation that forks are named by.
+        clean: whether all up to there went on as it was sent: nothing was blocked, and nothing replaced.
+    """
+
+    conversation_id: str
+    turn: int
+    steps: int
+    spoken: bool
+    views: tuple[str, ...]
+    checked: tuple[Checked, ...] = ()
+    depth: int = 0
+    forged: int = 0
+    noted: tuple[int, ...] = ()
+    before: str = ""
+    clean: bool = True
+
+    @classmethod
+    def root(cls, digest: str, conversation_id: str = "") -> Link:
+        """Return where a chain begins."""
+        return cls(conversation_id, 0, 0, False, (digest,) * len(VIEWS))
+
+    @property
+    def place(self) -> str:
+        """What names it."""
+        return self.views[0]
+
+    def then(self, said: Said, texts: Sequence[str] | None = None, *, seen: bool = True) -> Link:
+        """Return where the conversation stands after one more message, in the same turn or the next one.
+
+        Args:
+            said: the message.
+            texts: what of it may go on, where guardrails redacted.
+            seen: whether it was checked; else one of the model's counts as never seen.
+        """
+        on = said.texts if texts is None else tuple(texts)
+        views = tuple(
+            said.after(before, said.texts if (view.said if said.by_model else view.sent) else on)
+            for view, before in zip(VIEWS, self.views, strict=True)
+        )
+        opens = said.opens
+        steps = said.steps()
+        forged = not seen and said.by_model
+        return replace(
+            self,
+            turn=self.turn + opens if self.turn or opens else 1,
+            steps=0 if opens else self.steps + steps,
+            spoken=False if opens or steps else self.spoken or said.by_model,
+            views=views,
+            checked=(),
+            clean=self.clean and on == said.texts,
+            depth=self.depth + 1,
+            forged=self.forged + forged,
+            noted=(*self.noted, self.depth) if forged and len(self.noted) < _NOTED else self.noted,
+        )
+
+
+def _dump(link: Link) -> bytes:
+    values = [
+        *(link.conversation_id, link.turn, link.steps, link.spoken, list(dict.fromkeys(link.views))),
+        [link.views.index(view) for view in link.views],
+        *(link.checked, link.depth, link.forged, link.noted, link.before, link.clean),
+    ]
+    return json.dumps(values, separators=(",", ":")).encode("ascii")
+
+
+def _load(data: bytes, key: str, version: int) -> Link:
+    values = read_json(data.decode("ascii"))
+    name, turn, steps, spoken, digests, at, checked, depth, forged, noted, before, clean = values
+    if len(at) != len(VIEWS) or turn < 0 or depth < 0:
+        raise ValueError(f"{len(at)} views of turn {turn}")
+    known = dict(zip(dict.fromkeys(at), digests, strict=True))
+    return Link(
+        name,
+        turn,
+        steps,
+        spoken,
+        tuple(known[index] for index in at),
+        checked=tuple(Checked(*one) for one in checked),
+        depth=depth,
+        forged=forged,
+        noted=tuple(noted),
+        before=before,
+        clean=bool(clean),
+    )
+
+
+def owner_of(conversation_id: str) -> str:
+    """Return what the links of a conversation are forgotten by."""
+    return sha256(conversation_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+
+
+LINK: Final = StateKind("link", 1, _dump, _load, owner=lambda link: owner_of(short_id(link.conversation_id)))
+"""Places of conversations in a state store, by digest."""

@@ -1,0 +1,249 @@
+"""Recognises conversations by lists of messages: what of a list is known, and what is to be checked."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from turnwise.conversation import Conversation, Side
+from turnwise.conversation.messages import OPENAI, Entry, messages_of_turn
+from turnwise.guard.identity.chain import LINK, Link, Said, chain_of, root_of
+from turnwise.guard.identity.place import MovedError, Place
+from turnwise.guard.identity.turns import absorb, fork, is_latest, recorded
+from turnwise.guard.records import PipelineResult
+from turnwise.guard.request import LastText
+from turnwise.sessions.state_store import StateStore
+
+_LOOKED_BACK: Final = 128
+"""Messages from the end of a list among which the latest known one is looked for."""
+
+_HELD: Final = 10_000
+"""Conversations that stay in memory; where a store has them as well, so that their observer's cache does."""
+
+_SHOWN: Final = 5
+"""Messages that were never seen as output of which the places are told."""
+
+
+class ListedTexts(NamedTuple):
+    """A list of messages, ready to be looked up.
+
+    Args:
+        said: what the messages say, without those of who runs the model.
+        entries: the messages that these are of.
+        first: how many of them come before those that are to be checked.
+        texts: the texts to check, in order.
+    """
+
+    said: Sequence[Said]
+    entries: Sequence[Entry]
+    first: int
+    texts: Sequence[LastText]
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry], first: int, texts: Sequence[LastText]) -> ListedTexts:
+        """Return a list of messages, ready to be looked up.
+
+        Args:
+            entries: the messages.
+            first: index of the first one that is to be checked.
+            texts: the texts to check.
+        """
+        said = chain_of(entries)
+        return cls(said, [entries[one.place] for one in said], sum(one.place < first for one in said), texts)
+
+
+class Found(NamedTuple):
+    """Where a list stands: what the record says of a retry, else the place of what is to be checked."""
+
+    chat: Conversation
+    retry: PipelineResult | None
+    place: Place | None
+    texts: Sequence[LastText]
+
+
+class MessageLists:
+    """Finds the conversation that a list of messages continues, in a state store.
+
+    Args:
+        store: has the places by digest; see `Link`.
+        load: returns a conversation by its name, given what is held of it; None for one that is not known. By
+            default what is held.
+        before: what found them so far; the conversations that it holds are shared. None for nothing.
+    """
+
+    def __init__(
+        self,
+        store: StateStore,
+        load: Callable[[str, Conversation | None], Conversation | None] = lambda _, held: held,
+        before: MessageLists | None = None,
+    ) -> None:
+        self._store = store
+        self._load = load
+        self._held: OrderedDict[str, Conversation] = OrderedDict() if before is None else before._held
+        self._locks: WeakKeyDictionary[Conversation, threading.Lock] = WeakKeyDictionary()
+        self._lock: threading.Lock = threading.Lock() if before is None else before._lock
+
+    def find(
+        self,
+        listed: ListedTexts,
+        conversation_id: str | None = None,
+        scope: Sequence[str | None] = (),
+        after: str | None = None,
+    ) -> Found:
+        """Find where a list stands.
+
+        Args:
+            listed: the list.
+            conversation_id: the conversation that it is of, where the caller names one.
+            scope: what keeps lists without a name apart, such as the session.
+            after: the place that the list goes on from, as a result says it; it then begins there.
+
+        Raises:
+            StateError: the store can't be read.
+            MovedError: another check went on with the conversation meanwhile; ask again.
+        """
+        root = self._root(conversation_id, scope, after)
+        digests = [root.place]
+        for said in listed.said:
+            digests.append(said.after(digests[-1]))
+        whole, missing = len(listed.said), []
+        for known in range(whole, max(0, whole - _LOOKED_BACK) - 1, -1):
+            link = root if not known else self._store.get(LINK, digests[known])
+            chat = None if link is None or not link.conversation_id else self._chat(link.conversation_id)
+            if link is None:
+                missing.append(digests[known])
+            if link is None or (known and (chat is None or link.turn > chat.get_turn_count())):
+                continue
+            if known == whole and chat is not None and listed.first < whole:
+                retry = recorded(chat, link)
+                if retry is not None:
+                    return Found(chat, retry, None, ())
+                continue
+            at = known
+            if not known and conversation_id is not None and chat is not None:
+                at, link = self._told_before(chat, root, digests[: listed.first + 1])
+            if chat is not None and not is_latest(chat, link):
+                late: list[Link | None] = [self._store.get(LINK, digest) for digest in missing]
+                if any(late):
+                    raise MovedError
+            return self._placed(listed, at, link, chat, conversation_id, root.depth)
+        return self._placed(listed, 0, root, None, conversation_id, root.depth)
+
+    def is_clean(self, place: str) -> bool:
+        """Return whether all messages up to a place went on as they were sent.
+
+        Raises:
+            StateError: the store can't be read.
+        """
+        link = self._store.get(LINK, place)
+        return link is not None and link.clean
+
+    def note(self, key: str, link: Link) -> None:
+        """Write a place, where no check writes it with its turn."""
+        self._store.change(LINK, key, lambda _: (link, None))
+
+    def lock(self, chat: Conversation) -> threading.Lock:
+        """Return what is held while a text of a conversation is checked that no store keeps."""
+        with self._lock:
+            return self._locks.setdefault(chat, threading.Lock())
+
+    def held(self, conversation_id: str) -> Conversation | None:
+        """Return a conversation as it is held in memory; None for one that is not."""
+        with self._lock:
+            return self._held.get(conversation_id)
+
+    def forget(self, conversation_id: str) -> bool:
+        """Let go of a conversation, and return whether it was held."""
+        with self._lock:
+            return self._held.pop(conversation_id, None) is not None
+
+    def hold(self, chat: Conversation) -> None:
+        """Keep a conversation in memory."""
+        with self._lock:
+            self._held[chat.conversation_id] = chat
+            self._held.move_to_end(chat.conversation_id)
+            while len(self._held) > _HELD:
+                self._held.popitem(last=False)
+
+    def _root(self, conversation_id: str | None, scope: Sequence[str | None], after: str | None) -> Link:
+        if after is not None:
+            link = self._store.get(LINK, after)
+            if link is not None:
+                return link
+        if conversation_id is not None:
+            return Link.root(root_of("id", conversation_id), conversation_id)
+        return Link.root(root_of("scope", *(name or "" for name in scope)))
+
+    def _chat(self, conversation_id: str) -> Conversation | None:
+        with self._lock:
+            held = self._held.get(conversation_id)
+        chat = self._load(conversation_id, held)
+        if chat is None:
+            with self._lock:
+                if self._held.get(conversation_id) is held:
+                    self._held.pop(conversation_id, None)
+            return None
+        self.hold(chat)
+        return chat
+
+    def _placed(
+        self,
+        listed: ListedTexts,
+        known: int,
+        link: Link,
+        chat: Conversation | None,
+        name: str | None,
+        depth: int,
+    ) -> Found:
+        """Return the place after the known messages: in the same conversation, or in a fork of it."""
+        first = max(known, listed.first)
+        unseen, entries = listed.said[known:first], listed.entries[known:first]
+        texts = listed.texts[sum(len(said.texts) for said in listed.said[listed.first : first]) :]
+        goes_on = chat is not None and is_latest(chat, link)
+        fresh = not goes_on or any(said.opens for said in unseen) or bool(unseen and not link.turn)
+        if chat is None or (fresh and chat.get_turn_count()):
+            root = link.before or link.conversation_id or name or ""
+            chat = fork(chat, link, entries, root)
+            self.hold(chat)
+        elif fresh:
+            absorb(chat, entries, link, fresh=True)
+        link = replace(link, before=link.before or name or chat.conversation_id)
+        # One that is named and begins here may begin elsewhere at the same moment.
+        place = Place(chat, link, unseen, entries, listed.said[first:], bool(fresh and (entries or link.turn)))
+        before = place.before
+        if before.forged:
+            place.forged = _told(before, listed.said, depth)
+        return Found(chat, None, place, texts)
+
+    def _told_before(self, chat: Conversation, root: Link, digests: Sequence[str]) -> tuple[int, Link]:
+        """Return how much of a list a conversation says that was not told as lists, and where that ends."""
+        links: dict[str, Link] = {}
+        whole = passed = root
+        for turn in chat.turns:
+            entries = OPENAI.entries(messages_of_turn(turn) or [{"role": "user", "content": ""}])
+            for said in chain_of(entries):
+                whole = replace(whole.then(said), turn=turn.number)
+                links[whole.place] = whole
+                mute = said.by_model and turn.withheld(Side.RESPONSE)
+                if not (turn.withheld(Side.PROMPT) or mute):
+                    passed = replace(passed.then(said), turn=turn.number)
+                    links[passed.place] = passed
+        for known in range(len(digests) - 1, 0, -1):
+            if digests[known] in links:
+                return known, links[digests[known]]
+        return 0, root
+
+
+def _told(link: Link, said: Sequence[Said], depth: int) -> str:
+    """Return what is told of messages that were never seen as output; of places in the list as it was sent."""
+    places = [str(said[at].place + 1) for at in (one - depth for one in link.noted) if 0 <= at < len(said)][
+        :_SHOWN
+    ]
+    which = f": message {', '.join(places)}" if places else ""
+    more = ", ..." if link.forged > len(places) and places else ""
+    what = "message" if link.forged == 1 else "messages"
+    return f"{link.forged} {what} of the assistant never seen as output{which}{more}"

@@ -1,0 +1,171 @@
+"""Where the last messages of a list stand in which conversation, and what becomes of that in a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from turnwise.conversation import Conversation, Role
+from turnwise.conversation.messages import Entry
+from turnwise.errors import StateError
+from turnwise.guard.identity.chain import LINK, Checked, Link, Said
+from turnwise.guard.identity.turns import absorb, check_of, is_latest
+from turnwise.guard.records import PipelineResult
+from turnwise.guard.state.work import Work
+
+Run = Generator[Any, Any, PipelineResult]
+"""A check under way; see `turnwise.guard.step.CheckRun`."""
+
+_LINKED: Final = 200
+"""Messages before the checked ones that become links, at most: the last ones."""
+
+
+class MovedError(Exception):
+    """Another check went on with the conversation meanwhile: the place has to be looked for again."""
+
+
+@dataclass(slots=True)
+class Place:
+    """Where texts stand that are checked one after the other, and what is before them.
+
+    Args:
+        chat: the conversation that goes on.
+        link: where it stands before messages that nobody checked.
+        unseen: messages before the checked ones that no check has seen, in order.
+        entries: the same as they came.
+        said: the checked messages, in order.
+        fresh: whether the conversation was made for this check, so that `unseen` is part of it already.
+        forged: what is told of messages of the model's that were never seen as output; empty for nothing.
+    """
+
+    chat: Conversation
+    link: Link
+    unseen: Sequence[Said]
+    entries: Sequence[Entry]
+    said: Sequence[Said]
+    fresh: bool = False
+    forged: str = ""
+    _texts: list[str] = field(default_factory=list)
+    _checks: list[Checked] = field(default_factory=list)
+    _blocked: bool = False
+
+    @property
+    def before(self) -> Link:
+        """Where the conversation stands right before the checked messages."""
+        link = self.link
+        for said in self.unseen:
+            link = link.then(said, seen=False)
+        return link
+
+    @property
+    def turn_number(self) -> int | None:
+        """The turn that a response, a call or a result belongs to; None where that is a new one."""
+        before = self.before
+        return None if before.spoken else before.turn or None
+
+    def spoken(self, content: str) -> None:
+        """Let the checked message be a reply, of which this is the text."""
+        self.said = (Said(str(Role.ASSISTANT), (content,), ("text",), len(self.entries)),)
+
+    def called(self, name: str, arguments: str) -> PlacedText:
+        """Add the call of a tool to the reply under check, and return the place of its arguments."""
+        said = self.said[-1]
+        self.said = (replace(said, texts=(*said.texts, arguments), rest=(*said.rest, f"call:{name}")),)
+        return self.text(len(said.texts))
+
+    def text(self, index: int) -> PlacedText:
+        """Return the place of one of the texts under check, by its index."""
+        return PlacedText(self, index)
+
+    def enter(self, index: int) -> None:
+        """Take in what nobody checked, now that the conversation is up to date and no other check is under way.
+
+        Raises:
+            MovedError: the conversation went on meanwhile.
+        """
+        if self.fresh or index:
+            return
+        if not is_latest(self.chat, self.link, self.entries):
+            raise MovedError
+        absorb(self.chat, self.entries, self.link)
+
+    def note(self, index: int, result: PipelineResult, change: Callable[[str, Link], object]) -> PipelineResult:
+        """Take in what a check said of a text, and note the place of a message that is all checked.
+
+        Args:
+            index: which of the texts it is.
+            result: what the check said.
+            change: is given the digests of places, and these.
+        """
+        number = result.turn_number
+        if number is None:
+            return result
+        if not index:
+            link = self.link
+            for left, said in zip(range(len(self.unseen), 0, -1), self.unseen, strict=True):
+                link = link.then(said, seen=False)
+                if left <= _LINKED:
+                    self._tell(link, change)
+        self._texts[index:] = [result.text]
+        self._blocked |= result.blocked
+        self._checks[index:] = [check_of(self.chat.turn(number), result)]
+        link, done = self.before, 0
+        for said in self.said:
+            if done + len(said.texts) > len(self._texts):
+                break
+            texts = self._texts[done : done + len(said.texts)]
+            done += len(said.texts)
+            link = replace(link.then(said, texts), turn=number, checked=tuple(self._checks[:done]))
+            link = replace(link, clean=link.clean and not self._blocked)
+        if done == len(self._texts):
+            self._tell(link, change)
+        return result.replaced(place=link.place)
+
+    def noted(self, index: int, run: Run, change: Callable[[str, Link], object]) -> Run:
+        """Run a check, and note the place that it leads to; arguments as for `note`."""
+        return self.note(index, (yield from run), change)
+
+    def _tell(self, link: Link, change: Callable[[str, Link], object]) -> None:
+        told = replace(link, conversation_id=self.chat.conversation_id)
+        for key in dict.fromkeys(told.views):
+            change(key, told)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedText:
+    """One of the texts of a place.
+
+    Args:
+        place: the place; None where the state store can't say.
+        index: which of the texts it is.
+        trouble: why the state store can't say.
+        entered: whether the conversation was brought to the place before, as that of a stream is when it opens.
+    """
+
+    place: Place | None
+    index: int = 0
+    trouble: StateError | None = None
+    entered: bool = False
+
+    def enter(self) -> None:
+        """Bring the conversation to the place, as `Place.enter` does."""
+        if self.place is not None and not self.entered:
+            self.place.enter(self.index)
+
+    @property
+    def forged(self) -> str:
+        """What is told of messages that were never seen as output, of a text that goes to the model."""
+        return "" if self.place is None or self.place.said[-1].by_model else self.place.forged
+
+    def at(self, index: int) -> PlacedText:
+        """Return another text of the same place."""
+        return replace(self, index=index)
+
+    def noted(self, run: Run, work: Work) -> Run:
+        """Run a check; the place is written with what comes of it."""
+
+        def change(key: str, link: Link) -> None:
+            work.change(LINK, key, lambda _: (link, None))
+
+        return run if self.place is None else self.place.noted(self.index, run, change)

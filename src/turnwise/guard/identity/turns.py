@@ -1,0 +1,226 @@
+"""What a place means for the turns of a conversation: whether it is the latest, and what a fork has of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from turnwise.conversation import Conversation, Role, Side, Turn
+from turnwise.conversation.messages import Entry, messages_of_turn
+from turnwise.conversation.tool_reading import read_calls, read_results
+from turnwise.conversation.tools import CALLS, RESULTS, ToolCall, ToolLog
+from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
+from turnwise.guard.documents import plain
+from turnwise.guard.guardrail import TextKind
+from turnwise.guard.identity.chain import Checked, Link
+from turnwise.guard.metadata import GuardMetadataError, read_turn, stance_of
+from turnwise.guard.records import PipelineResult, Records, SideRecord, Status, TurnRecord, joined
+from turnwise.guard.step import UNREAD
+
+FORKED = "forked_from"
+"""Key of a conversation's metadata that says of which turn of which conversation it is a fork."""
+
+
+def is_latest(chat: Conversation, link: Link, entries: Iterable[Entry] = ()) -> bool:
+    """Return whether nothing of a conversation that was let through comes after a place.
+
+    What was blocked reached nobody: a caller who leaves it out of the list goes on with the same conversation, and
+    so does one who leaves out a prompt whose reply was blocked.
+
+    Args:
+        chat: the conversation.
+        link: the place.
+        entries: messages after it that may be part of the conversation already, since `absorb` took them in.
+    """
+    if link.turn > chat.get_turn_count():
+        return False
+    for number in range(chat.get_turn_count(), link.turn, -1):
+        later = chat.turn(number)
+        if not (later.withheld(Side.PROMPT) or later.withheld(Side.RESPONSE)):
+            return False
+    if not link.turn:
+        return True
+    turn = chat.turn(link.turn)
+    taken = [entry.text for entry in entries if entry.role is Role.ASSISTANT]
+    if not (link.spoken or turn.response is None or turn.response in taken or turn.withheld(Side.RESPONSE)):
+        return False
+    steps = turn.tool_steps[link.steps :]
+    if not steps:
+        return True
+    known = {one.call_id for entry in entries for one in (*read_calls(entry.raw), *read_results(entry.raw))}
+    withheld = turn.withheld_tools()
+    return all(
+        step.call_id in known or (CALLS if isinstance(step, ToolCall) else RESULTS, step.call_id) in withheld
+        for step in steps
+    )
+
+
+def absorb(chat: Conversation, entries: Iterable[Entry], link: Link, *, fresh: bool = False) -> None:
+    """Make messages that nobody checked parts of a conversation; doing it twice changes nothing.
+
+    Args:
+        chat: the conversation.
+        entries: the messages.
+        link: the place after which they come.
+        fresh: whether the conversation was made for them; else they are of the turn at the place, which keeps a
+            response that it has.
+    """
+    number = link.turn or None
+    for entry in entries:
+        for result in read_results(entry.raw):
+            chat.take_tool_result(
+                result.text, call_id=result.call_id, name=result.name or None, turn_number=number
+            )
+        if entry.role is Role.USER and (entry.text is not None or not any(True for _ in read_results(entry.raw))):
+            number = chat.add_prompt(entry.text or "").number
+        elif entry.role is Role.ASSISTANT:
+            if entry.text is not None:
+                number = _answered(chat, entry.text, number, fresh=fresh)
+            for call in read_calls(entry.raw):
+                turn, _ = chat.take_tool_call(call.name, call.text, call_id=call.call_id, turn_number=number)
+                number = turn.number
+
+
+def _answered(chat: Conversation, text: str, number: int | None, *, fresh: bool) -> int:
+    turn = None if number is None else chat.turn(number)
+    if turn is None:
+        return chat.answer(text).number
+    if turn.response is None:
+        return chat.add_response(text, turn_number=turn.number).number
+    if fresh:
+        return chat.rephrase(turn.number, f"{turn.response}\n{text}").number
+    return turn.number
+
+
+def fork(chat: Conversation | None, link: Link, entries: Sequence[Entry], name: str) -> Conversation:
+    """Return a conversation that shares the turns up to a place with another one, and goes on by itself.
+
+    Turns keep their checks and scores, so guardrails stand where they stood then and nothing is scored again.
+
+    Args:
+        chat: the other one; None where nothing is known.
+        link: the place.
+        entries: messages after it that nobody checked.
+        name: the conversation that it is named by; empty for none.
+    """
+    if chat is None:
+        made = Conversation(conversation_id=name or None)
+    else:
+        turns = [Turn.from_dict(turn.to_dict()) for turn in chat.turns[: link.turn]]
+        if turns:
+            _cut(turns[-1], link)
+        data = chat.to_dict(turns=False)
+        data["conversation_id"] = f"{name[:200]}~{uuid4().hex[:12]}"
+        data["metadata"] = {
+            **data["metadata"],
+            FORKED: {"conversation_id": chat.conversation_id, "turn": link.turn},
+        }
+        data["rate_limit_counts_after"] = min(data["rate_limit_counts_after"], len(turns))
+        made = Conversation.from_dict(data, turns=turns)
+    absorb(made, entries, link, fresh=True)
+    return made
+
+
+def _cut(turn: Turn, link: Link) -> None:
+    """Take from a turn what came after a place."""
+    turn.metadata.pop(ATTEMPTS_KEY, None)
+    if not link.spoken:
+        turn.response = turn.response_timestamp = None
+    log = ToolLog(messages_of_turn(turn, whole=False)) if OPENAI_KEY in turn.metadata else None
+    kept = {step.call_id for step in log.steps[: link.steps]} if log is not None else set()
+    if log is not None and (len(log.steps) > link.steps or not link.spoken):
+        ends = [step.place.message for step in log.steps[: link.steps]]
+        first = 1 if turn.prompt else 0
+        turn.metadata[OPENAI_KEY] = log.messages[: max(ends, default=first - 1) + 1]
+        if not ends:
+            del turn.metadata[OPENAI_KEY]
+    record = _record(turn)
+    if record is not None:
+        parts = {}
+        for key in ("tool_calls", "tool_results", "texts"):
+            checks: Records = getattr(record, key)
+            parts[key] = Records({name: check for name, check in checks.items() if name in kept})
+        left = record.replaced(output=record.output if link.spoken else None, **parts)
+        if left.records:
+            turn.metadata[GUARD_KEY] = plain(left.replaced(last=left.records[-1].pipeline_type))
+        else:
+            del turn.metadata[GUARD_KEY]
+
+
+def _record(turn: Turn) -> TurnRecord | None:
+    try:
+        return read_turn(turn.metadata.get(GUARD_KEY), turn.number)
+    except GuardMetadataError:
+        return None
+
+
+def check_of(turn: Turn, result: PipelineResult) -> Checked:
+    """Return what tells the check of a text from others of its turn."""
+    kind = result.pipeline_type
+    record = _find(_record(turn), kind, result.call_id or "")
+    return Checked(str(kind), result.call_id or "", record.timestamp.isoformat() if record else "")
+
+
+def _find(record: TurnRecord | None, kind: str, call_id: str) -> SideRecord | None:
+    if record is None:
+        return None
+    if kind == TextKind.INPUT:
+        return record.input
+    if kind == TextKind.OUTPUT:
+        return record.output
+    return (record.tool_calls if kind == TextKind.TOOL_CALL else record.tool_results).get(call_id)
+
+
+def recorded(chat: Conversation, link: Link) -> PipelineResult | None:
+    """Return what the checks of a message said, from the record; None where it is not there or failed."""
+    if not link.checked or link.turn > chat.get_turn_count():
+        return None
+    turn = chat.turn(link.turn)
+    record, results = _record(turn), []
+    for one in link.checked:
+        check = _find(record, one.kind, one.call_id)
+        if check is None or check.timestamp.isoformat() != one.time:
+            beside = () if record is None else record.texts.values()
+            check = next((text for text in beside if text.timestamp.isoformat() == one.time), None)
+        if check is None or any(
+            name != UNREAD and detail.status is Status.FAILED for name, detail in check.details.items()
+        ):
+            return None
+        text = _text(turn, one)
+        if text is None:
+            return None
+        results.append(_result(chat, turn, check, text))
+    return (results[0] if len(results) == 1 else joined(results)).replaced(place=link.place)
+
+
+def _text(turn: Turn, check: Checked) -> str | None:
+    if check.kind == TextKind.INPUT:
+        return turn.prompt
+    steps: dict[str, Any] = {
+        one.call_id: one for one in (turn.tool_calls if check.kind == TextKind.TOOL_CALL else turn.tool_results)
+    }
+    if check.kind == TextKind.TOOL_CALL:
+        return steps[check.call_id].arguments if check.call_id in steps else None
+    if check.kind == TextKind.TOOL_RESULT:
+        return steps[check.call_id].content if check.call_id in steps else None
+    if turn.response is not None:
+        return turn.response
+    said = [message.get("content") for message in messages_of_turn(turn) if message.get("role") == Role.ASSISTANT]
+    return next((text for text in said if isinstance(text, str)), None)
+
+
+def _result(chat: Conversation, turn: Turn, check: SideRecord, text: str) -> PipelineResult:
+    return PipelineResult(
+        blocked=check.blocked,
+        warnings=check.told("warned"),
+        reasons=check.told("blocked"),
+        details=check.details,
+        pipeline_type=check.pipeline_type,
+        conversation_id=chat.conversation_id,
+        turn_number=turn.number,
+        stance=stance_of(check.stance),
+        text=text,
+        tool=check.tool,
+        call_id=check.call_id,
+    )

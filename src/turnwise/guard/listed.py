@@ -1,0 +1,223 @@
+"""How the last messages of a list are checked: in the conversation that it continues, or as the list has it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from collections.abc import Sequence as Ordered
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from turnwise.conversation import Conversation
+from turnwise.conversation.messages import OPENAI
+from turnwise.errors import GuardError, SessionError, StateError
+from turnwise.guard.checking import refused
+from turnwise.guard.guardrail import TextKind
+from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists
+from turnwise.guard.identity.place import MovedError, Place, PlacedText
+from turnwise.guard.records import PipelineResult, joined
+from turnwise.guard.request import LastText, LastTexts, before_last, last_texts
+from turnwise.guard.setup import Setup
+from turnwise.guard.state.keeper import TURN_SECONDS, Entry, done
+from turnwise.guard.step import CheckRun
+from turnwise.guard.texts import (
+    Opened,
+    check_call,
+    check_prompt,
+    check_response,
+    check_result,
+    open_stream,
+    session_of,
+)
+
+_PLACES = 20
+"""How often the place of a list of messages is looked for, where others go on with its conversation meanwhile."""
+
+
+def check_last(
+    setup: Setup, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]
+) -> CheckRun | PipelineResult:
+    """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
+    last = last_texts(messages)
+    given = {name: value for name, value in kwargs.items() if name not in _NAMES}
+    named = Named(**{name: kwargs[name] for name in _NAMES if name in kwargs})
+    lists = _lists(setup, named)
+    if lists is None:
+        return _several(setup, last.texts, before_last(messages, last), given)
+    return _found(setup, lists, messages, last, named, given)
+
+
+class Named(NamedTuple):
+    """What a caller says of the place of a list of messages.
+
+    Args:
+        conversation_id: name of the conversation.
+        conversation: the conversation itself.
+        after: the place that the list goes on from.
+        recognised: whether a list without a name is recognised where there is no state store, by this process.
+        scope: keeps lists without a name apart from those of other scopes, beside the session.
+    """
+
+    conversation_id: str | None = None
+    conversation: Conversation | None = None
+    after: str | None = None
+    recognised: bool = False
+    scope: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        """Name of the conversation; None where none is given."""
+        return self.conversation_id if self.conversation is None else self.conversation.conversation_id
+
+
+_NAMES = Named._fields
+
+
+def _lists(setup: Setup, named: Named) -> MessageLists | None:
+    """Return what finds conversations by lists of messages; None where each list stands by itself.
+
+    Raises:
+        GuardError: something is named, and the state store keeps no conversations.
+    """
+    if setup.lists is None and any(named[:3]):
+        raise GuardError(
+            "conversation_id, conversation and after name what is kept, and the state store keeps no "
+            "conversations; set conversations: true under state, or leave them out"
+        )
+    if setup.keeper is None and not any(named[:4]):
+        return None
+    if setup.lists is not None and named.conversation is not None:
+        setup.lists.hold(named.conversation)
+    return setup.lists
+
+
+def _as_state_error(error: SessionError) -> StateError:
+    return error if isinstance(error, StateError) else StateError(str(error))
+
+
+def _found(
+    setup: Setup,
+    lists: MessageLists,
+    messages: Ordered[Mapping[str, Any]],
+    last: LastTexts,
+    named: Named,
+    kwargs: Mapping[str, Any],
+) -> CheckRun:
+    """Check what came last in a list of messages, in the conversation that it continues."""
+    here, start = kwargs.get("here", True), perf_counter()
+    listed = ListedTexts.of(*last)
+    for _ in range(_PLACES):
+        try:
+            find = partial(lists.find, listed, named.name, (kwargs.get("session_id"), named.scope), named.after)
+            found: Found = yield from done(find, here=here)
+            if found.retry is not None:
+                return (yield from _again(setup, found.retry, found.chat, kwargs, start))
+            assert found.place is not None
+            return (yield from _several(setup, found.texts, found.chat, kwargs, found.place.text(0)))
+        except MovedError:
+            continue
+        except (StateError, SessionError) as error:
+            placed = PlacedText(None, trouble=_as_state_error(error))
+            return (yield from _several(setup, last.texts, before_last(messages, last), kwargs, placed))
+    raise StateError("other checks of this conversation were faster again and again; send the messages again")
+
+
+def _again(
+    setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float
+) -> CheckRun:
+    """Return what the record says of messages that were checked before; a prompt counts for rate limits again."""
+    if setup.limits.active and retry.pipeline_type is TextKind.INPUT:
+        key, role = kwargs.get("key"), kwargs.get("role")
+        if setup.keeper is None:
+            refusal = setup.limits.refuse(key, role, setup.clock())
+        else:
+            refusal, _ = yield from setup.keeper.refuse(key, role, here=kwargs.get("here", True))
+        if refusal is not None:
+            session = session_of(kwargs.get("session_id"), chat, setup)
+            return refused(setup, retry.text, chat, refusal, session, perf_counter() - start)
+    return retry.replaced(recorded=True, seconds=perf_counter() - start)
+
+
+def _several(
+    setup: Setup,
+    texts: Ordered[LastText],
+    before: Conversation,
+    kwargs: Mapping[str, Any],
+    placed: PlacedText | None = None,
+) -> CheckRun:
+    """Check texts one after the other, and join what comes of several."""
+    results: list[PipelineResult] = []
+    for index, text in enumerate(texts):
+        if placed is not None and placed.place is not None and setup.keeper is None:
+            results.append((yield from _in_process(setup, text, placed.place, index, kwargs)))
+            continue
+        run = _one(setup, text, before, kwargs, placed if placed is None else placed.at(index))
+        results.append(run if isinstance(run, PipelineResult) else (yield from run))
+    return results[0] if len(results) == 1 else joined(results)
+
+
+def _in_process(setup: Setup, text: LastText, place: Place, index: int, kwargs: Mapping[str, Any]) -> CheckRun:
+    """Check a text of a conversation that is in this process alone."""
+    assert setup.lists is not None
+    lock = setup.lists.lock(place.chat)
+    entered = lock.acquire(timeout=TURN_SECONDS) if kwargs.get("here", True) else (yield Entry(lock), None)  # type: ignore[misc]
+    if not entered:
+        raise GuardError(f"an earlier check of this conversation has not ended for {TURN_SECONDS:g} s")
+    try:
+        place.enter(index)
+        run = _one(setup, text, place.chat, kwargs, place.text(index))
+        result = run if isinstance(run, PipelineResult) else (yield from run)
+        return place.note(index, result, setup.lists.note)
+    finally:
+        lock.release()
+
+
+def _one(
+    setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], placed: PlacedText | None
+) -> CheckRun | PipelineResult:
+    kept = placed is not None and placed.place is not None
+    more: dict[str, Any] = {"unread": text.unread, "kept": kept, "placed": placed}
+    if text.kind is TextKind.INPUT:
+        return check_prompt(setup, text.text, before, **more, **kwargs)
+    number = None if placed is None or placed.place is None else placed.place.turn_number
+    if text.kind is TextKind.OUTPUT:
+        given = {name: value for name, value in kwargs.items() if name not in ("key", "role")}
+        return check_response(setup, text.text, before, turn_number=number, **more, **given)
+    more |= {"here": kwargs.get("here", True), "session_id": kwargs.get("session_id"), "turn_number": number}
+    if text.kind is TextKind.TOOL_CALL:
+        return check_call(setup, text.name, text.text, before, text.call_id, **more)
+    return check_result(setup, text.text, before, text.call_id, text.name or None, **more)
+
+
+def open_listed_stream(
+    setup: Setup,
+    messages: Ordered[Mapping[str, Any]],
+    session_id: str | None,
+    metadata: Mapping[str, Any] | None,
+    named: Named,
+    *,
+    here: bool = True,
+) -> Generator[Any, Any, Opened]:
+    """Open the reply to a list of messages, in the conversation that it continues; as `open_stream`."""
+    listed = ListedTexts.of(entries := OPENAI.entries(messages), len(entries), ())
+    lists = _lists(setup, named)
+    placed = None
+    for _ in range(_PLACES if lists is not None else 0):
+        assert lists is not None
+        try:
+            find = partial(lists.find, listed, named.name, (session_id, named.scope), named.after)
+            found: Found = yield from done(find, here=here)
+            assert found.place is not None
+            found.place.enter(0)
+        except MovedError:
+            continue
+        except (StateError, SessionError) as error:
+            placed = PlacedText(None, trouble=_as_state_error(error))
+            break
+        placed = PlacedText(found.place, entered=True)
+        return open_stream(setup, found.chat, found.place.turn_number, None, session_id, metadata, placed)
+    chat = Conversation.from_messages(messages)
+    for turn in chat.get_incomplete_turns():
+        if turn is not chat.last_turn:
+            chat.withdraw(turn.number)
+    return open_stream(setup, chat, None, None, session_id, metadata, placed or PlacedText(None))

@@ -1,0 +1,171 @@
+"""How a chat completion goes through the guard: alike for both clients.
+
+A call is a generator that yields what is to be called, and is sent what came of it; a driver does it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from turnwise.errors import GuardError
+from turnwise.guard import GuardrailBlocked, GuardrailPipeline, PipelineResult
+from turnwise.guard.records import joined
+from turnwise.integrations.openai.replies import (
+    plain_messages,
+    redact_choice,
+    refuse_choice,
+    refused,
+    says_anything,
+    with_result,
+)
+
+Value = TypeVar("Value")
+
+
+class Do(NamedTuple):
+    """Something to be called, or awaited."""
+
+    call: Callable[..., Any]
+    given: tuple[Any, ...] = ()
+    named: Mapping[str, Any] = {}
+
+
+Steps = Generator[Do, Any, Value]
+"""Work under way: yields what is to be done, and is sent what came of it."""
+
+
+def finish(steps: Steps[Value]) -> Value:
+    """Do everything here, and return the end of it."""
+    given: Any = None
+    try:
+        while True:
+            call, arguments, named = steps.send(given)
+            given = call(*arguments, **named)
+    except StopIteration as end:
+        value: Value = end.value
+        return value
+
+
+async def afinish(steps: Steps[Value]) -> Value:
+    """Await everything, and return the end of it."""
+    given: Any = None
+    try:
+        while True:
+            call, arguments, named = steps.send(given)
+            given = await call(*arguments, **named)
+    except StopIteration as end:
+        value: Value = end.value
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Guarding:
+    """What a guarded client goes by.
+
+    Args:
+        pipeline: checks what is said.
+        refusal: said in place of what was blocked; None for an exception.
+        awaited: whether calls are awaited.
+    """
+
+    pipeline: GuardrailPipeline
+    refusal: str | None
+    awaited: bool
+
+    def check(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
+        """Return the check of what came last in a list."""
+        call = self.pipeline.acheck_messages if self.awaited else self.pipeline.check_messages
+        return Do(call, (messages,), {"recognised": True, **named})
+
+    def sendable(self, messages: list[dict[str, Any]], result: PipelineResult) -> Do:
+        """Return what makes a list into what the model may be sent."""
+        if self.awaited:
+            return Do(asyncio.to_thread, (self.pipeline.sendable, messages, result))
+        return Do(self.pipeline.sendable, (messages, result))
+
+    def open_stream(self, messages: list[dict[str, Any]], named: Mapping[str, Any]) -> Do:
+        """Return what opens the reply to a list, which comes in pieces."""
+        call = self.pipeline.astream_messages if self.awaited else self.pipeline.stream_messages
+        return Do(call, (messages,), {"recognised": True, **of_reply(named)})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that was let through, or not.
+
+    Args:
+        messages: the messages as they came.
+        sent: the messages as the model may be sent them; None where the last one was blocked.
+        result: the verdict; None where nobody checked it.
+    """
+
+    messages: list[dict[str, Any]]
+    sent: list[dict[str, Any]] | None
+    result: PipelineResult | None
+
+
+def ask(guarding: Guarding, messages: Any, named: Mapping[str, Any]) -> Steps[Asked]:
+    """Check what came last in a list of messages."""
+    plain = plain_messages(messages)
+    result: PipelineResult = yield guarding.check(plain, named)
+    if result.blocked:
+        if guarding.refusal is None:
+            raise GuardrailBlocked(result)
+        yield from stand_in(guarding, plain, guarding.refusal, named, result)
+        return Asked(plain, None, result)
+    sent = yield guarding.sendable(plain, result)
+    return Asked(plain, sent, result)
+
+
+def complete(
+    guarding: Guarding, create: Callable[..., Any], given: Mapping[str, Any], named: Mapping[str, Any]
+) -> Steps[Any]:
+    """Check a request, ask the model, and check what it says.
+
+    Args:
+        guarding: the guard.
+        create: asks the model.
+        given: what it is asked with.
+        named: whose conversation it is.
+    """
+    asked = yield from ask(guarding, given["messages"], named)
+    if asked.sent is None:
+        return with_result(refused(given.get("model"), str(guarding.refusal)), asked.result)
+    reply = yield Do(create, (), {**given, "messages": asked.sent})
+    if not hasattr(reply, "choices"):
+        raise GuardError(
+            f"the client gave {type(reply).__name__}, which can't be checked; don't use raw responses"
+        )
+    results = []
+    for choice in reply.choices:
+        message = choice.message.model_dump(exclude_none=True, exclude={"parsed"}, warnings=False)
+        if not says_anything(message):
+            continue
+        said = [*asked.messages, {key: value for key, value in message.items() if not key.startswith("parsed")}]
+        result: PipelineResult = yield guarding.check(said, of_reply(named))
+        results.append(result)
+        if result.blocked:
+            if guarding.refusal is None:
+                raise GuardrailBlocked(result)
+            refuse_choice(choice, guarding.refusal)
+            yield from stand_in(guarding, asked.messages, guarding.refusal, named, result)
+        else:
+            redact_choice(choice, result)
+    verdict = asked.result if not results else results[0] if len(results) == 1 else joined(results)
+    return with_result(reply, verdict)
+
+
+def of_reply(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of a request and counts for its reply."""
+    return {name: value for name, value in named.items() if name not in ("key", "role")}
+
+
+def stand_in(
+    guarding: Guarding, messages: list[dict[str, Any]], text: str, named: Mapping[str, Any], why: PipelineResult
+) -> Steps[None]:
+    """Let the guard know what is said in place of what it blocked, so that it is no forged reply later."""
+    if why.place is not None and not why.rate_limited:
+        yield guarding.check([*messages, {"role": "assistant", "content": text}], of_reply(named))

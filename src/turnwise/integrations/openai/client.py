@@ -1,0 +1,252 @@
+"""Clients of the `openai` package behind the guard: what asks a model by chat is checked, the rest is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from turnwise.errors import GuardError
+from turnwise.guard import GuardrailPipeline
+from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, complete, finish
+from turnwise.integrations.openai.replies import not_guarded
+from turnwise.integrations.openai.streams import GuardedAsyncStream, GuardedStream
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+_PAST_THE_GUARD: Final = frozenset(
+    {
+        *("responses", "completions", "beta", "realtime", "batches", "evals", "fine_tuning", "conversations"),
+        *("chatkit", "decisions", "with_raw_response", "with_streaming_response"),
+        *("get", "post", "put", "patch", "delete", "request", "get_api_list"),
+    }
+)
+"""What of a client would ask a model for text, or anything by its address, and is not checked."""
+
+
+@overload
+def guard(client: OpenAI, pipeline: GuardrailPipeline, *, refusal: str | None = None) -> GuardedOpenAI: ...
+
+
+@overload
+def guard(
+    client: AsyncOpenAI, pipeline: GuardrailPipeline, *, refusal: str | None = None
+) -> GuardedAsyncOpenAI: ...
+
+
+def guard(
+    client: OpenAI | AsyncOpenAI, pipeline: GuardrailPipeline, *, refusal: str | None = None
+) -> GuardedOpenAI | GuardedAsyncOpenAI:
+    """Return a client whose chat completions are checked on the way there and back.
+
+    ``chat.completions.create`` and ``parse`` take what they take, streams and tools among it, and beside that
+    ``conversation_id``, ``session_id``, ``key`` and ``role``, as `GuardrailPipeline.check_messages` does. What may
+    not be sent is replaced or left out, in earlier messages as well; replies have ``turnwise_result``. What would
+    go past the guard, such as ``responses``, is refused.
+
+    Args:
+        client: an `openai.OpenAI`, `openai.AsyncOpenAI`, or one for Azure.
+        pipeline: checks what is said. Without a state store conversations are known to this process alone.
+        refusal: what is said in place of what was blocked; None for `turnwise.guard.GuardrailBlocked`.
+
+    Raises:
+        UsageError: `openai` is not installed.
+        GuardError: no client of it.
+    """
+    from turnwise.errors import UsageError
+
+    try:
+        import openai
+    except ImportError as error:
+        raise UsageError("openai is not installed: pip install 'turnwise[openai]'") from error
+    if isinstance(client, openai.OpenAI):
+        return GuardedOpenAI(client, Guarding(pipeline, refusal, awaited=False))
+    if isinstance(client, openai.AsyncOpenAI):
+        return GuardedAsyncOpenAI(client, Guarding(pipeline, refusal, awaited=True))
+    raise GuardError(f"{type(client).__name__} is no client of openai; give openai.OpenAI or openai.AsyncOpenAI")
+
+
+class _Guarded:
+    """What both clients do: pass on what asks no model for text."""
+
+    def __init__(self, client: Any, guarding: Guarding) -> None:
+        self.unguarded = client
+        """The client behind the guard."""
+        self._guarding = guarding
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PAST_THE_GUARD:
+            raise not_guarded(name)
+        return getattr(self.unguarded, name)
+
+    def __repr__(self) -> str:
+        return f"guard({type(self.unguarded).__name__})"
+
+
+class GuardedOpenAI(_Guarded):
+    """`openai.OpenAI` behind a guard; `guard` makes one."""
+
+    @property
+    def chat(self) -> GuardedChat:
+        """Chat completions, checked."""
+        return GuardedChat(GuardedCompletions(self.unguarded.chat.completions, self._guarding))
+
+    def with_options(self, **options: Any) -> GuardedOpenAI:
+        """Return the same with other options of the client."""
+        return GuardedOpenAI(self.unguarded.with_options(**options), self._guarding)
+
+    copy = with_options
+
+    def __enter__(self) -> GuardedOpenAI:
+        self.unguarded.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.unguarded.__exit__(*error)
+
+
+class GuardedAsyncOpenAI(_Guarded):
+    """`openai.AsyncOpenAI` behind a guard; `guard` makes one."""
+
+    @property
+    def chat(self) -> GuardedChat:
+        """Chat completions, checked."""
+        return GuardedChat(GuardedAsyncCompletions(self.unguarded.chat.completions, self._guarding))
+
+    def with_options(self, **options: Any) -> GuardedAsyncOpenAI:
+        """Return the same with other options of the client."""
+        return GuardedAsyncOpenAI(self.unguarded.with_options(**options), self._guarding)
+
+    copy = with_options
+
+    async def __aenter__(self) -> GuardedAsyncOpenAI:
+        await self.unguarded.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.unguarded.__aexit__(*error)
+
+
+class GuardedChat:
+    """The part ``chat`` of a client."""
+
+    def __init__(self, completions: GuardedCompletions | GuardedAsyncCompletions) -> None:
+        self.completions: Any = completions
+
+    def __getattr__(self, name: str) -> Any:
+        raise not_guarded(f"chat.{name}")
+
+
+class _Completions:
+    def __init__(self, completions: Any, guarding: Guarding) -> None:
+        self._completions, self._guarding = completions, guarding
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("retrieve", "list", "delete", "update", "messages"):
+            return getattr(self._completions, name)
+        raise not_guarded(f"chat.completions.{name}")
+
+
+class GuardedCompletions(_Completions):
+    """Chat completions, checked."""
+
+    def create(
+        self,
+        *,
+        messages: Iterable[Any],
+        conversation_id: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        role: str | None = None,
+        **given: Any,
+    ) -> Any:
+        """Ask the model, as ``create`` of the package does; return a completion, or a `GuardedStream`.
+
+        Args:
+            messages: the messages.
+            conversation_id: as for `GuardrailPipeline.check_messages`, and so are the next three.
+            session_id: the session.
+            key: whose rate limits count.
+            role: role of that key.
+            given: what else the package takes.
+
+        Raises:
+            GuardrailBlocked: prompt or reply was blocked, and no refusal is set.
+            GuardError: several replies are asked for in pieces.
+            openai.OpenAIError: as without the guard.
+        """
+        named = _named(conversation_id, session_id, key, role)
+        if not given.get("stream"):
+            run = complete(self._guarding, self._completions.create, {**given, "messages": messages}, named)
+            return finish(run)
+        asked = finish(ask(self._guarding, _streamed(given, messages), named))
+        raw = None if asked.sent is None else self._completions.create(messages=asked.sent, **given)
+        return GuardedStream(self._guarding, asked, named, given.get("model"), raw)
+
+    def parse(
+        self,
+        *,
+        messages: Iterable[Any],
+        conversation_id: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        role: str | None = None,
+        **given: Any,
+    ) -> Any:
+        """Ask the model for what can be parsed, as ``parse`` of the package does; arguments as for `create`."""
+        named = _named(conversation_id, session_id, key, role)
+        return finish(complete(self._guarding, self._completions.parse, {**given, "messages": messages}, named))
+
+
+class GuardedAsyncCompletions(_Completions):
+    """Chat completions, checked, for async code."""
+
+    async def create(
+        self,
+        *,
+        messages: Iterable[Any],
+        conversation_id: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        role: str | None = None,
+        **given: Any,
+    ) -> Any:
+        """Ask the model; see `GuardedCompletions.create`. A stream is a `GuardedAsyncStream`."""
+        named = _named(conversation_id, session_id, key, role)
+        if not given.get("stream"):
+            run = complete(self._guarding, self._completions.create, {**given, "messages": messages}, named)
+            return await afinish(run)
+        asked: Asked = await afinish(ask(self._guarding, _streamed(given, messages), named))
+        raw = None if asked.sent is None else await self._completions.create(messages=asked.sent, **given)
+        return GuardedAsyncStream(self._guarding, asked, named, given.get("model"), raw)
+
+    async def parse(
+        self,
+        *,
+        messages: Iterable[Any],
+        conversation_id: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        role: str | None = None,
+        **given: Any,
+    ) -> Any:
+        """Ask the model for what can be parsed; see `GuardedCompletions.parse`."""
+        named = _named(conversation_id, session_id, key, role)
+        run = complete(self._guarding, self._completions.parse, {**given, "messages": messages}, named)
+        return await afinish(run)
+
+
+def _named(
+    conversation_id: str | None, session_id: str | None, key: str | None, role: str | None
+) -> dict[str, Any]:
+    given = {"conversation_id": conversation_id, "session_id": session_id, "key": key, "role": role}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _streamed(given: dict[str, Any], messages: Iterable[Any]) -> Iterable[Any]:
+    many = given.get("n")
+    if isinstance(many, int) and many > 1:
+        raise GuardError(
+            f"n is {many}: several replies in pieces can't be checked; ask without stream, or for one"
+        )
+    return messages

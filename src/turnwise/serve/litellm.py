@@ -1,0 +1,193 @@
+"""The route that LiteLLM's guardrail ``generic_guardrail_api`` asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+from fastapi import APIRouter, Body
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from turnwise.bounded import read_json
+from turnwise.errors import ConversationError
+from turnwise.guard import PipelineResult, TextKind
+from turnwise.guard.sendable import texts_of
+from turnwise.serve.checks import json_response
+from turnwise.serve.problems import Problem
+from turnwise.serve.service import Service
+from turnwise.sessions import MemoryStateStore, StateKind
+
+PATH: Final = "/beta/litellm_basic_guardrail_api"
+
+_SESSION_HEADERS: Final = ("x-litellm-session-id", "x-litellm-trace-id")
+"""Headers in which a caller of LiteLLM names a session."""
+
+_CALLS: Final = 100_000
+
+
+class GuardrailRequest(BaseModel):
+    """What LiteLLM asks; fields that it has beside these are not looked at."""
+
+    model_config = ConfigDict(
+        hide_input_in_errors=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "input_type": "request",
+                    "litellm_call_id": "4f1c",
+                    "texts": ["I am jane@example.com"],
+                    "structured_messages": [{"role": "user", "content": "I am jane@example.com"}],
+                    "request_data": {"user_api_key_hash": "88dc"},
+                },
+                {"input_type": "response", "litellm_call_id": "4f1c", "texts": ["Hello Jane."]},
+            ]
+        },
+    )
+
+    input_type: Literal["request", "response"]
+    texts: list[str] | None = Field(None, max_length=100_000, description="texts of the messages, or of the reply")
+    structured_messages: list[dict[str, Any]] | None = Field(None, max_length=10_000)
+    tool_calls: list[dict[str, Any]] | None = Field(None, max_length=10_000)
+    litellm_call_id: str | None = Field(None, max_length=1_000, description="the same for a request and its reply")
+    litellm_trace_id: str | None = None
+    request_data: dict[str, Any] = Field(default_factory=dict, description="whose API key it is")
+    request_headers: dict[str, str] | None = None
+    additional_provider_specific_params: dict[str, Any] | None = None
+
+
+class GuardrailAnswer(BaseModel):
+    """What LiteLLM is answered."""
+
+    action: Literal["BLOCKED", "NONE", "GUARDRAIL_INTERVENED"]
+    blocked_reason: str | None = None
+    texts: Annotated[list[str] | None, Field(description="the texts as they may go on")] = None
+    structured_messages: Annotated[list[dict[str, Any]] | None, Field(description="the messages likewise")] = None
+
+
+class _Call(NamedTuple):
+    """Where a request stands, so that its reply is found to belong there."""
+
+    place: str
+
+
+def _dump(call: _Call) -> bytes:
+    return json.dumps(call.place).encode("ascii")
+
+
+def _load(data: bytes, key: str, version: int) -> _Call:
+    return _Call(str(read_json(data.decode("ascii"))))
+
+
+_CALL: Final = StateKind("litellm", 1, _dump, _load)
+"""Places of requests by the id of their call."""
+
+
+def litellm_routes(service: Service) -> APIRouter:
+    """Return the route.
+
+    LiteLLM tells the messages of a request, and of its reply the texts alone: the place of a request is kept under
+    its call id until then, in the state store where there is one.
+    """
+    routes = APIRouter(tags=["litellm"])
+    own = MemoryStateStore(limit=_CALLS)
+
+    @routes.post(PATH, response_model=GuardrailAnswer, summary="Check a request or reply of LiteLLM")
+    async def check(request: Annotated[GuardrailRequest, Body()]) -> Response:
+        """Check what `generic_guardrail_api` of LiteLLM's proxy sends."""
+        call = _request if request.input_type == "request" else _reply
+        answer = await service.run(call, service, own, request)
+        return json_response(answer.model_dump(exclude_none=True))
+
+    return routes
+
+
+def _request(service: Service, own: MemoryStateStore, request: GuardrailRequest) -> GuardrailAnswer:
+    named, texts = _named(request), request.texts or []
+    messages = request.structured_messages
+    if not messages:
+        results = [service.pipeline.check_input(text, key=named.get("key")) for text in texts]
+        return _joined(service, results, texts)
+    try:
+        result = service.pipeline.check_messages(messages, recognised=True, **named)
+    except ConversationError:
+        raise Problem(422, "structured_messages are not a list of OpenAI messages", "messages") from None
+    service.metrics.tell(result)
+    if result.blocked:
+        return _blocked(result)
+    if request.litellm_call_id is not None and result.place is not None:
+        call, store = _Call(result.place), service.pipeline.state_store or own
+        store.change(_CALL, _key(request), lambda _: (call, None))
+    sent = service.pipeline.sendable(messages, result)
+    if sent == messages:
+        return GuardrailAnswer(action="NONE")
+    # A LiteLLM that takes texts alone refuses the request where there are fewer of them.
+    return GuardrailAnswer(action="GUARDRAIL_INTERVENED", texts=texts_of(sent), structured_messages=sent)
+
+
+def _reply(service: Service, own: MemoryStateStore, request: GuardrailRequest) -> GuardrailAnswer:
+    texts, calls = request.texts or [], request.tool_calls or []
+    store = service.pipeline.state_store or own
+    call = None if request.litellm_call_id is None else store.get(_CALL, _key(request))
+    named = {"recognised": True, "after": call.place} if call is not None else {}
+    results: list[PipelineResult] = []
+    for index in range(max(len(texts), 1 if calls else 0)):
+        message: dict[str, Any] = {"role": "assistant", "content": texts[index] if texts else None}
+        if calls and not index:
+            message["tool_calls"] = calls
+        results.append(service.pipeline.check_messages([message], **named))
+    answer = _joined(service, results, texts)
+    parts = [part for result in results for part in (result.parts or (result,))]
+    changed = [part for part in parts if part.pipeline_type is TextKind.TOOL_CALL]
+    told = [raw.get("function", {}).get("arguments") for raw in calls]
+    if answer.action != "BLOCKED" and [part.text for part in changed] != told:
+        reason = "a tool call holds what must be replaced, which LiteLLM takes from no guardrail of this kind"
+        return GuardrailAnswer(action="BLOCKED", blocked_reason=reason)
+    return answer
+
+
+def _joined(service: Service, results: list[PipelineResult], texts: list[str]) -> GuardrailAnswer:
+    for result in results:
+        service.metrics.tell(result)
+    blocked = next((result for result in results if result.blocked), None)
+    if blocked is not None:
+        return _blocked(blocked)
+    outputs = [
+        part.text
+        for result in results
+        for part in (result.parts or (result,))
+        if part.pipeline_type in (TextKind.INPUT, TextKind.OUTPUT)
+    ]
+    if outputs == texts or not texts:
+        return GuardrailAnswer(action="NONE")
+    return GuardrailAnswer(action="GUARDRAIL_INTERVENED", texts=outputs)
+
+
+def _blocked(result: PipelineResult) -> GuardrailAnswer:
+    kind = result.pipeline_type.replace("_", " ")
+    return GuardrailAnswer(action="BLOCKED", blocked_reason=f"{kind} blocked: {'; '.join(result.reasons)}")
+
+
+def _named(request: GuardrailRequest) -> dict[str, Any]:
+    """Return whose conversation a request is of."""
+    scope, person = _scope(request.request_data)
+    named: dict[str, Any] = {"scope": scope}
+    if person:
+        named["key"] = person
+    headers = {name.lower(): value for name, value in (request.request_headers or {}).items()}
+    session = next((headers[name] for name in _SESSION_HEADERS if headers.get(name)), None)
+    if session:
+        digest = sha256(f"{scope}|{session}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        named["conversation_id"] = f"litellm-{digest}"
+    return named
+
+
+def _scope(data: Mapping[str, Any]) -> tuple[str, str]:
+    api_key, end_user = (str(data.get(f"user_api_key_{name}") or "") for name in ("hash", "end_user_id"))
+    return f"{api_key}|{end_user}", end_user or api_key
+
+
+def _key(request: GuardrailRequest) -> str:
+    return sha256(str(request.litellm_call_id).encode("utf-8", "surrogatepass")).hexdigest()[:32]
