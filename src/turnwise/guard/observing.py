@@ -40,6 +40,10 @@ AS_PASSED, ALONE = 0.8, 0.5
 
 Set on the dev splits of the pairs and of people's red-team chats; `benchmarks/guard_sides.py` measures them."""
 
+HARM, OWN_HARM = "third_party_harm", 0.2
+"""The principle that is about what is asked and not about how the other side is treated, and F of a text alone
+below which what is before it makes no harm of it there; set likewise."""
+
 _BUILDING = threading.Lock()
 
 
@@ -267,7 +271,8 @@ class Scorer:
 
         What the observer makes of a text stands on the blocked ones before it, which reached nobody. So the text
         is read again without them, and by itself. A principle keeps its F where the text has 0.8 of it without
-        them or half of it alone; else F is as much lower.
+        them or half of it alone; else F is as much lower. Harm to others is in what is asked: there F is at most
+        twice that of the text alone, where that is below 0.2.
 
         Args:
             state: what `start` gave; its `passed` is there.
@@ -293,12 +298,14 @@ class Scorer:
         settled = dict(given.scores)
         for name, score in given.scores.items():
             other = passed.scores.get(name)
-            if other is None or other.F >= AS_PASSED * score.F:
+            if other is None or (name != HARM and other.F >= AS_PASSED * score.F):
                 continue
             if single is None:
                 single = self.score_after((), read, side)
-            alone = single.scores.get(name)
-            F = max(other.F / AS_PASSED, 0.0 if alone is None else alone.F / ALONE)
+            alone, F = single.scores.get(name), other.F / AS_PASSED
+            if alone is not None:
+                own = name == HARM and alone.F < OWN_HARM
+                F = alone.F / ALONE if own else max(F, alone.F / ALONE)
             if score.F > F:
                 settled[name] = Score(other.T, other.I, F)
         return replace(given, scores=settled)
