@@ -18,6 +18,7 @@ from turnwise.store import schema
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.database import BUSY_SECONDS, Database
 from turnwise.store.journal import Journal
+from turnwise.store.people import People
 from turnwise.store.runs import Run, Runs, RunTally
 from turnwise.store.scores import Scores, ScoreTable
 from turnwise.store.sequences import SequenceHead, Sequences
@@ -43,6 +44,7 @@ class Store:
     Attributes:
         journal: keeps the replies of language models, and finds them again.
         audit: keeps what a guard was asked and said.
+        people: keeps labels, turns and scores that people gave.
 
     Raises:
         StoreError: no such store, or it can't be opened; see its kinds in `turnwise.errors`.
@@ -63,6 +65,7 @@ class Store:
         self._scores = Scores(self._db, self._runs, self._sequences)
         self.journal = Journal(self._db)
         self.audit = AuditLog(self._db)
+        self.people = People(self._db, self._sequences)
 
     @property
     def location(self) -> str:
