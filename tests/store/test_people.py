@@ -131,9 +131,7 @@ def test_only_turns_that_are_there_can_be_scored(chats: Store) -> None:
         judge("a", 1, {}, "ann", versions=VERSIONS)
 
 
-def test_stores_of_two_people_become_one(
-    chats: Store, tmp_path: Path, make_sequence: Make, location: str
-) -> None:
+def test_stores_of_two_people_become_one(chats: Store, tmp_path: Path, make_sequence: Make, location: str) -> None:
     chats.people.correct_label("a", "benign", "ann")
     chats.people.judge("a", 1, {"reciprocity": MILD}, "ann", versions=VERSIONS)
     with Store(tmp_path / "ben.db", create=True, clock=lambda: NOW) as other:

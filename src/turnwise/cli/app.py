@@ -18,6 +18,7 @@ from turnwise.cli.export import export
 from turnwise.cli.forensics import forensics
 from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
+from turnwise.cli.judgements import judgements
 from turnwise.cli.language_models import cache, cost, prompt
 from turnwise.cli.listings import datasets, detectors, observers, principles
 from turnwise.cli.output import keep_quiet, say
@@ -86,6 +87,7 @@ app.command()(tune)
 app.command()(calibrate)
 app.command()(compare)
 app.command()(power)
+app.add_typer(judgements, name="judgements", cls=Commands)
 app.add_typer(sessions, name="sessions", cls=Commands)
 app.add_typer(patterns, name="patterns", cls=Commands)
 app.add_typer(guard, name="guard", cls=Commands)

@@ -109,7 +109,9 @@ class People:
         self._db = database
         self._sequences = sequences
 
-    def correct_label(self, sequence_id: str, label: Label | str | None, author: str, note: str = "") -> Correction:
+    def correct_label(
+        self, sequence_id: str, label: Label | str | None, author: str, note: str = ""
+    ) -> Correction:
         """Say which label a conversation should have; the one it was imported with stays.
 
         Args:
@@ -153,9 +155,7 @@ class People:
         self, sequence_id: str, kind: Kind, label: Label | None, turn: int | None, author: str, note: str
     ) -> Correction:
         [key] = self._sequences.keys([sequence_id])
-        said = Correction(
-            sequence_id, kind, label, turn, read_author(author), _read_note(note), self._db.clock()
-        )
+        said = Correction(sequence_id, kind, label, turn, read_author(author), _read_note(note), self._db.clock())
         row = {
             "sequence": key,
             "kind": kind,
@@ -249,7 +249,9 @@ class People:
         if history:
             return tuple(found)
         latest = {(one.sequence_id, one.kind, one.author): one for one in found}
-        return tuple(one for one in found if latest[one.sequence_id, one.kind, one.author] is one and not one.taken_back)
+        return tuple(
+            one for one in found if latest[one.sequence_id, one.kind, one.author] is one and not one.taken_back
+        )
 
     def scores(
         self, *, ids: Collection[str] | None = None, author: str | None = None, history: bool = False
