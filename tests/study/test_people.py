@@ -67,9 +67,9 @@ def test_turns_agree_turn_by_turn() -> None:
 
 
 def test_one_person_agrees_with_nobody() -> None:
-    (T, I, F) = agreement([score("ann", turn, 0.5) for turn in (1, 2)], (), {})
-    assert (T.alpha, I.alpha, F.alpha) == (None, None, None)
-    assert F.reason == "agreement needs at least 2 units with 2 ratings each, not 0"
+    found = agreement([score("ann", turn, 0.5) for turn in (1, 2)], (), {})
+    assert [one.alpha for one in found] == [None, None, None]
+    assert found[0].reason == "agreement needs at least 2 units with 2 ratings each, not 0"
 
 
 def test_an_unlabelled_conversation_is_no_rating() -> None:

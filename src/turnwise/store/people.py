@@ -194,7 +194,8 @@ class People:
 
         Raises:
             UnknownNameError: the store has no such sequence.
-            UsageError: it has no such turn or no text on that side, there is no score, or author or note do not fit.
+            UsageError: it has no such turn or no text on that side, there is no score, or author or note
+                do not fit.
         """
         [key] = self._sequences.keys([sequence_id])
         conversation = next(self._sequences.read([sequence_id])).conversation

@@ -159,6 +159,16 @@ class Store:
         """
         return self._sequences.groups(ids, label)
 
+    def ids_with(self, key: str, value: str | int, most: int = 50) -> list[str]:
+        """Return ids of sequences whose metadata have a value under a key, in the order of import.
+
+        Args:
+            key: the key, such as ``pair``.
+            value: the value, a text or a whole number.
+            most: how many ids at most.
+        """
+        return self._sequences.ids_with(key, value, most)
+
     # Runs
 
     def runs(self) -> tuple[Run, ...]:

@@ -93,8 +93,8 @@ def _corrected(settings: Settings, study_data: StudyData) -> Iterator[str]:
     if settings.corrected_by:
         whose = ", ".join(settings.corrected_by)
         yield (
-            f"the labels of {study_data.corrected} conversations are not those of their data sets but what {whose} "
-            f"made of them; {study_data.disputed} conversations on which they disagree are left out"
+            f"the labels of {study_data.corrected} conversations are not those of their data sets but what "
+            f"{whose} made of them; {study_data.disputed} conversations on which they disagree are left out"
         )
 
 

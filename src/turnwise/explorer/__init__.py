@@ -1,0 +1,1 @@
+"""The explorer: look at trajectories in a browser."""
