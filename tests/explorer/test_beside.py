@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Side
 from turnwise.errors import UnknownNameError
-from turnwise.explorer.beside import lay_beside, partners
+from turnwise.explorer.data.beside import lay_beside, partners
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score
 from turnwise.store import Run, Store
 

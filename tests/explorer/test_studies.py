@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.explorer.studies import FinishedStudy, find_studies
+from turnwise.explorer.data.studies import FinishedStudy, find_studies
 from turnwise.rates import Rate
 from turnwise.spreadsheets import write_parquet
 from turnwise.study.report.verdicts import COLUMNS
@@ -144,7 +144,7 @@ def test_what_is_not_there_is_named(study: FinishedStudy, tmp_path: Path) -> Non
 def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path, content: bytes) -> None:
     folder = write_study(tmp_path / "broken", ROWS)
     (folder / "verdicts.parquet").write_bytes(content)
-    with pytest.raises(UsageError, match="verdicts.parquet"):
+    with pytest.raises(UsageError, match=r"verdicts\.parquet"):
         FinishedStudy(folder)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError, UsageError
-from turnwise.explorer.watch import AuditFile, AuditStore, AuditWatch, ServiceWatch
+from turnwise.explorer.data.watch import AuditFile, AuditStore, AuditWatch, ServiceWatch
 from turnwise.store import Store
 
 GUARDRAILS = [
@@ -90,17 +90,17 @@ def test_a_store_is_followed_too(tmp_path: Path) -> None:
 
 
 def test_an_audit_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(GuardError, match="no.jsonl can't be read: No such file"):
+    with pytest.raises(GuardError, match=r"no\.jsonl can't be read: No such file"):
         AuditFile(tmp_path / "no.jsonl")
 
 
 @pytest.mark.parametrize("url", ["ftp://a.example", "127.0.0.1:8080", "http://me:secret@a.example", "http://"])
 def test_a_service_is_named_by_its_address_alone(url: str) -> None:
-    with pytest.raises(UsageError, match="a service is named like http://127.0.0.1:8080"):
+    with pytest.raises(UsageError, match=r"a service is named like http://127\.0\.0\.1:8080"):
         ServiceWatch(url)
 
 
 def test_a_service_that_does_not_answer_says_so_and_not_its_key() -> None:
-    with pytest.raises(GuardError, match="http://127.0.0.1:9 does not answer") as caught:
+    with pytest.raises(GuardError, match=r"http://127\.0\.0\.1:9 does not answer") as caught:
         ServiceWatch("http://127.0.0.1:9", "a-secret-key").conversations()
     assert "a-secret-key" not in str(caught.value)

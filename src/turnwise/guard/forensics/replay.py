@@ -30,7 +30,7 @@ def replay_pipeline(config: Config) -> GuardrailPipeline:
 def checks_of(
     pipeline: GuardrailPipeline, conversation: Conversation, session_id: str | None = None
 ) -> Iterator[tuple[Conversation, PipelineResult]]:
-    """Check a conversation turn by turn; yield each result when it is there, with the copy that carries the checks.
+    """Check a conversation turn by turn; yield each result once it is there, with the copy that has the checks.
 
     Arguments and order as for `check_again`.
     """

@@ -1,4 +1,4 @@
-"""A guard at work, watched: the audit in a file or a store as it grows, and the conversations of a running service."""
+"""A guard at work: its audit in a file or a store as it grows, and the conversations of a running service."""
 
 from __future__ import annotations
 

@@ -84,10 +84,10 @@ class Checked:
 
 
 def read_chat(text: str) -> Conversation:
-    """Return the conversation that somebody pasted: JSON in any form that turnwise reads, or lines of plain text.
+    """Return the conversation that somebody pasted: JSON in any form that turnwise reads, or plain text.
 
-    In plain text a line that begins with ``user:`` or ``assistant:`` begins what that side says. Without such a line
-    all of it is one prompt.
+    In plain text a line that begins with ``user:`` or ``assistant:`` begins what that side says. Without such a
+    line all of it is one prompt.
 
     Args:
         text: at most 1,000,000 characters and 500 turns.

@@ -144,6 +144,27 @@ class ArmScores:
         """The threshold of the study as a slider can show it; one above all scores where it flags nothing."""
         return self.own if math.isfinite(self.own) else float(self.steps[-1])
 
+    def bins(self, count: int = 60, sources: Iterable[str] = ()) -> tuple[list[int], list[int], float, float]:
+        """Return how many attacks and how many benign conversations have which scores, and the ends of the scale.
+
+        Args:
+            count: equal parts of the scale.
+            sources: only conversations of these data sets; all by default.
+        """
+        import numpy as np
+
+        low, high = float(self.steps[0]), float(self.steps[-1])
+        known = self._known & self._of(sources) & np.isfinite(self._margins)
+        ends = (low, high if high > low else low + 1.0)
+        made = [np.histogram(self._margins[known & kind], count, ends)[0] for kind in (self._attack, ~self._attack)]
+        return made[0].tolist(), made[1].tolist(), low, high
+
+    def _of(self, sources: Iterable[str]) -> NDArray[np.bool_]:
+        import numpy as np
+
+        wanted = tuple(sources)
+        return np.isin(self._rows["source"], wanted) if wanted else np.ones(len(self), dtype=bool)
+
     def next_step(self, threshold: float, up: bool) -> float:
         """Return the next threshold at which another conversation changes sides.
 
@@ -167,8 +188,7 @@ class ArmScores:
         """
         import numpy as np
 
-        wanted = tuple(sources)
-        chosen = np.isin(self._rows["source"], wanted) if wanted else np.ones(len(self), dtype=bool)
+        chosen = self._of(sources)
         known = self._known & chosen
         now = known & (self._margins >= threshold)
         turned = np.flatnonzero(known & (now != self._was))
@@ -197,7 +217,7 @@ class ArmScores:
             bool(rows["attack"][place]),
             float(rows["score"][place]),
             flagged,
-            None if flagged or turn != turn else int(turn),
+            None if flagged or math.isnan(turn) else int(turn),
         )
 
 
