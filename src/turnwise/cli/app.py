@@ -14,6 +14,7 @@ from turnwise.cli.demo import demo
 from turnwise.cli.detect import check, detect
 from turnwise.cli.discover import discover
 from turnwise.cli.evaluate import evaluate, retry
+from turnwise.cli.explore import explore
 from turnwise.cli.export import export
 from turnwise.cli.forensics import forensics
 from turnwise.cli.guard import guard
@@ -78,6 +79,7 @@ app.command()(detect)
 app.command()(discover)
 app.command()(show)
 app.command()(query)
+app.command()(explore)
 app.command()(check)
 app.add_typer(observers, name="observers", cls=Commands)
 app.command()(detectors)

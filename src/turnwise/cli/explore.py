@@ -1,0 +1,77 @@
+"""``turnwise explore``: look at trajectories in a browser."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from turnwise.cli import options
+
+if TYPE_CHECKING:
+    from turnwise.store import Store
+
+
+def explore(
+    store: options.Store = options.DEFAULT_STORE,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Open the conversations that ship, scored by two observers.")
+    ] = False,
+    host: Annotated[
+        str,
+        typer.Option(help="Address to listen on; other than this machine's own, it needs a password."),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for a free one.")] = 8_010,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser of this machine.")] = False,
+) -> None:
+    """Look at conversations, scores and patterns in a browser. Needs the extra turnwise[explorer].
+
+    Whoever has the address that is printed may look: it holds a token. With another --host the password in
+    TURNWISE_EXPLORER_PASSWORD is asked for. Nothing is changed in the store but what people add to it.
+    """
+    import os
+
+    from turnwise.cli.output import note
+    from turnwise.errors import UsageError
+
+    try:
+        import nicegui  # noqa: F401 - to say early what is missing
+    except ImportError as error:
+        raise UsageError(f"turnwise explore needs {error.name}: pip install 'turnwise[explorer]'") from None
+    from turnwise.explorer.data.record import Record
+    from turnwise.explorer.server import PASSWORD, access_for
+    from turnwise.explorer.server import explore as run
+
+    access = access_for(host, os.environ.get(PASSWORD))
+
+    def told(line: str) -> None:
+        note(line)
+        if open_:
+            typer.launch(line.rpartition(" on ")[2])
+
+    with ExitStack() as stack:
+        opened = _demo(stack) if demo else stack.enter_context(_opened(store))
+        run(Record(opened, "demo" if demo else None), access, host, port, told)
+
+
+def _opened(location: str) -> Store:
+    from turnwise.store import Store
+
+    return Store(location)
+
+
+def _demo(stack: ExitStack) -> Store:
+    """Return a store of the examples, scored, in a folder that ends with the command."""
+    import tempfile
+    from pathlib import Path
+
+    from turnwise.cli.output import note
+    from turnwise.demo import OBSERVERS, demo_observer, run_demo
+    from turnwise.store import Store
+
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnwise-"))
+    store = stack.enter_context(Store(Path(folder, "demo.db"), create=True))
+    note("scoring the conversations that ship")
+    run_demo(store, {name: demo_observer(name) for name in OBSERVERS})
+    return store
