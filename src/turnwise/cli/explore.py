@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,17 @@ def explore(
         typer.Option(help="Address to listen on; other than this machine's own, it needs a password."),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for a free one.")] = 8_010,
+    study: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a study to show, beside those next to the store; may be given several times."),
+    ] = None,
+    audit: Annotated[
+        list[Path] | None, typer.Option(help="Audit file of a guard to watch; may be given several times.")
+    ] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(help="Address of a turnwise serve to watch; its API key is read from TURNWISE_SERVICE_KEY."),
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser of this machine.")] = False,
 ) -> None:
     """Look at conversations, scores and patterns in a browser. Needs the extra turnwise[explorer].
@@ -39,6 +51,7 @@ def explore(
         import nicegui  # noqa: F401 - to say early what is missing
     except ImportError as error:
         raise UsageError(f"turnwise explore needs {error.name}: pip install 'turnwise[explorer]'") from None
+    from turnwise.explorer.data.named import SERVICE_KEY, Named
     from turnwise.explorer.data.record import Record
     from turnwise.explorer.server import PASSWORD, access_for
     from turnwise.explorer.server import explore as run
@@ -52,7 +65,9 @@ def explore(
 
     with ExitStack() as stack:
         opened = _demo(stack) if demo else stack.enter_context(_opened(store))
-        run(Record(opened, "demo" if demo else None), access, host, port, told)
+        named = Named(opened, study or (), audit or (), service, os.environ.get(SERVICE_KEY, ""))
+        stack.callback(named.close)
+        run(Record(opened, "demo" if demo else None, named), access, host, port, told)
 
 
 def _opened(location: str) -> Store:
@@ -64,7 +79,6 @@ def _opened(location: str) -> Store:
 def _demo(stack: ExitStack) -> Store:
     """Return a store of the examples, scored, in a folder that ends with the command."""
     import tempfile
-    from pathlib import Path
 
     from turnwise.cli.output import note
     from turnwise.demo import OBSERVERS, demo_observer, run_demo

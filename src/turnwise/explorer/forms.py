@@ -22,11 +22,15 @@ def choice(
         words: what is shown in place of a value.
     """
     said = words or {}
-    options = [element("option", said.get(value, value), value=value, selected=value == chosen) for value in values]
+    options = [
+        element("option", said.get(value, value), value=value, selected=value == chosen) for value in values
+    ]
     return element("label", label, element("select", options, name=name))
 
 
-def field(name: str, label: str, value: str = "", *, kind: str = "text", **more: str | float | bool | None) -> Markup:
+def field(
+    name: str, label: str, value: str = "", *, kind: str = "text", **more: str | float | bool | None
+) -> Markup:
     """Return a field to type into.
 
     Args:
@@ -39,7 +43,9 @@ def field(name: str, label: str, value: str = "", *, kind: str = "text", **more:
     return element("label", label, element("input", type=kind, name=name, value=value, **more))
 
 
-def button(said: str, do: str, value: str = "", *, main: bool = False, **more: str | float | bool | None) -> Markup:
+def button(
+    said: str, do: str, value: str = "", *, main: bool = False, **more: str | float | bool | None
+) -> Markup:
     """Return a button.
 
     Args:

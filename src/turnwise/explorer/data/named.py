@@ -1,4 +1,4 @@
-"""What the explorer is told of beside the store: studies, an audit, a service; and the guard that it tries texts on."""
+"""What the explorer is told of beside the store: studies, audits, a service; and presets that texts are tried on."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ class Named:
 
     def audits(self) -> dict[str, str]:
         """Return where an audit can be watched, by name: the store itself, and the files that were named."""
-        return {"store": self._store.location, **{f"file{number}": path for number, path in enumerate(self._audits)}}
+        return {
+            "store": self._store.location,
+            **{f"file{number}": path for number, path in enumerate(self._audits)},
+        }
 
     def audit(self, name: str) -> Audit:
         """Return an audit to watch, from its beginning on.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, select
 
+from turnwise.explorer.data.named import Named
 from turnwise.store import Store, schema
 from turnwise.store.bulk import rows
 from turnwise.store.runs import Run
@@ -26,15 +27,17 @@ _LONGEST_FACT = 200
 
 
 class Record:
-    """A store that is looked at, by several threads at once. It is never written to.
+    """A store that is looked at, by several threads at once. Only what people say of it is written to it.
 
     Args:
         store: the store, which stays open as long as this is used.
         name: what it is called on the page; the last part of its location by default.
+        named: what is looked at beside it; by default the studies that lie beside the store.
     """
 
-    def __init__(self, store: Store, name: str | None = None) -> None:
+    def __init__(self, store: Store, name: str | None = None, named: Named | None = None) -> None:
         self.store = store
+        self.named = Named(store) if named is None else named
         self.where = visible(store.location)
         self.name = name or Path(store.location).name
 

@@ -156,7 +156,9 @@ class ArmScores:
         low, high = float(self.steps[0]), float(self.steps[-1])
         known = self._known & self._of(sources) & np.isfinite(self._margins)
         ends = (low, high if high > low else low + 1.0)
-        made = [np.histogram(self._margins[known & kind], count, ends)[0] for kind in (self._attack, ~self._attack)]
+        made = [
+            np.histogram(self._margins[known & kind], count, ends)[0] for kind in (self._attack, ~self._attack)
+        ]
         return made[0].tolist(), made[1].tolist(), low, high
 
     def _of(self, sources: Iterable[str]) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ _SHOWN: Final = 200
 """Conversations that change sides and are listed."""
 
 
-@page("/study", "Study", order=50)
+@page("/study", "Study", order=60)
 async def build(page: Page) -> None:
     """Show a study."""
     names = page.record.named.studies()
@@ -177,7 +177,9 @@ class _StudyView:
             "div",
             element("div", sides, class_="cards"),
             score_chart(*bins, self.threshold),
-            _note("Intervals are exact, and take the threshold as given: one that is chosen by looking here flatters.")
+            _note(
+                "Intervals are exact, and take the threshold as given: one that is chosen by looking here flatters."
+            )
             if found.changed
             else None,
             self._changed(),
