@@ -26,7 +26,7 @@ def explore(
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for a free one.")] = 8_010,
     study: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of a study to show, beside those next to the store; may be given several times."),
+        typer.Option(help="Folder of a study, beside those next to the store; may be given several times."),
     ] = None,
     audit: Annotated[
         list[Path] | None, typer.Option(help="Audit file of a guard to watch; may be given several times.")

@@ -147,6 +147,7 @@ def _as_json(one: Agreement) -> dict[str, Any]:
         "units": one.units,
         "authors": list(one.authors),
         "reason": one.reason,
+        "note": "" if alpha is None else alpha.note,
     }
 
 
@@ -162,6 +163,8 @@ def _print(found: tuple[Agreement, ...]) -> None:
         )
         table.add_row(f"{one.what} {one.component}".strip(), told, str(one.units), ", ".join(one.authors) or "–")
     print_table(table)
+    for told in dict.fromkeys(one.alpha.note for one in found if one.alpha is not None and one.alpha.note):
+        note(told)
 
 
 @judgements.command()

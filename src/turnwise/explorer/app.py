@@ -62,7 +62,8 @@ def _shown(view: View, record: Record):  # type: ignore[no-untyped-def]  # NiceG
 
         page = Page(view, record, dict(request.query_params))
         ui.add_head_html(
-            f'<link rel="stylesheet" href="{_STATIC}/explorer.css"><link rel="stylesheet" href="{_STATIC}/work.css">'
+            f'<link rel="stylesheet" href="{_STATIC}/explorer.css">'
+            f'<link rel="stylesheet" href="{_STATIC}/work.css">'
             f'<script src="{_STATIC}/explorer.js"></script>'
         )
         header(page)

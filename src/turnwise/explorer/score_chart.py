@@ -27,14 +27,14 @@ def score_chart(
         high: highest score.
         threshold: score from which a conversation is flagged.
     """
-    most = max(*attacks, *benign, 1)
+    most = {"attack": max(*attacks, 1), "benign": max(*benign, 1)}  # each side has a scale of its own
     inner = _WIDTH - _LEFT - _RIGHT
     each = inner / len(attacks)
     parts = [element("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=_MIDDLE, y2=_MIDDLE, class_="grid")]
     for place, counts in enumerate(zip(attacks, benign, strict=True)):
         for count, kind in zip(counts, ("attack", "benign"), strict=True):
             if count:
-                tall = round(max(2.0, _TALL * count / most), 1)
+                tall = round(max(2.0, _TALL * count / most[kind]), 1)
                 top = _MIDDLE - tall if kind == "attack" else _MIDDLE + 1
                 parts.append(
                     element("rect", element("title", f"{count} {kind}"), x=round(_LEFT + place * each, 1), y=top,

@@ -1,4 +1,4 @@
-"""What the explorer is told of beside the store: studies, audits, a service; and presets that texts are tried on."""
+"""What the explorer is told of beside the store: studies, audits, a service; and presets to try texts on."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from turnwise.conversation import Turn
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
-from turnwise.explorer.data.beside import DIFFERS, Beside, Row, lay_beside, partners
+from turnwise.explorer.data.beside import DIFFERS, Beside, Half, Row, lay_beside, partners
 from turnwise.explorer.forms import button, choice, field, tag
 from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element, joined, text_lines
@@ -142,11 +142,11 @@ class _CompareView:
         heads = [
             element(
                 "th",
-                element("a", half.sequence_id, href=self._page.link("/sequence", id=half.sequence_id, run=half.run)),
+                self._name(half),
                 " ",
                 tag(str(half.label)),
-                element("div", f"{half.source}; {half.run or 'no run'}", f" ({half.observer})" if half.observer else "",
-                        class_="quiet small"),
+                element("div", f"{half.source}; {half.run or 'no run'}", class_="small"),
+                element("div", half.observer, class_="small") if half.observer else None,
                 scope="col",
             )
             for half in found.halves
@@ -160,6 +160,10 @@ class _CompareView:
             element("tbody", body),
             class_="wide beside",
         )
+
+    def _name(self, half: Half) -> Markup:
+        link = self._page.link("/sequence", id=half.sequence_id, run=half.run)
+        return element("a", half.sequence_id, href=link)
 
     def _csv(self) -> tuple[str, list[list[Any]]]:
         found = self._found

@@ -55,12 +55,12 @@ class TryView:
     def _fields(self) -> Markup:
         page = self._page
         preset = page.get("preset", _PRESET)
-        text = element("textarea", self._text, name="text", rows=8, data_live=True, data_search=True, spellcheck="false",
+        text = element("textarea", self._text, name="text", rows=8, data_search=True, spellcheck="false",
                        placeholder=_EXAMPLE, aria_label="A conversation")  # fmt: skip
         return element(
             "div",
-            element("label", "Paste a conversation: lines that begin with user: and assistant:, or JSON in any form that "
-                    "turnwise reads", text),
+            element("label", "Paste a conversation: lines that begin with user: and assistant:, or JSON in any form "
+                    "that turnwise reads", text),
             element(
                 "div",
                 choice("preset", "Preset of the guard", tuple(self._presets), preset),
@@ -72,7 +72,7 @@ class TryView:
         )  # fmt: skip
 
     def _line(self) -> Markup:
-        field = element("input", name="typed", value=self._typed, size=60, data_live=True, aria_label="A message")
+        field = element("input", name="typed", value=self._typed, size=60, aria_label="A message")
         return element(
             "div",
             element("label", "Or type on, message by message", field),
@@ -210,8 +210,8 @@ def _scored(one: Checked) -> Markup | None:
 
 def _bar(name: str, score: Score) -> Markup:
     said = f"T {score.T:.2f}, I {score.I:.2f}, F {score.F:.2f}"
-    return element("span", gauge(score.F), f" F {score.F:.2f} ", element("span", name, class_="quiet"), class_="triple",
-                   title=f"{name}: {said}")  # fmt: skip
+    quiet = element("span", name, class_="quiet")
+    return element("span", gauge(score.F), f" F {score.F:.2f} ", quiet, class_="triple", title=f"{name}: {said}")
 
 
 def _details(one: Checked) -> Markup:

@@ -24,6 +24,10 @@ _SHOWN = 100
 """Conversations, and checks of one, that are shown at most."""
 
 
+_HOW = """audit: {sink: store, path: work.db}      # in the guard's YAML file
+turnwise explore --audit audit.jsonl     # a file, named at the start"""
+
+
 class AuditView:
     """An audit that is watched.
 
@@ -79,10 +83,8 @@ class AuditView:
         watch, page = self._watch, self._page
         found = watch.conversations()
         missing = f" {watch.missing} events are missing, the audit says." if watch.missing else ""
-        self._told.show(
-            element("p", f"{len(watch.events)} checks of {len(found)} conversations; new ones appear by themselves.",
-                    missing, class_="quiet")
-        )  # fmt: skip
+        count = f"{len(watch.events)} checks of {len(found)} conversations"
+        self._told.show(element("p", count, "; new ones appear by themselves.", missing, class_="quiet"))
         if not found:
             self._list.show(_empty())
             self._one.show(Markup())
@@ -97,8 +99,8 @@ class AuditView:
             ["time", "conversation", "turn", "side", "blocked", "stance", "trust", "reasons"]
         ]
         rows = [
-            [event.get("time"), event.get("conversation_id"), event.get("turn"), event.get("side"), event.get("blocked"),
-             (event.get("stance") or {}).get("mode"), (event.get("stance") or {}).get("trust"),
+            [event.get("time"), event.get("conversation_id"), event.get("turn"), event.get("side"),
+             event.get("blocked"), (event.get("stance") or {}).get("mode"), (event.get("stance") or {}).get("trust"),
              "; ".join(map(str, event.get("reasons") or ()))]
             for event in self._watch.events
         ]  # fmt: skip
@@ -109,8 +111,7 @@ def _empty() -> Markup:
     return element(
         "div",
         element("p", "No check yet. A guard writes its audit into this store, or into a file, like so:"),
-        element("pre", 'audit: {sink: store, path: work.db}     # in the guard’s YAML file\n'
-                "turnwise explore --audit audit.jsonl     # a file, named at the start"),
+        element("pre", text_lines(_HOW)),
         class_="empty",
     )  # fmt: skip
 

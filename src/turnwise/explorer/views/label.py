@@ -1,4 +1,4 @@
-"""Label and judge: correct what a data set says, mark where it turned, score turns blind, see how far people agree."""
+"""Label and judge: correct a label, mark where it turned, score turns blind, see how far people agree."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Agreements:
                 "tr",
                 element("th", _what(one), scope="row"),
                 element("td", "–" if one.alpha is None else f"{one.alpha.value:.2f}", class_="number"),
-                element("td", one.reason if one.alpha is None else f"{one.alpha.low:.2f} – {one.alpha.high:.2f}"),
+                element("td", _interval(one)),
                 element("td", one.units, class_="number"),
                 element("td", ", ".join(one.authors) or "–"),
             )
@@ -79,9 +79,15 @@ class Agreements:
             element("table", element("thead", element("tr", [
                 element("th", head, scope="col", class_="number" if head in numbers else None) for head in heads
             ])), element("tbody", rows)),
+            [element("p", f"* {said}", class_="quiet small narrow") for said in self._notes()],
             element("p", "1 is agreement, 0 what chance gives. Units are turns, and conversations for labels; the "
                     "interval is a bootstrap over conversations.", class_="quiet small narrow"),
         )  # fmt: skip
+
+    def _notes(self) -> list[str]:
+        """Return what keeps intervals from meaning what they say, each once."""
+        notes = [one.alpha.note for one in self._found if one.alpha is not None]
+        return list(dict.fromkeys(part for note in notes for part in note.split("; ") if part))
 
     def _people(self, turns: dict[str, int], files: dict[str, dict[str, str]]) -> Markup:
         rows = [
@@ -89,7 +95,10 @@ class Agreements:
                 "tr",
                 element("th", author, scope="row", class_="name"),
                 element("td", turns.get(author, 0), class_="number"),
-                element("td", [button(name, "file", f"{author}/{name}") for name in made], class_="chips"),
+                element(
+                    "td",
+                    element("div", [button(name, "file", f"{author}/{name}") for name in made], class_="chips"),
+                ),
             )
             for author, made in files.items()
         ]
@@ -101,9 +110,9 @@ class Agreements:
                 element("th", "who", scope="col"), element("th", "turns scored", scope="col", class_="number"),
                 element("th", "files that replay reads, and corrections", scope="col"),
             ])), element("tbody", rows)),
-            element("p", "As runs that turnwise compare --truth takes, and as corrected labels:", class_="quiet small"),
-            element("pre", f"turnwise judgements export --out people --as-runs --store {store}\n"
-                    f"turnwise compare --corrected-by NAME --truth judged-by-NAME --store {store}"),
+            element("p", "As runs that turnwise compare --truth takes, and as corrected labels:", class_="quiet"),
+            element("pre", f"turnwise judgements export --out people --as-runs --store {store}"),
+            element("pre", f"turnwise compare --corrected-by NAME --truth judged-by-NAME --store {store}"),
         )  # fmt: skip
 
     def csv(self) -> tuple[str, list[list[Any]]]:
@@ -114,6 +123,13 @@ class Agreements:
             ends = [None] * 3 if one.alpha is None else [one.alpha.value, one.alpha.low, one.alpha.high]
             rows.append([_what(one), *ends, one.units, ", ".join(one.authors), one.reason])
         return "agreement", heads + rows
+
+
+def _interval(one: Agreement) -> Markup:
+    if one.alpha is None:
+        return element("span", one.reason, class_="quiet")
+    said = f"{one.alpha.low:.2f} – {one.alpha.high:.2f}".replace("-", "−")
+    return element("span", f"{said} *" if one.alpha.note else said, title=one.alpha.note or None)
 
 
 def _what(one: Agreement) -> str:

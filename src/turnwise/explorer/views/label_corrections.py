@@ -72,7 +72,7 @@ class Corrections:
             marked = "You have marked no turn: press “it turned here” beside one."
         else:
             marked = f"You say that it turned at turn {turned}." if turned else "You say that it never turned."
-        note = element("textarea", self._note, name="note", rows=3, maxlength=10_000, data_live=True)
+        note = element("textarea", self._note, name="note", rows=3, maxlength=10_000)
         return element(
             "section",
             element("p", "The data set says ", tag(str(sequence.label)), " and keeps saying so.", class_="quiet"),
@@ -126,12 +126,14 @@ def _said(history: tuple[Correction, ...], latest: tuple[Correction, ...]) -> Ma
                 "tr",
                 element("td", one.author, class_="name"),
                 element(
-                    "td", what if counts else element("s", what), element("div", one.note, class_="quiet small")
+                    "td",
+                    what if counts else element("s", what),
+                    element("div", one.note, class_="small"),
+                    element("div", f"{one.created_at:%Y-%m-%d %H:%M} UTC", class_="quiet small"),
                 ),
-                element("td", f"{one.created_at:%Y-%m-%d %H:%M}", class_="small"),
             )
         )
-    heads = element("tr", [element("th", head, scope="col") for head in ("who", "says", "when (UTC)")])
+    heads = element("tr", [element("th", head, scope="col") for head in ("who", "says")])
     return element(
         "section",
         element("h2", "What people said"),

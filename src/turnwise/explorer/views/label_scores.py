@@ -117,10 +117,10 @@ class Scores:
         due = self._due(state)
         self._begin(state, due)
         done = len(state.scored)
+        turns = len(state.turns)
         progress = element(
-            "div",
-            element("span", style=f"width:{100 * done // max(1, len(state.turns))}%"),
-            class_="progress", role="progressbar", aria_valuenow=done, aria_valuemin=0, aria_valuemax=len(state.turns),
+            "div", element("span", style=f"width:{100 * done // max(1, turns)}%"), class_="progress",
+            role="progressbar", aria_valuenow=done, aria_valuemin=0, aria_valuemax=turns,
             aria_label="Turns that you have scored",
         )  # fmt: skip
         said = (
@@ -151,7 +151,7 @@ class Scores:
 
     def _form(self, due: int) -> Markup:
         sets = [self._principle(principle) for principle in definitions()]
-        note = element("textarea", self._note, name="note", rows=2, maxlength=10_000, data_live=True)
+        note = element("textarea", self._note, name="note", rows=2, maxlength=10_000)
         return element(
             "section",
             element("h2", f"Your scores of turn {due}"),
@@ -165,7 +165,7 @@ class Scores:
             element(
                 "label",
                 element("abbr", part, title=said),
-                element("input", type="number", name=f"{principle.name}.{part}", min=0, max=1, step=0.05, data_live=True,
+                element("input", type="number", name=f"{principle.name}.{part}", min=0, max=1, step=0.05,
                         value=self._given.get(f"{principle.name}.{part}", ""), placeholder="–",
                         aria_label=f"{principle.name} {part}: {said}, 0 to 1"),
             )
@@ -233,10 +233,8 @@ def _given(state: Judging) -> Markup | None:
     rows = []
     for turn, given in sorted(state.scored.items()):
         cells = [
-            element("td", f"{one.score.T:.2f}  {one.score.I:.2f}  {one.score.F:.2f}" if (one := given.get(name)) else "–",
-                    class_="number")
-            for name in names
-        ]  # fmt: skip
+            element("td", _triple(given[name].score) if name in given else "–", class_="number") for name in names
+        ]
         mend = button("mend", "mend", str(turn), aria_label=f"Mend the scores of turn {turn}")
         rows.append(element("tr", element("th", turn, scope="row", class_="number"), cells, element("td", mend)))
     heads = [element("th", f"{name}: T I F", scope="col", class_="number") for name in names]
@@ -249,3 +247,7 @@ def _given(state: Judging) -> Markup | None:
             element("tbody", rows),
         ), class_="scroll"),
     )  # fmt: skip
+
+
+def _triple(score: Score) -> str:
+    return f"{score.T:.2f}  {score.I:.2f}  {score.F:.2f}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from turnwise.explorer.data.studies import ArmScores, AtThreshold, Changed, FinishedStudy, ShownTable
-from turnwise.explorer.forms import choice, tag
+from turnwise.explorer.forms import button, choice, field, tag
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page, Region, page
 from turnwise.explorer.score_chart import score_chart
@@ -128,10 +128,10 @@ class _StudyView:
                         step=max((high - low) / 1000, 1e-9), value=value, aria_label=f"{said}, slider"),
                 class_="slider",
             ),
-            element("label", "exactly", element("input", name="threshold", value=value, inputmode="decimal", size=12)),
-            element("button", "◀ next change", type="button", data_do="down"),
-            element("button", "next change ▶", type="button", data_do="up"),
-            element("button", "as in the study", type="button", data_do="reset"),
+            field("threshold", "exactly", value, inputmode="decimal", size=12),
+            button("◀ next change", "down"),
+            button("next change ▶", "up"),
+            button("as in the study", "reset"),
             class_="form threshold",
         )  # fmt: skip
 
@@ -156,14 +156,14 @@ class _StudyView:
         """Return the rates, where the scores lie, and who changes sides."""
         found = self.found
         better = sum(one.better for one in found.changed)
+        worse = len(found.changed) - better
         sides = [
             _card("recall", found.recall, found.before[0], "attacks flagged"),
             _card("false positives", found.false_positives, found.before[1], "benign flagged"),
             element(
                 "div",
                 element("div", len(found.changed), class_="figure"),
-                element("div", f"change sides: {better} for the better, {len(found.changed) - better} for the worse",
-                        class_="caption"),
+                element("div", f"change sides: {better} for the better, {worse} for the worse", class_="caption"),
                 class_="card",
             ),
         ]  # fmt: skip
@@ -177,9 +177,7 @@ class _StudyView:
             "div",
             element("div", sides, class_="cards"),
             score_chart(*bins, self.threshold),
-            _note(
-                "Intervals are exact, and take the threshold as given: one that is chosen by looking here flatters."
-            )
+            _note("Intervals are exact, and take the threshold as given: one that was chosen here flatters.")
             if found.changed
             else None,
             self._changed(),
@@ -201,7 +199,8 @@ class _StudyView:
                 element(
                     "table",
                     element("thead", element("tr", [
-                        element("th", head, scope="col", class_="number" if head == "score" else None) for head in heads
+                        element("th", head, scope="col", class_="number" if head == "score" else None)
+                        for head in heads
                     ])),
                     element("tbody", body),
                     class_="wide",
@@ -260,8 +259,8 @@ class _Parts:
         first = next((name for name in ("detectors", *self.tables) if name in self.tables), "")
         shown = self.page.get("shown") or f"table {first}"
         kind, _, name = shown.partition(" ")
-        buttons = [self._button(f"table {one.name}", one.title, shown) for one in self.tables.values()]
-        drawn = [self._button(f"figure {one}", one.replace("_", " "), shown) for one in self.figures]
+        words = {f"table {one.name}": f"table: {one.title}" for one in self.tables.values()}
+        words |= {f"figure {one}": f"figure: {one.replace('_', ' ')}" for one in self.figures}
         if kind == "figure" and name in self.figures:
             chosen = _figure(name, self.figures[name])
         elif name in self.tables:
@@ -271,15 +270,9 @@ class _Parts:
         return element(
             "div",
             element("h2", "The study's tables and figures"),
-            element("p", "Tables", buttons, class_="chips"),
-            element("p", "Figures", drawn, class_="chips") if drawn else None,
+            element("div", choice("shown", "Table or figure", tuple(words), shown, words), class_="form"),
             chosen,
         )
-
-    @staticmethod
-    def _button(value: str, said: str, shown: str) -> Markup:
-        pressed = "true" if value == shown else "false"
-        return element("button", said, type="button", data_do="shown", data_value=value, aria_pressed=pressed)
 
 
 def _figure(name: str, drawing: bytes) -> Markup:
