@@ -146,9 +146,9 @@ def redraw(chart: EChart, options: dict[str, Any]) -> None:
 
 
 def _line(name: str, points: Points, place: int, panel: Panel, last: int) -> dict[str, Any]:
-    component = name if name in COMPONENTS else name.rpartition(" ")[0]
+    component = name.partition(" ")[0]
     known = component in COMPONENTS
-    others = [one for one in panel.lines if one not in COMPONENTS]
+    others = [one for one in panel.lines if one.partition(" ")[0] not in COMPONENTS]
     colour = _COLOURS[component] if known else _OTHERS[others.index(name) % len(_OTHERS)]
     dash = COMPONENTS[component].dash if known else [1, 0]
     stroke: str | list[int] = "solid" if dash == [1, 0] else dash

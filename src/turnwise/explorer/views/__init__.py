@@ -1,4 +1,4 @@
 """The views, one file each, each of which adds itself with `turnwise.explorer.pages.page`."""
 
-MODULES = ("overview", "sequences")
+MODULES = ("overview", "sequences", "sequence")
 """Modules of this package that hold a view."""

@@ -9,10 +9,11 @@ from markupsafe import Markup
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.controls import choice, field, number, table, tag
+from turnwise.explorer.data.record import FACTS
 from turnwise.explorer.data.sequences import SIZES, Filter, Found
 from turnwise.explorer.frame import failure
 from turnwise.explorer.graphs import small_graph
-from turnwise.explorer.markup import element, joined
+from turnwise.explorer.markup import breakable, element, joined
 from turnwise.explorer.pages import Page, Region, page
 
 _POLL_SECONDS = 1.0
@@ -64,7 +65,7 @@ class _Sequences:
         try:
             wanted = self._filter()
             found = await self._page.ask(self._page.answers.sequences.find, wanted)
-            content = _table(self._page, wanted, found)
+            content = _table(self._page, wanted, found, self._choices)
         except TurnwiseError as error:
             found, content = None, failure(str(error))
         if mine == self._asked:  # else somebody typed on, and a later question is under way
@@ -133,10 +134,11 @@ class _Sequences:
         return "sequences", [head, *([getattr(row, name) for name in head] for row in rows)]
 
 
-def _table(page: Page, wanted: Filter, found: Found) -> Markup:
+def _table(page: Page, wanted: Filter, found: Found, choices: dict[str, list[str]]) -> Markup:
     if not found.of:
         return element("p", "No conversation yet: turnwise import FILE --store ", page.record.where, class_="empty")
-    head = [_head(wanted, *one) for one in _HEADS]
+    facts = [name for name in FACTS if choices[name]]
+    head = [_head(wanted, *one) for one in _HEADS if one[0] not in FACTS or one[0] in facts]
     head.append(element("th", "F over turns"))
     rows = []
     for row in found.rows:
@@ -144,9 +146,9 @@ def _table(page: Page, wanted: Filter, found: Found) -> Markup:
         rows.append(
             element(
                 "tr",
-                element("td", element("a", row.sequence_id, href=link, data_item=True), class_="name"),
+                element("td", element("a", breakable(row.sequence_id), href=link, data_item=True), class_="name"),
                 element("td", tag(row.label)),
-                [element("td", one, class_="name") for one in (row.source, row.category, row.tactic)],
+                [element("td", breakable(getattr(row, name)), class_="name") for name in ("source", *facts)],
                 element("td", row.turns, class_="number"),
                 element("td", "–" if row.flag is None else row.flag, class_="number"),
                 [element("td", number(one), class_="number") for one in (row.T, row.I, row.F)],
