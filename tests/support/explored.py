@@ -1,4 +1,4 @@
-"""A real `turnwise explore` in a process of its own, and a real Chromium that looks at it, for tests and benchmarks."""
+"""A real `turnwise explore` in a process of its own, and a real Chromium that looks at it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-"""With every answer: the browser itself refuses to ask another host for anything, or to show this page in another."""
+"""With every answer: the browser itself refuses to ask another host, or to show this page inside another."""
 
 
 class Access:
@@ -123,6 +123,14 @@ class Gate:
                 await send({"type": "websocket.close", "code": 1008})
             return
 
+        gone = False
+
+        async def heard() -> Message:
+            nonlocal gone
+            message = await receive()
+            gone = gone or message["type"] == "http.disconnect"
+            return message
+
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
                 sent = MutableHeaders(scope=message)
@@ -134,7 +142,11 @@ class Gate:
             response = await self._refused(Request(scope, receive))
             await response(scope, receive, told)
             return
-        await self.app(scope, receive, told)
+        try:
+            await self.app(scope, heard, told)
+        except RuntimeError:  # so a page ends whose browser went away before it was answered
+            if not gone:
+                raise
 
     async def _refused(self, request: Request) -> Response:
         """Return the answer to a request without a cookie that lets it in, or with a token in its address."""

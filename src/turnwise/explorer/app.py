@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.access import Access, Gate
-from turnwise.explorer.data.record import Record
+from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.frame import failure, header, offer_exports
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page, Region, View, views
@@ -26,11 +26,11 @@ _CONNECT_SECONDS = 30.0
 _STATIC = "/static"
 
 
-def create_app(record: Record, access: Access) -> ASGIApp:
+def create_app(answers: Answers, access: Access) -> ASGIApp:
     """Return the application.
 
     Args:
-        record: what it shows.
+        answers: what it shows.
         access: what opens it.
     """
     from fastapi import FastAPI
@@ -42,7 +42,7 @@ def create_app(record: Record, access: Access) -> ASGIApp:
     folder = files("turnwise.explorer") / "static"
     pages.add_static_files(_STATIC, str(folder), max_cache_age=0)
     for view in views():
-        ui.page(view.path, title=f"{view.title} – turnwise", dark=None, language="en-US")(_shown(view, record))
+        ui.page(view.path, title=f"{view.title} – turnwise", dark=None, language="en-US")(_shown(view, answers))
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     ui.run_with(
         outer,
@@ -56,11 +56,11 @@ def create_app(record: Record, access: Access) -> ASGIApp:
     return Gate(outer, access)
 
 
-def _shown(view: View, record: Record):  # type: ignore[no-untyped-def]  # NiceGUI reads the signature of what it returns
+def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads the signature of what it returns
     async def shown(request: Request, client: Client) -> None:
         from nicegui import ui
 
-        page = Page(view, record, dict(request.query_params))
+        page = Page(view, answers, dict(request.query_params))
         ui.add_head_html(
             f'<link rel="stylesheet" href="{_STATIC}/explorer.css">'
             f'<link rel="stylesheet" href="{_STATIC}/work.css">'

@@ -79,7 +79,8 @@ def chart_options(
         "animation": False,
         "backgroundColor": "transparent",
         "aria": {"enabled": True, "label": {"enabled": True, "description": visible(title)}},
-        "legend": {"type": "scroll", "top": 0, "left": 0, "itemWidth": 28, "textStyle": {"color": _QUIET}, "data": []},
+        "legend": {"type": "scroll", "top": 0, "left": 0, "itemWidth": 28, "textStyle": {"color": _QUIET},
+                   "data": []},
         "tooltip": {"trigger": "axis", "renderMode": "richText", "confine": True, "order": "seriesAsc"},
         "axisPointer": {"link": [{"xAxisIndex": "all"}]},
         "title": [], "grid": [], "xAxis": [], "yAxis": [], "series": [],
@@ -145,9 +146,9 @@ def redraw(chart: EChart, options: dict[str, Any]) -> None:
 
 
 def _line(name: str, points: Points, place: int, panel: Panel, last: int) -> dict[str, Any]:
-    component = name if name in COMPONENTS else name.rpartition(" ")[0]
+    component = name.partition(" ")[0]
     known = component in COMPONENTS
-    others = [one for one in panel.lines if one not in COMPONENTS]
+    others = [one for one in panel.lines if one.partition(" ")[0] not in COMPONENTS]
     colour = _COLOURS[component] if known else _OTHERS[others.index(name) % len(_OTHERS)]
     dash = COMPONENTS[component].dash if known else [1, 0]
     stroke: str | list[int] = "solid" if dash == [1, 0] else dash

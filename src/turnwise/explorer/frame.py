@@ -64,7 +64,7 @@ def header(page: Page) -> None:
 
 
 def offer_exports(page: Page) -> None:
-    """Show which exports what is on the screen has; a view calls it once it has set `Page.csv` or drawn a chart."""
+    """Show the buttons of the exports that there are; for a view that sets `Page.csv` or draws a chart later."""
     from nicegui import ui
 
     ui.run_javascript(f"turnwise.offer({'true' if page.csv is not None else 'false'})")

@@ -10,7 +10,9 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from turnwise.explorer.data.record import Record
+from turnwise.errors import TurnwiseError
+from turnwise.explorer.data.answers import Answers
+from turnwise.visible import visible_lines
 
 if TYPE_CHECKING:
     from nicegui.elements.html import Html
@@ -52,7 +54,7 @@ _VIEWS: dict[str, View] = {}
 def page(
     path: str, title: str, *, order: int, listed: bool = True, keys: Mapping[str, str] | None = None
 ) -> Callable[[Build], Build]:
-    """Make a view of a function; the arguments are those of `View`. A view's module is named in `views.MODULES`."""
+    """Make a view of a function; the arguments are those of `View`. `views.MODULES` names its module."""
 
     def add(build: Build) -> Build:
         _VIEWS[path] = View(path, title, order, build, listed, keys)
@@ -81,17 +83,19 @@ class Page:
 
     Args:
         view: the view.
-        record: what it shows.
+        answers: what it asks.
         state: what the address says beside the path, by name.
 
     Attributes:
+        record: the record that is shown.
         csv: returns the name of a file and the rows of what is on the screen, headings first; None where a view
             has no table. A view sets it.
     """
 
-    def __init__(self, view: View, record: Record, state: Mapping[str, str]) -> None:
+    def __init__(self, view: View, answers: Answers, state: Mapping[str, str]) -> None:
         self.view = view
-        self.record = record
+        self.answers = answers
+        self.record = answers.record
         self.state = dict(state)
         self.csv: Callable[[], tuple[str, list[list[Any]]]] | None = None
 
@@ -165,11 +169,16 @@ class Region:
             self._listen(on)
 
     def _listen(self, on: Callable[[str, str], Any]) -> None:
+        from nicegui import ui
+
         async def told(event: Any) -> None:
             name, value = (str(one) for one in event.args)
-            done = on(name, value)
-            if isinstance(done, Awaitable):
-                await done
+            try:
+                done = on(name, value)
+                if isinstance(done, Awaitable):
+                    await done
+            except TurnwiseError as error:
+                ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")
 
         self.html.on("click", told, js_handler="(e) => turnwise.clicked(e, emit)")
         self.html.on("change", told, js_handler="(e) => turnwise.changed(e, emit)")

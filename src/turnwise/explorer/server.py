@@ -10,6 +10,7 @@ from typing import Final
 
 from turnwise.errors import UsageError
 from turnwise.explorer.access import Access
+from turnwise.explorer.data.answers import Answers
 from turnwise.explorer.data.record import Record
 
 PASSWORD: Final = "TURNWISE_EXPLORER_PASSWORD"
@@ -51,8 +52,8 @@ def explore(record: Record, access: Access, host: str, port: int, told: Callable
 
     from turnwise.explorer.app import create_app
 
-    with contextlib.closing(_listen(host, port)) as opened:
-        app = create_app(record, access)
+    with contextlib.closing(_listen(host, port)) as opened, Answers(record) as answers:
+        app = create_app(answers, access)
         shown = f"[{host}]" if ":" in host else host
         question = f"/?token={access.token}" if access.token else "/"
         told(f"turnwise explores {record.where} on http://{shown}:{opened.getsockname()[1]}{question}")

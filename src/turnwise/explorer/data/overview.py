@@ -15,9 +15,6 @@ from turnwise.store import schema
 MOST_TURNS = 60
 """Turns that the curves of mean scores go to."""
 
-RULE = "F >= 0.7"
-"""What flags a sequence where nothing else is asked and the run has no threshold of its own."""
-
 
 @dataclass(frozen=True, slots=True)
 class SourceCount:
@@ -115,13 +112,13 @@ def counts(record: Record) -> Counts:
         found = tables.execute(
             "SELECT source, label, count(*), sum(turns) FROM copied.sequences GROUP BY ALL ORDER BY ALL"
         ).fetchall()
-        scored = dict(
-            (name, (sequences, evaluations))
+        scored = {
+            name: (sequences, evaluations)
             for name, sequences, evaluations in tables.execute(
                 "SELECT name, count(DISTINCT sequence), count(*) FROM copied.evaluations "
                 "JOIN copied.runs USING (run) GROUP BY name"
             ).fetchall()
-        )
+        }
     sources: dict[str, SourceCount] = {}
     for source, label, sequences, turns in found:
         before = sources.get(source, SourceCount(source, {}, 0))
@@ -140,12 +137,6 @@ def means(record: Record, run: str) -> list[Mean]:
             [run, MOST_TURNS],
         ).fetchall()
     return [Mean(*row) for row in found]
-
-
-def rule_of(record: Record, run: str) -> str:
-    """Return the pattern that flags a sequence of a run by default: its threshold for single turns, or `RULE`."""
-    threshold = record.store.run(run).operating_points.get("any_turn")
-    return RULE if threshold is None else f"F >= {threshold:.4g}"
 
 
 def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Rate]:

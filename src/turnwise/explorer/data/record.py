@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Table, func, select
 
 from turnwise.explorer.data.named import Named
 from turnwise.store import Store, schema
@@ -17,7 +17,9 @@ from turnwise.store.runs import Run
 from turnwise.visible import visible
 
 if TYPE_CHECKING:
+    import numpy as np
     from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
 
 FACTS: Final = ("category", "tactic")
 """Keys of the metadata that the explorer sorts and filters by."""
@@ -49,6 +51,36 @@ class Record:
         """Return the name of the run that was started last; None where there is none."""
         found = self.runs()
         return found[-1].name if found else None
+
+    def newest_evaluation(self) -> int:
+        """Return the row number of the last score; it grows with every one."""
+        return self._newest(schema.evaluations)
+
+    def newest_sequence(self) -> int:
+        """Return the row number of the last sequence; it grows with every one."""
+        return self._newest(schema.sequences)
+
+    def scored_sequences(self, run: str) -> int:
+        """Return of how many sequences a run has a score."""
+        query = "SELECT count(DISTINCT sequence) FROM copied.evaluations JOIN copied.runs USING (run) WHERE name = ?"
+        with self.tables() as tables:
+            [[found]] = tables.execute(query, [run]).fetchall()
+        return int(found)
+
+    def numbered(self, values: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return numbers by the id of a sequence as two arrays: row numbers of the sequences, and the numbers."""
+        import numpy as np
+
+        with self.tables() as tables:
+            given = {"id": np.array(list(values), object), "value": np.array(list(values.values()), np.int64)}
+            tables.register("given", given)
+            found = tables.execute(
+                "SELECT sequence, value FROM copied.sequences JOIN given ON sequence_id = id"
+            ).fetchnumpy()
+        return found["sequence"].astype("int64"), found["value"].astype("int64")
+
+    def _newest(self, table: Table) -> int:
+        return self.store.mirror.record.ask(lambda db: db.scalar(select(func.max(table.c.id))) or 0)
 
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
@@ -85,10 +117,8 @@ class Record:
         for name in FACTS:
             made[name] = np.array([_fact(metadata.get(name)) for _, metadata in found], object)
         connection.register("fresh_facts", made)
-        try:
-            connection.execute("INSERT INTO facts BY NAME SELECT * FROM fresh_facts")
-        finally:
-            connection.unregister("fresh_facts")
+        connection.execute("INSERT INTO facts BY NAME SELECT * FROM fresh_facts")
+        connection.unregister("fresh_facts")
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -50,11 +50,26 @@ const turnwise = {
     if (next.dataset.item === "follow") next.click();
   },
 
+  // Show which turn is chosen, wherever it stands.
+  point(turn, scroll) {
+    for (const one of document.querySelectorAll("[data-turn]")) {
+      const chosen = one.dataset.turn === String(turn);
+      one.classList.toggle("is-current", chosen);
+      if (one.matches("article")) one.setAttribute("aria-current", chosen ? "true" : "false");
+    }
+    const article = document.getElementById(`turn-${turn}`);
+    if (article && scroll) article.scrollIntoView({ block: "nearest" });
+  },
+
   pressed(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const field = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (field) {
       if (event.key === "Escape") field.blur();
+      return;
+    }
+    if (event.key === "Enter" && event.target.matches?.("[data-item]:not(a):not(button)")) {
+      event.target.click();
       return;
     }
     const does = {

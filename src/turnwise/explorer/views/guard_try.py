@@ -59,8 +59,8 @@ class TryView:
                        placeholder=_EXAMPLE, aria_label="A conversation")  # fmt: skip
         return element(
             "div",
-            element("label", "Paste a conversation: lines that begin with user: and assistant:, or JSON in any form "
-                    "that turnwise reads", text),
+            element("label", "Paste a conversation: lines that begin with user: and assistant:, or JSON in any "
+                    "form that turnwise reads", text),
             element(
                 "div",
                 choice("preset", "Preset of the guard", tuple(self._presets), preset),

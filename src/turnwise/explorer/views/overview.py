@@ -12,6 +12,7 @@ from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data import overview
+from turnwise.explorer.data.flags import rule_of
 from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element, joined
 from turnwise.explorer.pages import Page, Region, page
@@ -60,7 +61,7 @@ class _Overview:
             told = element("p", "No run yet: turnwise evaluate --store ", record.where, " makes scores.")
             self._flagged.show(element("div", told, class_="empty"))
             return
-        rule = page.get("rule") or await page.ask(overview.rule_of, record, run)
+        rule = page.get("rule") or await page.ask(rule_of, record, run)
         self._form.show(_choice([one.name for one in counts.runs], run, rule))
         self._means = await page.ask(overview.means, record, run)
         redraw(self._chart, self._options())
@@ -102,9 +103,14 @@ def _counted(counts: overview.Counts, mark: overview.Mark) -> Markup:
         "failed tries": mark.failures,
     }
     cards = [
-        element("div", element("div", f"{value:,}", class_="figure"), element("div", name, class_="caption"), class_="card")
+        element(
+            "div",
+            element("div", f"{value:,}", class_="figure"),
+            element("div", name, class_="caption"),
+            class_="card",
+        )
         for name, value in figures.items()
-    ]  # fmt: skip
+    ]
     return joined(
         element("div", cards, class_="cards"),
         element("div", _sources(sources), _runs(counts, mark), class_="columns"),
