@@ -1,6 +1,7 @@
 """A server on the examples that ship and a Chromium that looks at it, shared by the tests of all views."""
 
 import pytest
+import work_store as work
 from explored import Watched, chromium, explored
 
 from turnwise.demo import demo_observer, run_demo
@@ -21,6 +22,18 @@ def demo_store(tmp_path_factory):
 @pytest.fixture(scope="session")
 def explorer(demo_store):
     with explored("--store", str(demo_store)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def work_store(tmp_path_factory):
+    """Twins that two runs scored, what people said of them, the audit of a guard, and a study beside the store."""
+    return work.make(tmp_path_factory.mktemp("work") / "work.db")
+
+
+@pytest.fixture(scope="session")
+def working(work_store):
+    with explored("--store", str(work_store)) as running:
         yield running
 
 

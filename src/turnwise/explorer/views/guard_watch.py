@@ -99,8 +99,8 @@ class AuditView:
             ["time", "conversation", "turn", "side", "blocked", "stance", "trust", "reasons"]
         ]
         rows = [
-            [event.get("time"), event.get("conversation_id"), event.get("turn"), event.get("side"),
-             event.get("blocked"), (event.get("stance") or {}).get("mode"), (event.get("stance") or {}).get("trust"),
+            [*(event.get(name) for name in ("time", "conversation_id", "turn", "side", "blocked")),
+             *((event.get("stance") or {}).get(name) for name in ("mode", "trust")),
              "; ".join(map(str, event.get("reasons") or ()))]
             for event in self._watch.events
         ]  # fmt: skip
