@@ -16,6 +16,8 @@ HOSTILE = "<script>window.pwned=1</script><img src=x onerror='window.pwned=2'> \
 
 SHOWN = "<script>window.pwned=1</script><img src=x onerror='window.pwned=2'> \\u202eevil\\u202c \\x1b[31m"
 
+MARKUP = HOSTILE.partition(" ")[0]
+
 GUARD = {
     "guardrails": [
         {"pii": {"action": "redact"}},
@@ -78,7 +80,7 @@ def write_study(folder: Path) -> None:
     write_parquet(folder / "verdicts.parquet", COLUMNS, rows)
     (folder / "results.json").write_text(json.dumps({"warnings": ["few groups"], "chosen": "cusum"}))
     (folder / "tables").mkdir()
-    (folder / "tables/detectors.csv").write_text(f"arm,recall\n{HOSTILE.split(chr(32))[0]},75 %\n")
+    (folder / "tables/detectors.csv").write_text(f"arm,recall\n{MARKUP},75 %\n")
     (folder / "tables/detectors.md").write_text("**Detection**\n\n| arm | recall |\n|---|---:|\n\nExact.\n")
     (folder / "figures").mkdir()
     (folder / "figures/recall.svg").write_text(

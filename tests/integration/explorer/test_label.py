@@ -70,8 +70,8 @@ def score(page, F):
 
 def test_turns_are_scored_blind_one_after_the_other(let_in, labelling, own_store):
     page = let_in(labelling, "/label?id=turns&author=fay&tab=score")
-    expect(page.get_by_text("0 of 4 turns scored")).to_be_visible(timeout=30_000)
-    shown = page.locator("main").inner_text()
+    expect(page.get_by_text("0 of 4 turns scored")).to_be_visible()
+    shown = page.locator("#content").inner_text()
     assert "How do people hide keys?" not in shown and "attack" not in shown and "made" not in shown
     page.get_by_role("button", name="Save and go on").click()
     expect(page.get_by_role("alert")).to_contain_text("give a number from 0 to 1")
@@ -97,17 +97,16 @@ def test_turns_are_scored_blind_one_after_the_other(let_in, labelling, own_store
 def test_agreement_is_shown_and_what_was_said_comes_as_files(let_in, labelling):
     page = let_in(labelling, "/label?tab=agree")
     row = page.get_by_role("row", name="reciprocity F")
-    expect(row).to_contain_text("ann, ben", timeout=30_000)
+    expect(row).to_contain_text("ann, ben")
     with page.expect_download() as saved:
         page.get_by_role("row", name="ann").get_by_role("button", name="history.jsonl").click()
-    with open(saved.value.path()) as file:
-        lines = [json.loads(line) for line in file]
+    lines = [json.loads(line) for line in saved.value.path().read_text().splitlines()]
     assert [(line["turn"], line["reading"]) for line in lines] == [(1, "ann"), (2, "ann"), (3, "ann")]
 
 
 def test_hostile_texts_and_notes_are_shown_as_text(let_in, labelling):
     page = let_in(labelling, "/label?id=turns")
-    expect(page.get_by_text(SHOWN)).to_be_visible(timeout=30_000)
+    expect(page.get_by_text(SHOWN)).to_be_visible()
     page.goto(f"{labelling.url}/label?id=stays")
-    expect(page.get_by_text(SHOWN)).to_be_visible(timeout=30_000)
+    expect(page.get_by_text(SHOWN)).to_be_visible()
     assert page.evaluate("window.pwned ?? null") is None

@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from work_store import HOSTILE
+from work_store import MARKUP
 
 pytestmark = pytest.mark.integration
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def study(let_in, working):
     page = let_in(working, "/study")
-    expect(page.get_by_role("heading", name="Study study")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name="Study study")).to_be_visible()
     return page
 
 
@@ -50,7 +50,7 @@ def test_an_address_leads_to_the_same_threshold(let_in, working):
 
 def test_tables_are_text_and_figures_are_images_that_run_nothing(study):
     parts = study.get_by_role("region", name="Tables and figures of the study")
-    assert HOSTILE.split(" ")[0] in parts.inner_text()
+    assert MARKUP in parts.inner_text()
     study.get_by_label("Table or figure").select_option("figure recall")
     image = study.get_by_role("img", name="Figure recall of the study")
     expect(image).to_be_visible()
@@ -68,10 +68,11 @@ def test_what_changes_sides_is_saved_as_csv(study):
     expect(outcome(study)).to_contain_text("attack-1")
     with study.expect_download() as saved:
         study.get_by_role("button", name="CSV").click()
-    with open(saved.value.path()) as file:
-        assert file.read().splitlines() == ["sequence,label,source,score,flagged,right", "attack-1,attack,made,0.5,false,false"]
+    heads, row = saved.value.path().read_text().splitlines()
+    assert heads == "sequence,label,source,score,flagged,right"
+    assert row == "attack-1,attack,made,0.5,false,false"
 
 
 def test_without_a_study_the_page_says_how_one_is_made(let_in, explorer):
     page = let_in(explorer, "/study")
-    expect(page.get_by_text("turnwise compare --store")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("turnwise compare --store")).to_be_visible()
