@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -23,6 +24,7 @@ def explore(
         typer.Option(help="Address to listen on; other than this machine's own, it needs a password."),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 for a free one.")] = 8_010,
+    patterns: PatternsFile = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser of this machine.")] = False,
 ) -> None:
     """Look at conversations, scores and patterns in a browser. Needs the extra turnwise[explorer].
@@ -42,6 +44,7 @@ def explore(
     from turnwise.explorer.data.record import Record
     from turnwise.explorer.server import PASSWORD, access_for
     from turnwise.explorer.server import explore as run
+    from turnwise.paths import to_path
 
     access = access_for(host, os.environ.get(PASSWORD))
 
@@ -52,7 +55,8 @@ def explore(
 
     with ExitStack() as stack:
         opened = _demo(stack) if demo else stack.enter_context(_opened(store))
-        run(Record(opened, "demo" if demo else None), access, host, port, told)
+        file = None if patterns is None else to_path(patterns)
+        run(Record(opened, "demo" if demo else None, file), access, host, port, told)
 
 
 def _opened(location: str) -> Store:

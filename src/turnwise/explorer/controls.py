@@ -10,7 +10,9 @@ from turnwise.explorer.markup import element
 from turnwise.rates import Rate
 
 
-def choice(label: str, name: str, values: Iterable[str] | Mapping[str, str], chosen: str, every: str = "") -> Markup:
+def choice(
+    label: str, name: str, values: Iterable[str] | Mapping[str, str], chosen: str, every: str = ""
+) -> Markup:
     """Return a field to choose one of some values.
 
     Args:

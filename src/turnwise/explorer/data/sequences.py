@@ -38,6 +38,7 @@ class Filter:
     Args:
         run: whose scores; None where there is no run.
         rule: what flags a sequence; see `Flagging.flags`. Empty for the run's default.
+        when: ``ever`` or ``final``: at which turn a pattern has to hold.
         flagged: ``yes``, ``no``, or empty for all.
         label: only this ground truth.
         source: only this data set.
@@ -63,6 +64,7 @@ class Filter:
 
     run: str | None = None
     rule: str = ""
+    when: str = "ever"
     flagged: str = ""
     label: str = ""
     source: str = ""
@@ -256,7 +258,7 @@ class Sequences:
         """Return what a rule flags; None where the run has no score yet and nobody asks for flags."""
         if not wanted.rule and not wanted.flagged and not self._record.scored_sequences(run):
             return None
-        return self._flagging.flags(run, rule)
+        return self._flagging.flags(run, rule, wanted.when)
 
     def _joins(self, tables: DuckDBPyConnection, wanted: Filter, flags: Flags | None) -> str:
         """Give the connection the tables that a filter needs, and return how they are joined."""

@@ -146,7 +146,9 @@ class WordIndex:
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
-            if self._closing.is_set() or (self._thread is not None and self._error is None and newest == self._upto):
+            if self._closing.is_set() or (
+                self._thread is not None and self._error is None and newest == self._upto
+            ):
                 return
             self._upto = newest
             self._error = None
@@ -166,7 +168,9 @@ class WordIndex:
                         break
                     last, digest = page[-1][0], page[-1][2]
                     with index:
-                        index.executemany("INSERT INTO words(rowid, said) VALUES (?, ?)", [row[:2] for row in page])
+                        index.executemany(
+                            "INSERT INTO words(rowid, said) VALUES (?, ?)", [row[:2] for row in page]
+                        )
                         index.execute("DELETE FROM upto")
                         index.execute("INSERT INTO upto VALUES (?, ?)", (last, digest))
                     self._done += len(page)

@@ -1,4 +1,4 @@
 """The views, one file each, each of which adds itself with `turnwise.explorer.pages.page`."""
 
-MODULES = ("overview", "sequences", "sequence")
+MODULES = ("overview", "sequences", "sequence", "query")
 """Modules of this package that hold a view."""

@@ -46,7 +46,9 @@ class _Sequence:
         page = self._page
         self._runs = [run.name for run in await page.ask(page.record.runs)]
         self._head = Region(on=self._changed, label="Sequence")
-        self._chart = show_chart(chart_options([], last=2), "T, I and F of every principle over turns", self._point)
+        self._chart = show_chart(
+            chart_options([], last=2), "T, I and F of every principle over turns", self._point
+        )
         self._bands = Region(on=self._changed, label="Detectors and session memory over turns")
         with ui.element("div").classes("split"):
             self._chatted = Region(on=self._changed, label="Conversation")
@@ -109,7 +111,9 @@ class _Sequence:
         page, chat = self._page, self._chat
         assert chat is not None
         sequence = chat.sequence
-        facts = [element("span", element("b", f"{name} "), _value(value)) for name, value in sequence.metadata.items()]
+        facts = [
+            element("span", element("b", f"{name} "), _value(value)) for name, value in sequence.metadata.items()
+        ]
         found = chat.verdicts
         told = [
             element("span", element("b", f"{one.detector} "), f"fired at turn {one.turn}: " if one.fired else
@@ -212,7 +216,9 @@ def _bands(chat: Chat, at: int) -> Markup:
     if not chat.session and not chat.verdicts:
         return Markup()
     turns = range(1, len(chat.turns) + 1)
-    rows = [element("tr", element("th", "turn", scope="row"), [_cell(turn, str(turn), "head", "") for turn in turns])]
+    rows = [
+        element("tr", element("th", "turn", scope="row"), [_cell(turn, str(turn), "head", "") for turn in turns])
+    ]
     for verdict in chat.verdicts:
         cells = [
             _cell(turn, f"{signal.score:.2f}" + (" ▲" if verdict.turn == turn else ""),
@@ -249,7 +255,9 @@ def _more(said: str, turn: int) -> Markup:
 def _cut(text: str) -> Markup:
     if len(text) <= _SHOWN:
         return text_lines(text)
-    return joined(text_lines(text[:_SHOWN]), element("span", f" … {len(text) - _SHOWN:,} more characters", class_="quiet"))
+    return joined(
+        text_lines(text[:_SHOWN]), element("span", f" … {len(text) - _SHOWN:,} more characters", class_="quiet")
+    )
 
 
 def _value(value: object) -> str:

@@ -136,7 +136,9 @@ class _Sequences:
 
 def _table(page: Page, wanted: Filter, found: Found, choices: dict[str, list[str]]) -> Markup:
     if not found.of:
-        return element("p", "No conversation yet: turnwise import FILE --store ", page.record.where, class_="empty")
+        return element(
+            "p", "No conversation yet: turnwise import FILE --store ", page.record.where, class_="empty"
+        )
     facts = [name for name in FACTS if choices[name]]
     head = [_head(wanted, *one) for one in _HEADS if one[0] not in FACTS or one[0] in facts]
     head.append(element("th", "F over turns"))
@@ -185,7 +187,9 @@ def _pager(wanted: Filter, found: Found) -> Markup:
 
     def step(said: str, to: int, label: str) -> Markup:
         able = 1 <= to <= last and to != wanted.page
-        return element("button", said, type="button", data_do="page", data_value=to, disabled=not able, aria_label=label)
+        return element(
+            "button", said, type="button", data_do="page", data_value=to, disabled=not able, aria_label=label
+        )
 
     return element(
         "div",
