@@ -31,8 +31,8 @@ def choice(
 
 
 def field(
-    label: str, name: str, value: str, *, kind: str = "text", size: int = 10, placeholder: str = "", live: bool = False,
-    search: bool = False, step: float | None = None, least: float | None = None,
+    label: str, name: str, value: str, *, kind: str = "text", size: int = 10, placeholder: str = "",
+    live: bool = False, search: bool = False, step: float | None = None, least: float | None = None,
 ) -> Markup:  # fmt: skip
     """Return a field to type into; `live` tells every change of it, `search` is where the key / leads."""
     made = element(

@@ -1,7 +1,7 @@
 """Which sequences a rule flags, and at which turn: a pattern of the language, or a detector by its name.
 
-A pattern is asked of the mirror. A detector is run over all trajectories of the run, which takes a while where they
-are many: in a thread of its own, whose progress can be asked for.
+A pattern is asked of the mirror. A detector is run over all trajectories of the run, which takes a while where
+they are many: in a thread of its own, whose progress can be asked for.
 """
 
 from __future__ import annotations

@@ -106,7 +106,8 @@ def words(record: Record) -> list[tuple[str, str]]:
     """Return the words that a pattern may hold here, each with what it is: for completion while typing."""
     with record.tables() as tables:
         scored = tables.execute(
-            "SELECT DISTINCT name, response FROM copied.evaluations JOIN copied.principles USING (principle) ORDER BY ALL"
+            "SELECT DISTINCT name, response FROM copied.evaluations JOIN copied.principles USING (principle) "
+            "ORDER BY ALL"
         ).fetchall()
     found = [(component, "the worst over the principles") for component in COMPONENTS]
     for principle, response in scored:

@@ -164,7 +164,7 @@ class Found:
         of: how many there are.
         rule: the rule that flags; empty where there is no run.
         judged: sequences that the rule has judged so far, and how many there are to judge.
-        indexed: sequences that are in the index of words, and how many there are; None where no word was asked for.
+        indexed: sequences in the index of words, and how many there are; None where no word was asked for.
     """
 
     rows: tuple[Row, ...]
@@ -209,13 +209,14 @@ class Sequences:
         with self._record.tables() as tables:
             joins = self._joins(tables, wanted, flags)
             conditions, values = _conditions(wanted)
-            query = f"FROM copied.sequences s LEFT JOIN facts USING (sequence) {joins} WHERE {' AND '.join(conditions)}"
+            holds = " AND ".join(conditions)
+            query = f"FROM copied.sequences s LEFT JOIN facts USING (sequence) {joins} WHERE {holds}"
             order = SORTS[wanted.sort]
             way = "DESC" if wanted.descending else "ASC"
             [[total]] = tables.execute(f"SELECT count(*) {query}", values).fetchall()
             found = tables.execute(
-                "SELECT sequence, sequence_id, label, source, coalesce(category, ''), coalesce(tactic, ''), turns, "
-                f"flag, T, I, F {query} ORDER BY {order} {way} NULLS LAST, sequence LIMIT ? OFFSET ?",
+                "SELECT sequence, sequence_id, label, source, coalesce(category, ''), coalesce(tactic, ''), "
+                f"turns, flag, T, I, F {query} ORDER BY {order} {way} NULLS LAST, sequence LIMIT ? OFFSET ?",
                 [*values, wanted.size, (wanted.page - 1) * wanted.size],
             ).fetchall()
             [[of]] = tables.execute("SELECT count(*) FROM copied.sequences").fetchall()
@@ -322,7 +323,8 @@ def _series(tables: DuckDBPyConnection, run: str | None, rows: list[int]) -> dic
     if not rows or run is None:
         return found
     values = tables.execute(
-        "SELECT sequence, turn, max(F) FROM copied.evaluations WHERE run = (SELECT run FROM copied.runs WHERE name = ?) "
+        "SELECT sequence, turn, max(F) FROM copied.evaluations "
+        "WHERE run = (SELECT run FROM copied.runs WHERE name = ?) "
         f"AND NOT response AND turn <= {_SERIES} AND sequence IN ({', '.join(map(str, rows))}) "
         "GROUP BY sequence, turn ORDER BY sequence, turn",
         [run],

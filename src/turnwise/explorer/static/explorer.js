@@ -115,7 +115,10 @@ const turnwise = {
       if (one.matches("article")) one.setAttribute("aria-current", chosen ? "true" : "false");
     }
     const article = document.getElementById(`turn-${turn}`);
-    if (article && scroll) article.scrollIntoView({ block: "nearest" });
+    if (article && scroll) { // within the chat alone, so that curves stay in sight
+      const chat = article.closest(".chat");
+      chat.scrollTop += article.getBoundingClientRect().top - chat.getBoundingClientRect().top - 8;
+    }
   },
 
   pressed(event) {

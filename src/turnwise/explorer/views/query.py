@@ -133,8 +133,8 @@ class _Query:
     def _form(self, runs: list[str], words: list[tuple[str, str]]) -> Markup:
         get = self._page.get
         area = element(
-            "textarea", self._pattern, name="pattern", rows=2, spellcheck="false", autocomplete="off", data_live=True,
-            data_search=True, data_words=json.dumps(words), role="combobox", aria_expanded="false",
+            "textarea", self._pattern, name="pattern", rows=2, spellcheck="false", autocomplete="off",
+            data_live=True, data_search=True, data_words=json.dumps(words), role="combobox", aria_expanded="false",
             aria_controls="completions", aria_autocomplete="list", maxlength=10_000,
         )  # fmt: skip
         return joined(
@@ -209,7 +209,8 @@ def _counts(found: Counted) -> Markup:
                 element("td", f"{100 * low:.1f} – {100 * high:.1f} %" if rate.of else "–", class_="number"),
             )
         )
-    said = f"{found.rate.count:,} of {found.rate.of:,} evaluated sequences match; answered in {found.seconds * 1000:.0f} ms"
+    said = f"{found.rate.count:,} of {found.rate.of:,} evaluated sequences match"
+    said += f"; answered in {found.seconds * 1000:.0f} ms"
     if found.not_scored:
         said += f"; {found.not_scored:,} lack a score of something that the pattern reads"
     return joined(element("p", said, class_="quiet", role="status"),
@@ -241,8 +242,8 @@ def _matches(found: Found, chosen: str | None, wanted: Filter) -> Markup:
     last = max(1, -(-found.total // wanted.size))
     pages = element(
         "div",
-        element("button", "‹", type="button", data_do="page", data_value=wanted.page - 1, disabled=wanted.page <= 1,
-                aria_label="page before"),
+        element("button", "‹", type="button", data_do="page", data_value=wanted.page - 1,
+                disabled=wanted.page <= 1, aria_label="page before"),
         element("span", f"page {wanted.page:,} of {last:,}"),
         element("button", "›", type="button", data_do="page", data_value=wanted.page + 1,
                 disabled=wanted.page >= last, aria_label="next page"),

@@ -25,8 +25,8 @@ _HEADS = (
     ("I", "highest I", True), ("F", "highest F", True),
 )  # fmt: skip
 
-_FEWER = ("rule", "flagged", "label", "source", "words")
-"""Filters that are always in sight."""
+_MORE = ("category", "tactic", "least_turns", "most_turns", "first_flag", "last_flag", "least", "most")
+"""Filters that are folded away as long as nothing is chosen there."""
 
 
 @page("/sequences", "Sequences", order=20)
@@ -96,8 +96,7 @@ class _Sequences:
 
     def _fields(self, runs: list[str]) -> Markup:
         get, choices = self._page.get, self._choices
-        more = any(get(one) for one in ("category", "tactic", "least_turns", "most_turns", "first_flag", "last_flag",
-                                        "least", "most"))  # fmt: skip
+        more = any(get(one) for one in _MORE)
         first = element(
             "div",
             field("Words in the text", "words", get("words"), kind="search", size=24, live=True, search=True,
