@@ -13,9 +13,8 @@ import json
 import random
 import sqlite3
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -68,13 +67,26 @@ def make(file: Path, sequences: int, seed: int) -> None:
             heads, turns, scores = [], [], []
             for key in range(first, min(first + 5_000, sequences + 1)):
                 attack = generator.random() < 0.3
-                facts = {"category": generator.choice(CATEGORIES), "tactic": generator.choice(TACTICS[: 4 + (not attack)])}
+                facts = {
+                    "category": generator.choice(CATEGORIES),
+                    "tactic": generator.choice(TACTICS[: 4 + (not attack)]),
+                }
                 name = f"chat-{key:06}"
                 digest = sha256(name.encode()).hexdigest()
                 label = "attack" if attack else "benign"
                 conversation = json.dumps({"conversation_id": name, "participants": {}, "metadata": {}})
                 heads.append(
-                    (key, name, label, generator.choice(SOURCES), TURNS, digest, conversation, json.dumps(facts), when)
+                    (
+                        key,
+                        name,
+                        label,
+                        generator.choice(SOURCES),
+                        TURNS,
+                        digest,
+                        conversation,
+                        json.dumps(facts),
+                        when,
+                    )
                 )
                 level = generator.random() * 0.3
                 for turn in range(1, TURNS + 1):
@@ -91,7 +103,9 @@ def make(file: Path, sequences: int, seed: int) -> None:
             marks = ", ".join("?" * 14)
             db.executemany(f"INSERT INTO evaluations ({columns}, T, I, F, reasoning) VALUES ({marks})", scores)
             db.commit()
-    print(f"{file}: {sequences} sequences, {file.stat().st_size / 1e6:.0f} MB, {time.perf_counter() - began:.0f} s")
+    print(
+        f"{file}: {sequences} sequences, {file.stat().st_size / 1e6:.0f} MB, {time.perf_counter() - began:.0f} s"
+    )
 
 
 def texts(generator: random.Random) -> list[str]:
@@ -120,7 +134,9 @@ def data(file: Path) -> None:
         report("mirror made", [once(lambda: overview.counts(record))], LIMITS["first cold"])
         report("overview", times(lambda: (overview.counts(record), overview.means(record, "generated"))), 1.0)
         report("words indexed", [once(words.wait)], 600.0)
-        print(f"index of words: {sum(f.stat().st_size for f in file.parent.glob(file.name + '-words*')) / 1e6:.0f} MB")
+        print(
+            f"index of words: {sum(f.stat().st_size for f in file.parent.glob(file.name + '-words*')) / 1e6:.0f} MB"
+        )
         run = Filter(run="generated")
         for what, filters in cases(run).items():
             for name, wanted in filters.items():
@@ -159,7 +175,9 @@ def once(ask: Callable[[], object]) -> float:
 def report(what: str, seconds: list[float], limit: float) -> None:
     """Print the first and the median time; the first is held against the limit, since that is what a user waits for."""
     good = "ok" if seconds[0] <= limit else "TOO SLOW"
-    print(f"{what:38} first {seconds[0]:7.3f} s   median {statistics.median(seconds):7.3f} s   limit {limit:g} s  {good}")
+    print(
+        f"{what:38} first {seconds[0]:7.3f} s   median {statistics.median(seconds):7.3f} s   limit {limit:g} s  {good}"
+    )
 
 
 def memory() -> int:

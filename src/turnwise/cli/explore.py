@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwise.cli import options
+from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
     from turnwise.store import Store
@@ -35,6 +36,7 @@ def explore(
         str | None,
         typer.Option(help="Address of a turnwise serve to watch; its API key is read from TURNWISE_SERVICE_KEY."),
     ] = None,
+    patterns: PatternsFile = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser of this machine.")] = False,
 ) -> None:
     """Look at conversations, scores and patterns in a browser. Needs the extra turnwise[explorer].
@@ -55,6 +57,7 @@ def explore(
     from turnwise.explorer.data.record import Record
     from turnwise.explorer.server import PASSWORD, access_for
     from turnwise.explorer.server import explore as run
+    from turnwise.paths import to_path
 
     access = access_for(host, os.environ.get(PASSWORD))
 
@@ -67,7 +70,8 @@ def explore(
         opened = _demo(stack) if demo else stack.enter_context(_opened(store))
         named = Named(opened, study or (), audit or (), service, os.environ.get(SERVICE_KEY, ""))
         stack.callback(named.close)
-        run(Record(opened, "demo" if demo else None, named), access, host, port, told)
+        file = None if patterns is None else to_path(patterns)
+        run(Record(opened, "demo" if demo else None, file, named), access, host, port, told)
 
 
 def _opened(location: str) -> Store:

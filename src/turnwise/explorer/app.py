@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ _CONNECT_SECONDS = 30.0
 """How long a browser may take to connect after it got the page."""
 
 _STATIC = "/static"
+
+_log = logging.getLogger("turnwise.explorer")
 
 
 def create_app(answers: Answers, access: Access) -> ASGIApp:
@@ -75,6 +78,9 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
                 await view.build(page)
             except TurnwiseError as error:
                 Region(failure(str(error)))
+            except Exception:  # noqa: BLE001 - the page says so, whatever it was
+                _log.exception("the view %s failed", view.title)
+                Region(failure("This view failed: the terminal in which turnwise explore runs says where."))
         waiting.html.delete()
         with content:
             offer_exports(page)

@@ -10,7 +10,9 @@ from turnwise.explorer.markup import element
 from turnwise.rates import Rate
 
 
-def choice(label: str, name: str, values: Iterable[str] | Mapping[str, str], chosen: str, every: str = "") -> Markup:
+def choice(
+    label: str, name: str, values: Iterable[str] | Mapping[str, str], chosen: str, every: str = ""
+) -> Markup:
     """Return a field to choose one of some values.
 
     Args:
@@ -29,8 +31,8 @@ def choice(label: str, name: str, values: Iterable[str] | Mapping[str, str], cho
 
 
 def field(
-    label: str, name: str, value: str, *, kind: str = "text", size: int = 10, placeholder: str = "", live: bool = False,
-    search: bool = False, step: float | None = None, least: float | None = None,
+    label: str, name: str, value: str, *, kind: str = "text", size: int = 10, placeholder: str = "",
+    live: bool = False, search: bool = False, step: float | None = None, least: float | None = None,
 ) -> Markup:  # fmt: skip
     """Return a field to type into; `live` tells every change of it, `search` is where the key / leads."""
     made = element(

@@ -1,7 +1,7 @@
 """Which sequences a rule flags, and at which turn: a pattern of the language, or a detector by its name.
 
-A pattern is asked of the mirror. A detector is run over all trajectories of the run, which takes a while where they
-are many: in a thread of its own, whose progress can be asked for.
+A pattern is asked of the mirror. A detector is run over all trajectories of the run, which takes a while where
+they are many: in a thread of its own, whose progress can be asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 RULE: Final = "F >= 0.7"
 """What flags a sequence where nothing else is asked and the run has no threshold of its own."""
+
+_Key = tuple[str, str, str, int]
+"""Run, rule, when it has to hold, and row number of the last score."""
 
 _KEPT = 8
 """Answers that are kept for the next page of a table."""
@@ -58,23 +61,24 @@ class Flagging:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._kept: OrderedDict[tuple[str, str, int], Flags] = OrderedDict()
-        self._running: dict[tuple[str, str, int], _Judging] = {}
+        self._kept: OrderedDict[_Key, Flags] = OrderedDict()
+        self._running: dict[_Key, _Judging] = {}
         self._lock = threading.Lock()
 
-    def flags(self, run: str, rule: str) -> Flags:
+    def flags(self, run: str, rule: str, when: str = "ever") -> Flags:
         """Return what a rule flags in a run; of a detector that is still at work, what it has found so far.
 
         Args:
             run: name of the run.
             rule: a pattern such as ``F >= 0.7``, or a detector such as ``cusum`` or ``cusum:drift=0.05``.
+            when: "ever" where a pattern has to hold at some turn, "final" where at the last evaluated one.
 
         Raises:
             PatternError: the rule is neither; the message is about the pattern, and points at the place.
             UsageError: the run has no evaluation.
             UnknownNameError: the record has no such run.
         """
-        key = run, rule, self._record.newest_evaluation()
+        key = run, rule, when, self._record.newest_evaluation()
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -82,7 +86,8 @@ class Flagging:
             judging = self._running.get(key)
         if judging is None:
             if not is_detector(rule):
-                return self._keep(key, Flags(*self._record.store.query(rule, run).first_turns()))
+                found = self._record.store.query(rule, run, when=when, patterns=self._record.library())
+                return self._keep(key, Flags(*found.first_turns()))
             with self._lock:
                 judging = self._running.setdefault(key, _Judging(self._record, run, rule))
         found = judging.found()
@@ -92,7 +97,7 @@ class Flagging:
             return self._keep(key, found)
         return found
 
-    def _keep(self, key: tuple[str, str, int], found: Flags) -> Flags:
+    def _keep(self, key: _Key, found: Flags) -> Flags:
         with self._lock:
             self._kept[key] = found
             while len(self._kept) > _KEPT:

@@ -146,7 +146,7 @@ def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Ra
         PatternError: the pattern can't be read.
         UsageError: the run has no evaluation.
     """
-    return record.store.query(rule, run).rates
+    return record.store.query(rule, run, patterns=record.library()).rates
 
 
 def mark(record: Record) -> Mark:

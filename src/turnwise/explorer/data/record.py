@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection, Table, func, select
 
 from turnwise.explorer.data.named import Named
+from turnwise.patterns import Library, default_library, load_patterns
 from turnwise.store import Store, schema
 from turnwise.store.bulk import rows
 from turnwise.store.runs import Run
@@ -34,14 +35,28 @@ class Record:
     Args:
         store: the store, which stays open as long as this is used.
         name: what it is called on the page; the last part of its location by default.
+        patterns: YAML file of your own named patterns, which need not be there yet; None for none.
         named: what is looked at beside it; by default the studies that lie beside the store.
     """
 
-    def __init__(self, store: Store, name: str | None = None, named: Named | None = None) -> None:
+    def __init__(
+        self, store: Store, name: str | None = None, patterns: Path | None = None, named: Named | None = None
+    ) -> None:
         self.store = store
         self.named = Named(store) if named is None else named
         self.where = visible(store.location)
         self.name = name or Path(store.location).name
+        self.patterns = patterns
+
+    def library(self) -> Library:
+        """Return the named patterns that there are, those of the user's file as it is now among them.
+
+        Raises:
+            PatternError: the file can't be read.
+        """
+        if self.patterns is None or not self.patterns.exists():
+            return default_library()
+        return load_patterns(self.patterns)
 
     def runs(self) -> tuple[Run, ...]:
         """Return all runs, oldest first."""
@@ -62,7 +77,9 @@ class Record:
 
     def scored_sequences(self, run: str) -> int:
         """Return of how many sequences a run has a score."""
-        query = "SELECT count(DISTINCT sequence) FROM copied.evaluations JOIN copied.runs USING (run) WHERE name = ?"
+        query = (
+            "SELECT count(DISTINCT sequence) FROM copied.evaluations JOIN copied.runs USING (run) WHERE name = ?"
+        )
         with self.tables() as tables:
             [[found]] = tables.execute(query, [run]).fetchall()
         return int(found)

@@ -146,7 +146,7 @@ def _flag(record: Record, run: str, trajectory: Trajectory, rule: str) -> int | 
     if is_detector(rule):
         named = name_detector(rule, record.store.run(run).operating_points)
         return run_detector(named.detector, trajectory).turn
-    pattern = parse(rule)
+    pattern = parse(rule, patterns=record.library())
     runs = {node.run for node in pattern.walk() if isinstance(node, OtherRun)}
     others = {name: record.store.trajectory(name, trajectory.sequence_id) for name in runs}
     return match(pattern, trajectory, others).turn

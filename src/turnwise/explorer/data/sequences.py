@@ -38,6 +38,7 @@ class Filter:
     Args:
         run: whose scores; None where there is no run.
         rule: what flags a sequence; see `Flagging.flags`. Empty for the run's default.
+        when: ``ever`` or ``final``: at which turn a pattern has to hold.
         flagged: ``yes``, ``no``, or empty for all.
         label: only this ground truth.
         source: only this data set.
@@ -63,6 +64,7 @@ class Filter:
 
     run: str | None = None
     rule: str = ""
+    when: str = "ever"
     flagged: str = ""
     label: str = ""
     source: str = ""
@@ -162,7 +164,7 @@ class Found:
         of: how many there are.
         rule: the rule that flags; empty where there is no run.
         judged: sequences that the rule has judged so far, and how many there are to judge.
-        indexed: sequences that are in the index of words, and how many there are; None where no word was asked for.
+        indexed: sequences in the index of words, and how many there are; None where no word was asked for.
     """
 
     rows: tuple[Row, ...]
@@ -207,13 +209,14 @@ class Sequences:
         with self._record.tables() as tables:
             joins = self._joins(tables, wanted, flags)
             conditions, values = _conditions(wanted)
-            query = f"FROM copied.sequences s LEFT JOIN facts USING (sequence) {joins} WHERE {' AND '.join(conditions)}"
+            holds = " AND ".join(conditions)
+            query = f"FROM copied.sequences s LEFT JOIN facts USING (sequence) {joins} WHERE {holds}"
             order = SORTS[wanted.sort]
             way = "DESC" if wanted.descending else "ASC"
             [[total]] = tables.execute(f"SELECT count(*) {query}", values).fetchall()
             found = tables.execute(
-                "SELECT sequence, sequence_id, label, source, coalesce(category, ''), coalesce(tactic, ''), turns, "
-                f"flag, T, I, F {query} ORDER BY {order} {way} NULLS LAST, sequence LIMIT ? OFFSET ?",
+                "SELECT sequence, sequence_id, label, source, coalesce(category, ''), coalesce(tactic, ''), "
+                f"turns, flag, T, I, F {query} ORDER BY {order} {way} NULLS LAST, sequence LIMIT ? OFFSET ?",
                 [*values, wanted.size, (wanted.page - 1) * wanted.size],
             ).fetchall()
             [[of]] = tables.execute("SELECT count(*) FROM copied.sequences").fetchall()
@@ -256,7 +259,7 @@ class Sequences:
         """Return what a rule flags; None where the run has no score yet and nobody asks for flags."""
         if not wanted.rule and not wanted.flagged and not self._record.scored_sequences(run):
             return None
-        return self._flagging.flags(run, rule)
+        return self._flagging.flags(run, rule, wanted.when)
 
     def _joins(self, tables: DuckDBPyConnection, wanted: Filter, flags: Flags | None) -> str:
         """Give the connection the tables that a filter needs, and return how they are joined."""
@@ -320,7 +323,8 @@ def _series(tables: DuckDBPyConnection, run: str | None, rows: list[int]) -> dic
     if not rows or run is None:
         return found
     values = tables.execute(
-        "SELECT sequence, turn, max(F) FROM copied.evaluations WHERE run = (SELECT run FROM copied.runs WHERE name = ?) "
+        "SELECT sequence, turn, max(F) FROM copied.evaluations "
+        "WHERE run = (SELECT run FROM copied.runs WHERE name = ?) "
         f"AND NOT response AND turn <= {_SERIES} AND sequence IN ({', '.join(map(str, rows))}) "
         "GROUP BY sequence, turn ORDER BY sequence, turn",
         [run],

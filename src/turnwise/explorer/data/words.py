@@ -1,8 +1,8 @@
-"""Which conversations hold some words: an index of full text (SQLite FTS5) beside the record, made in the background.
+"""Which conversations hold some words: an index of full text (SQLite FTS5) beside the record.
 
-The index holds words and row numbers, never a text, in a file that may be deleted at any time. It is in a file of
-its own so that looking never writes to the record: ``work.db-words`` beside ``work.db``, or a temporary file where
-that can't be written or the record is in a server.
+It is made in the background, and holds words and row numbers, never a text, in a file that may be deleted at any
+time. It is a file of its own, so that looking never writes to the record: ``work.db-words`` beside ``work.db``, or a
+temporary file where that can't be written or the record is in a server.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class WordIndex:
             self._temporary.cleanup()
 
     def progress(self) -> tuple[int, int]:
-        """Begin indexing where sequences are missing, and return how many are in the index, and how many there are.
+        """Begin indexing where sequences are missing, and return how many are in the index and how many there are.
 
         Raises:
             UsageError: the index can't be made; the message says why.
@@ -146,7 +146,9 @@ class WordIndex:
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
-            if self._closing.is_set() or (self._thread is not None and self._error is None and newest == self._upto):
+            if self._closing.is_set() or (
+                self._thread is not None and self._error is None and newest == self._upto
+            ):
                 return
             self._upto = newest
             self._error = None
@@ -166,7 +168,9 @@ class WordIndex:
                         break
                     last, digest = page[-1][0], page[-1][2]
                     with index:
-                        index.executemany("INSERT INTO words(rowid, said) VALUES (?, ?)", [row[:2] for row in page])
+                        index.executemany(
+                            "INSERT INTO words(rowid, said) VALUES (?, ?)", [row[:2] for row in page]
+                        )
                         index.execute("DELETE FROM upto")
                         index.execute("INSERT INTO upto VALUES (?, ?)", (last, digest))
                     self._done += len(page)
@@ -175,7 +179,7 @@ class WordIndex:
             self._error = str(error)
 
     def _prepared(self, index: sqlite3.Connection) -> int:
-        """Return the row number up to which sequences of this very record are in the index; it may be made anew."""
+        """Return up to which row number sequences of this very record are in the index; it may be made anew."""
         if index.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
             found = index.execute("SELECT sequence, digest FROM upto").fetchone()
             if found is not None and self._digest(found[0]) == found[1]:
@@ -201,12 +205,12 @@ class WordIndex:
         return self._record.store.mirror.record.ask(lambda db: db.scalar(query) or 0)
 
     def _read(self, after: int) -> list[tuple[int, str, str]]:
-        """Return the next sequences: row number, all of its texts, and what tells it from another of that number."""
+        """Return the next sequences: row number, all texts, and what tells it from another of that number."""
 
         def read(db: Connection) -> list[tuple[int, str, str]]:
             heads, turns = schema.sequences.c, schema.turns.c
             wanted = select(heads.id, heads.content_sha256).where(heads.id > after).order_by(heads.id).limit(_PAGE)
-            digests = {key: digest for key, digest in db.execute(wanted)}
+            digests = {row[0]: row[1] for row in db.execute(wanted)}
             texts: dict[int, list[str]] = {key: [] for key in digests}
             said = select(turns.sequence, turns.prompt, turns.response).where(turns.sequence.in_(list(digests)))
             for key, prompt, response in db.execute(said.order_by(turns.sequence, turns.turn)):

@@ -26,6 +26,63 @@ const turnwise = {
     turnwise.waiting.set(field.name, setTimeout(() => emit(field.name, field.value), 150));
   },
 
+  // Completion of the word before the cursor --------------------------------------------------------------
+
+  complete(area) {
+    const list = document.getElementById(area.getAttribute("aria-controls"));
+    const word = /[\w."]*$/.exec(area.value.slice(0, area.selectionStart))[0];
+    const words = JSON.parse(area.dataset.words);
+    const fits = ([one]) => one !== word && one.toLowerCase().startsWith(word.toLowerCase());
+    const found = word ? words.filter(fits).slice(0, 8) : [];
+    list.replaceChildren(...found.map(([one, kind], at) => {
+      const item = document.createElement("li");
+      item.id = `completion-${at}`;
+      item.setAttribute("role", "option");
+      item.setAttribute("aria-selected", at === 0 ? "true" : "false");
+      item.dataset.word = one;
+      item.append(one, Object.assign(document.createElement("span"), { textContent: kind }));
+      return item;
+    }));
+    turnwise.listed(area, list, found.length > 0);
+  },
+
+  listed(area, list, open) {
+    list.hidden = !open;
+    area.setAttribute("aria-expanded", String(open));
+    if (open) area.setAttribute("aria-activedescendant", list.querySelector("[aria-selected=true]").id);
+    else area.removeAttribute("aria-activedescendant");
+  },
+
+  take(area, list, word) {
+    const at = area.selectionStart;
+    const typed = /[\w."]*$/.exec(area.value.slice(0, at))[0];
+    area.setRangeText(word, at - typed.length, at, "end");
+    turnwise.listed(area, list, false);
+    area.focus();
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+    turnwise.listed(area, list, false);
+  },
+
+  completing(event) {
+    const area = event.target;
+    if (!area.dataset?.words) return;
+    const list = document.getElementById(area.getAttribute("aria-controls"));
+    if (list.hidden) return;
+    const items = [...list.children];
+    const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const to = (at + (event.key === "ArrowDown" ? 1 : -1) + items.length) % items.length;
+      items.forEach((item, place) => item.setAttribute("aria-selected", String(place === to)));
+      turnwise.listed(area, list, true);
+    } else if (event.key === "Tab" || event.key === "Enter") {
+      turnwise.take(area, list, items[at].dataset.word);
+    } else if (event.key === "Escape") {
+      turnwise.listed(area, list, false);
+      event.stopPropagation();
+    } else return;
+    event.preventDefault();
+  },
+
   // Theme -------------------------------------------------------------------------------------------------
 
   isDark() {
@@ -58,7 +115,10 @@ const turnwise = {
       if (one.matches("article")) one.setAttribute("aria-current", chosen ? "true" : "false");
     }
     const article = document.getElementById(`turn-${turn}`);
-    if (article && scroll) article.scrollIntoView({ block: "nearest" });
+    if (article && scroll) { // within the chat alone, so that curves stay in sight
+      const chat = article.closest(".chat");
+      chat.scrollTop += article.getBoundingClientRect().top - chat.getBoundingClientRect().top - 8;
+    }
   },
 
   pressed(event) {
@@ -177,7 +237,20 @@ const turnwise = {
   },
 };
 
+document.addEventListener("keydown", turnwise.completing, true);
 document.addEventListener("keydown", turnwise.pressed);
+document.addEventListener("input", (event) => { if (event.target.dataset?.words) turnwise.complete(event.target); });
+document.addEventListener("focusout", (event) => {
+  if (event.target.dataset?.words) {
+    setTimeout(() => turnwise.listed(event.target, document.getElementById("completions"), false), 150);
+  }
+});
+document.addEventListener("mousedown", (event) => {
+  const item = event.target.closest("#completions li");
+  if (!item) return;
+  event.preventDefault();
+  turnwise.take(document.querySelector("[data-words]"), item.parentElement, item.dataset.word);
+});
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-local], [data-copy]");
   if (!button) return;

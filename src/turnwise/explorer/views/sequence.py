@@ -1,4 +1,4 @@
-"""One sequence: the conversation as a chat, its curves, detectors and session memory, and what a score rests on."""
+"""One sequence: its turns as a chat, its curves, detectors and session memory, and what scores rest on."""
 
 from __future__ import annotations
 
@@ -46,10 +46,12 @@ class _Sequence:
         page = self._page
         self._runs = [run.name for run in await page.ask(page.record.runs)]
         self._head = Region(on=self._changed, label="Sequence")
-        self._chart = show_chart(chart_options([], last=2), "T, I and F of every principle over turns", self._point)
+        self._chart = show_chart(
+            chart_options([], last=2), "T, I and F of every principle over turns", self._point
+        )
         self._bands = Region(on=self._changed, label="Detectors and session memory over turns")
         with ui.element("div").classes("split"):
-            self._chatted = Region(on=self._changed, label="Conversation")
+            self._chatted = Region(on=self._changed, label="Conversation", classes="chat")
             self._detail = Region(label="Scores of the chosen turn", classes="beside detail", live=True)
         await self._show()
         page.csv = self._rows
@@ -71,7 +73,7 @@ class _Sequence:
         redraw(self._chart, self._options())
         self._bands.show(_bands(self._chat, self._at))
         self._chatted.show(self._turns())
-        self._told(scroll=self._at > 1)
+        self._told(scroll=True)
 
     @property
     def _at(self) -> int:
@@ -109,7 +111,9 @@ class _Sequence:
         page, chat = self._page, self._chat
         assert chat is not None
         sequence = chat.sequence
-        facts = [element("span", element("b", f"{name} "), _value(value)) for name, value in sequence.metadata.items()]
+        facts = [
+            element("span", element("b", f"{name} "), _value(value)) for name, value in sequence.metadata.items()
+        ]
         found = chat.verdicts
         told = [
             element("span", element("b", f"{one.detector} "), f"fired at turn {one.turn}: " if one.fired else
@@ -130,7 +134,8 @@ class _Sequence:
                 choice("Run", "run", self._runs, chat.run or "", every="" if self._runs else "none"),
                 choice("Beside it", "beside", [one for one in self._runs if one != chat.run], page.get("beside"),
                        every="no other run"),
-                field("Flagged where (pattern or detector)", "rule", page.get("rule"), size=26, placeholder=chat.rule),
+                field("Flagged where (pattern or detector)", "rule", page.get("rule"), size=26,
+                      placeholder=chat.rule),
                 field("Detectors, with ; between them", "detectors", page.get("detectors"), size=26,
                       placeholder="; ".join(one.detector for one in found) or ", ".join(DETECTORS.names()[:3])),
                 class_="form",
@@ -202,8 +207,8 @@ def _turn(chat: Chat, number: int) -> Markup:
         [element("div", "Response", class_="who"), element("div", _cut(turn.response), class_="said response",
                                                            dir="auto")] if turn.response is not None else None,
         element("div", scores or "not scored", class_="scores"),
-        id=f"turn-{number}", class_="turn flagged" if flagged else "turn", tabindex="0", aria_label=f"Turn {number}",
-        data_do="turn", data_value=number, data_turn=number, data_item="follow",
+        id=f"turn-{number}", class_="turn flagged" if flagged else "turn", tabindex="0",
+        aria_label=f"Turn {number}", data_do="turn", data_value=number, data_turn=number, data_item="follow",
     )  # fmt: skip
 
 
@@ -212,7 +217,9 @@ def _bands(chat: Chat, at: int) -> Markup:
     if not chat.session and not chat.verdicts:
         return Markup()
     turns = range(1, len(chat.turns) + 1)
-    rows = [element("tr", element("th", "turn", scope="row"), [_cell(turn, str(turn), "head", "") for turn in turns])]
+    rows = [
+        element("tr", element("th", "turn", scope="row"), [_cell(turn, str(turn), "head", "") for turn in turns])
+    ]
     for verdict in chat.verdicts:
         cells = [
             _cell(turn, f"{signal.score:.2f}" + (" ▲" if verdict.turn == turn else ""),
@@ -225,7 +232,8 @@ def _bands(chat: Chat, at: int) -> Markup:
             "trust": [(f"{one.trust:.2f}", "bad" if one.trust < 0.3 else "middle" if one.trust < 0.6 else "")
                       for one in chat.session],
             "circuit breaker": [(one.phase, "" if one.phase == "normal" else "bad") for one in chat.session],
-            "stance": [(one.mode, {"normal": "", "cautious": "middle"}.get(one.mode, "bad")) for one in chat.session],
+            "stance": [(one.mode, {"normal": "", "cautious": "middle"}.get(one.mode, "bad"))
+                       for one in chat.session],
             "heading": [(one.heading, "bad" if one.heading in ("degrading", "hostile") else "")
                         for one in chat.session],
         }  # fmt: skip
@@ -249,7 +257,9 @@ def _more(said: str, turn: int) -> Markup:
 def _cut(text: str) -> Markup:
     if len(text) <= _SHOWN:
         return text_lines(text)
-    return joined(text_lines(text[:_SHOWN]), element("span", f" … {len(text) - _SHOWN:,} more characters", class_="quiet"))
+    return joined(
+        text_lines(text[:_SHOWN]), element("span", f" … {len(text) - _SHOWN:,} more characters", class_="quiet")
+    )
 
 
 def _value(value: object) -> str:

@@ -25,8 +25,8 @@ _HEADS = (
     ("I", "highest I", True), ("F", "highest F", True),
 )  # fmt: skip
 
-_FEWER = ("rule", "flagged", "label", "source", "words")
-"""Filters that are always in sight."""
+_MORE = ("category", "tactic", "least_turns", "most_turns", "first_flag", "last_flag", "least", "most")
+"""Filters that are folded away as long as nothing is chosen there."""
 
 
 @page("/sequences", "Sequences", order=20)
@@ -96,8 +96,7 @@ class _Sequences:
 
     def _fields(self, runs: list[str]) -> Markup:
         get, choices = self._page.get, self._choices
-        more = any(get(one) for one in ("category", "tactic", "least_turns", "most_turns", "first_flag", "last_flag",
-                                        "least", "most"))  # fmt: skip
+        more = any(get(one) for one in _MORE)
         first = element(
             "div",
             field("Words in the text", "words", get("words"), kind="search", size=24, live=True, search=True,
@@ -136,7 +135,9 @@ class _Sequences:
 
 def _table(page: Page, wanted: Filter, found: Found, choices: dict[str, list[str]]) -> Markup:
     if not found.of:
-        return element("p", "No conversation yet: turnwise import FILE --store ", page.record.where, class_="empty")
+        return element(
+            "p", "No conversation yet: turnwise import FILE --store ", page.record.where, class_="empty"
+        )
     facts = [name for name in FACTS if choices[name]]
     head = [_head(wanted, *one) for one in _HEADS if one[0] not in FACTS or one[0] in facts]
     head.append(element("th", "F over turns"))
@@ -185,7 +186,9 @@ def _pager(wanted: Filter, found: Found) -> Markup:
 
     def step(said: str, to: int, label: str) -> Markup:
         able = 1 <= to <= last and to != wanted.page
-        return element("button", said, type="button", data_do="page", data_value=to, disabled=not able, aria_label=label)
+        return element(
+            "button", said, type="button", data_do="page", data_value=to, disabled=not able, aria_label=label
+        )
 
     return element(
         "div",

@@ -17,7 +17,9 @@ _SHOWN = 8_000
 def detail(chat: Chat, turn: int) -> Markup:
     """Return all that is known of a turn of a conversation."""
     scored, failed = chat.at(turn)
-    head = [element("th", name, class_="number" if name in "TIF" else None) for name in ("principle", "side", *"TIF")]
+    head = [
+        element("th", name, class_="number" if name in "TIF" else None) for name in ("principle", "side", *"TIF")
+    ]
     rows = [
         element(
             "tr",
@@ -87,7 +89,9 @@ def _call(call: Call) -> Markup:
     reply = call.reply
     facts = None
     if reply is not None:
-        facts = element("p", f"{reply.model}, {reply.prompt_tokens} + {reply.completion_tokens} tokens", class_="quiet")
+        facts = element(
+            "p", f"{reply.model}, {reply.prompt_tokens} + {reply.completion_tokens} tokens", class_="quiet"
+        )
     return joined(
         element("h3", said),
         element("p", told),
