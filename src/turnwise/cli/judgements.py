@@ -62,7 +62,7 @@ def list_judgements(
     from turnwise.cli.output import Table, print_table
 
     table = Table("author", "labels", "turned", "scored turns", numeric=("labels", "turned", "scored turns"))
-    for author in sorted({one.author for one in (*corrections, *scores)}):
+    for author in sorted({one.author for one in corrections} | {one.author for one in scores}):
         mine = [one for one in corrections if one.author == author]
         turns = {(one.sequence_id, one.turn, one.side) for one in scores if one.author == author}
         labels = sum(one.label is not None for one in mine)

@@ -241,7 +241,9 @@ def checked(result: PipelineResult) -> Checked:
     drift: Mapping[str, Any] = next(
         (one.data for one in result.details.values() if one.data is not None and "detector" in one.data), {}
     )
-    scores = next((one.data["scores"] for one in result.details.values() if one.data and "scores" in one.data), {})
+    scores: Mapping[str, Any] = next(
+        (one.data["scores"] for one in result.details.values() if one.data and "scores" in one.data), {}
+    )
     stance = result.stance
     return Checked(
         turn=result.turn_number,

@@ -107,9 +107,11 @@ class _StudyView:
         """Open the view anew for another study, arm, part or data set."""
         from nicegui import ui
 
-        gone: dict[str, object] = {"study": {"arm": None, "part": None, "source": None}}.get(name, {})  # type: ignore[assignment]
-        keep = name == "source"
-        ui.navigate.to(self.page.link(**{**gone, "threshold": self.threshold if keep else None, name: value}))
+        gone = ("arm", "part", "source", "threshold") if name == "study" else ("threshold",)
+        if name == "source":  # the same arm at the same threshold
+            gone = ()
+        if name in ("study", "arm", "part", "source"):
+            ui.navigate.to(self.page.link(None, **{**dict.fromkeys(gone), name: value}))
 
     def controls(self) -> Markup:
         """Return the slider with its field and buttons."""

@@ -66,8 +66,8 @@ def key(*parts: object) -> str:
 def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
     """Write all collections, and return how many lines each file has."""
     people = (schema.corrections, schema.human_scores)
-    names = ("sequences", "runs", "evaluations", "failures", "calls", "replies", "audit_events", *EDGES)
-    names = (*names, *(table.name for table in people))
+    names = ["sequences", "runs", "evaluations", "failures", "calls", "replies", "audit_events", *EDGES]
+    names += [table.name for table in people]
     counts = dict.fromkeys((f"{name}.jsonl" for name in names), 0)
     with ExitStack() as opened:
         files: dict[str, IO[bytes]] = {
