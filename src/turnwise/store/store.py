@@ -18,7 +18,6 @@ from turnwise.store import schema
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.database import BUSY_SECONDS, Database
 from turnwise.store.journal import Journal
-from turnwise.store.people import People
 from turnwise.store.runs import Run, Runs, RunTally
 from turnwise.store.scores import Scores, ScoreTable
 from turnwise.store.sequences import SequenceHead, Sequences
@@ -26,6 +25,7 @@ from turnwise.store.sequences import SequenceHead, Sequences
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
     from turnwise.store.mirror import Mirror
+    from turnwise.store.people import People
     from turnwise.store.query import QueryResult
     from turnwise.store.transfer import Exported, Merged
 
@@ -44,7 +44,6 @@ class Store:
     Attributes:
         journal: keeps the replies of language models, and finds them again.
         audit: keeps what a guard was asked and said.
-        people: keeps labels, turns and scores that people gave.
 
     Raises:
         StoreError: no such store, or it can't be opened; see its kinds in `turnwise.errors`.
@@ -65,7 +64,6 @@ class Store:
         self._scores = Scores(self._db, self._runs, self._sequences)
         self.journal = Journal(self._db)
         self.audit = AuditLog(self._db)
-        self.people = People(self._db, self._sequences)
 
     @property
     def location(self) -> str:
@@ -343,6 +341,13 @@ class Store:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
         return self._scores.failed(run, ids)
+
+    @cached_property
+    def people(self) -> People:
+        """What people said of conversations: corrected labels, turns where it turned, scores of turns."""
+        from turnwise.store.people import People
+
+        return People(self._db, self._sequences)
 
     # Questions
 
