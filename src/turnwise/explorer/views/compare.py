@@ -158,7 +158,7 @@ class _CompareView:
             "table",
             element("thead", element("tr", element("th", "turn", scope="col"), heads)),
             element("tbody", body),
-            class_="wide beside",
+            class_="wide pair",
         )
 
     def _name(self, half: Half) -> Markup:
@@ -232,12 +232,14 @@ def _scores(scores: tuple[TurnScores | None, TurnScores | None], found: Beside) 
 def _text(turn: Turn | None) -> Markup:
     if turn is None:
         return element("p", "– at its end –", class_="quiet")
-    prompt = element("div", element("span", "prompt", class_="who"), text_lines(turn.prompt), class_="said")
+    prompt = element("div", element("span", "prompt", class_="whose"), text_lines(turn.prompt), class_="said")
     if turn.response is None:
         return prompt
     return joined(
         prompt,
-        element("div", element("span", "response", class_="who"), text_lines(turn.response), class_="said answer"),
+        element(
+            "div", element("span", "response", class_="whose"), text_lines(turn.response), class_="said answer"
+        ),
     )
 
 

@@ -79,18 +79,15 @@ class _LabelView:
 
     def _top(self, tab: str) -> Markup:
         page = self._page
-        author = field("author", "Your name, kept with what you say", page.get("author"), size=24, maxlength=100,
-                       autocomplete="name")  # fmt: skip
-        blind = tab == "score"  # an id may give the label away
-        which = (
-            None
-            if blind or tab == "agree"
-            else field("id", "Conversation", page.get("id"), size=34, spellcheck="false")
-        )
-        follow = None if tab == "agree" else button("next conversation ▶", "next")
+        said = "Your name, kept with what you say"
+        author = field("author", said, page.get("author"), size=24, maxlength=100, autocomplete="name")
+        which = field("id", "Conversation", page.get("id"), size=34, spellcheck="false")
+        follow = button("next conversation ▶", "next")
+        # An id may give the label away, so a blind reader does not see it.
+        fields = {"score": [author, follow], "agree": []}.get(tab, [author, which, follow])
         return element(
             "div",
             element("h1", "Label and judge"),
             tabs(TABS, tab),
-            element("div", author, which, follow, class_="form"),
+            element("div", fields, class_="form"),
         )

@@ -164,9 +164,9 @@ def _turn(turn: Turn, is_mine: bool, authors: list[str]) -> Markup:
             marks,
             class_="meta",
         ),
-        element("div", element("span", "prompt", class_="who"), text_lines(turn.prompt), class_="said"),
+        element("div", element("span", "prompt", class_="whose"), text_lines(turn.prompt), class_="said"),
         None if turn.response is None else element(
-            "div", element("span", "response", class_="who"), text_lines(turn.response), class_="said answer"
+            "div", element("span", "response", class_="whose"), text_lines(turn.response), class_="said answer"
         ),
         class_="now" if is_mine else None,
         data_item="row",

@@ -173,7 +173,9 @@ class Scores:
         ]  # fmt: skip
         meanings = {"T": principle.truth, "I": principle.indeterminacy, "F": principle.falsity}
         rows = [
-            item for part, text in meanings.items() for item in (element("dt", part), element("dd", text.strip()))
+            item
+            for part, text in meanings.items()
+            for item in (element("dt", part), element("dd", text_lines(text.strip())))
         ]
         return element(
             "fieldset",

@@ -141,7 +141,20 @@ class _Sequence:
                 class_="form",
             ),
             element("div", told, class_="facts small") if told else None,
+            element("div", self._elsewhere(), class_="facts small"),
         )  # fmt: skip
+
+    def _elsewhere(self) -> list[Markup]:
+        """Return links to the other views that show a conversation."""
+        page, chat = self._page, self._chat
+        assert chat is not None
+        name = chat.sequence.sequence_id
+        links = {
+            "compare with another": page.link("/compare", a=name, run_a=chat.run),
+            "correct its label": page.link("/label", id=name),
+            "try it in the guard": page.link("/guard", id=name),
+        }
+        return [element("a", said, href=link) for said, link in links.items()]
 
     def _options(self) -> dict[str, Any]:
         chat, beside = self._chat, self._beside
