@@ -68,6 +68,6 @@ def table(head: Iterable[Markup], rows: Iterable[Markup], label: str | None = No
     return element("div", made, class_="scroll")
 
 
-def tag(label: str) -> Markup:
-    """Return the ground truth of a sequence as a word with a sign before it."""
-    return element("span", label, class_=f"tag {label}")
+def tag(word: str) -> Markup:
+    """Return a word, such as a label or a verdict, as a small mark; known words have a sign before them."""
+    return element("span", word, class_=f"tag {word}" if word.isalpha() and word.isascii() else "tag")

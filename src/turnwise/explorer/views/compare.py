@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from turnwise.conversation import Turn
 from turnwise.errors import TurnwiseError
+from turnwise.explorer.buttons import button
+from turnwise.explorer.controls import choice, field, tag
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data.beside import DIFFERS, Beside, Half, Row, lay_beside, partners
-from turnwise.explorer.forms import button, choice, field, tag
 from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element, joined, text_lines
 from turnwise.explorer.pages import Page, Region, page
@@ -89,15 +90,15 @@ class _CompareView:
             element(
                 "fieldset",
                 element("legend", said),
-                field(side, "Conversation", page.get(side), size=30, spellcheck="false"),
-                choice(f"run_{side}", "Scores of run", runs, page.get(f"run_{side}")),
+                field("Conversation", side, page.get(side), size=30),
+                choice("Scores of run", f"run_{side}", runs, page.get(f"run_{side}")),
             )
             for side, said in (("a", "Left"), ("b", "Right"))
         ]
         wanted = page.get("component", "F")
         tools = element(
             "div",
-            choice("component", "Curve of", ("F", "T", "I"), wanted),
+            choice("Curve of", "component", ("F", "T", "I"), wanted),
             button("⇄ exchange", "swap", title="Exchange left and right"),
             class_="form",
         )

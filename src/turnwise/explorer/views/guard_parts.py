@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from turnwise.explorer.forms import tag
+from turnwise.explorer.controls import tag
 from turnwise.explorer.markup import element, text_lines
 
 

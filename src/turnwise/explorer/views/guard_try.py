@@ -8,8 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.errors import TurnwiseError
+from turnwise.explorer.buttons import button
+from turnwise.explorer.controls import choice, tag
 from turnwise.explorer.data.trial import Checked, Trial, read_chat
-from turnwise.explorer.forms import button, choice, tag
 from turnwise.explorer.frame import failure, offer_exports
 from turnwise.explorer.markup import element, text_lines
 from turnwise.explorer.pages import Page, Region
@@ -63,7 +64,7 @@ class TryView:
                     "form that turnwise reads", text),
             element(
                 "div",
-                choice("preset", "Preset of the guard", tuple(self._presets), preset),
+                choice("Preset of the guard", "preset", tuple(self._presets), preset),
                 button("Check turn by turn", "check", main=True),
                 button("Clear", "clear"),
                 class_="form spaced",

@@ -8,9 +8,9 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.errors import TurnwiseError
+from turnwise.explorer.controls import choice, field, tag
 from turnwise.explorer.data.named import SERVICE_KEY
 from turnwise.explorer.data.watch import AuditWatch, ServiceWatch, Watched
-from turnwise.explorer.forms import choice, field, tag
 from turnwise.explorer.frame import failure, offer_exports
 from turnwise.explorer.markup import element, text_lines
 from turnwise.explorer.pages import Page, Region
@@ -48,7 +48,7 @@ class AuditView:
         audit = await page.ask(page.record.named.audit, name)
         self._watch = AuditWatch(audit)
         Region(
-            element("div", choice("audit", "Audit", tuple(places), name, places), class_="form"),
+            element("div", choice("Audit", "audit", places, name), class_="form"),
             self._heard,
             label="Audit",
         )
@@ -218,7 +218,7 @@ class ServiceView:
 
     def _ask_key(self, wanted: bool) -> None:
         assert self._watch is not None
-        typed = field("key", "API key of the service, where it asks for one", kind="password", autocomplete="off")
+        typed = field("API key of the service, where it asks for one", "key", "", kind="password", size=30)
         self._key.show(
             element(
                 "div",

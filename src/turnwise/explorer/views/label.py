@@ -7,7 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.forms import button, field, tabs
+from turnwise.explorer.buttons import button, tabs
+from turnwise.explorer.controls import field
 from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page, Region, page
@@ -79,9 +80,8 @@ class _LabelView:
 
     def _top(self, tab: str) -> Markup:
         page = self._page
-        said = "Your name, kept with what you say"
-        author = field("author", said, page.get("author"), size=24, maxlength=100, autocomplete="name")
-        which = field("id", "Conversation", page.get("id"), size=34, spellcheck="false")
+        author = field("Your name, kept with what you say", "author", page.get("author"), size=24)
+        which = field("Conversation", "id", page.get("id"), size=34)
         follow = button("next conversation ▶", "next")
         # An id may give the label away, so a blind reader does not see it.
         fields = {"score": [author, follow], "agree": []}.get(tab, [author, which, follow])

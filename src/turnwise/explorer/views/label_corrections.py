@@ -7,7 +7,8 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.conversation import Label, Sequence, Turn
-from turnwise.explorer.forms import button, choice, tag
+from turnwise.explorer.buttons import button
+from turnwise.explorer.controls import choice, tag
 from turnwise.explorer.markup import element, text_lines
 from turnwise.explorer.pages import Page
 from turnwise.store import Correction
@@ -66,7 +67,7 @@ class Corrections:
     def _form(self, sequence: Sequence, mine: list[Correction]) -> Markup:
         own = next((str(one.label) for one in mine if one.label is not None), _NOW)
         chosen = self._label or own
-        words = {_NOW: f"as imported ({sequence.label})"}
+        words = {_NOW: f"as imported ({sequence.label})", **{str(label): str(label) for label in Label}}
         turned = next((one.turn for one in mine if one.turn is not None), None)
         if turned is None:
             marked = "You have marked no turn: press “it turned here” beside one."
@@ -79,7 +80,7 @@ class Corrections:
             element("label", "Why (goes with the next thing you save)", note),
             element(
                 "div",
-                choice("label", "The label should be", (_NOW, *map(str, Label)), chosen, words),
+                choice("The label should be", "label", words, chosen),
                 button("Save label", "save", main=True),
                 class_="form spaced",
             ),

@@ -8,6 +8,8 @@ from markupsafe import Markup
 
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
+from turnwise.explorer.buttons import button
+from turnwise.explorer.controls import choice
 from turnwise.explorer.data.judging import (
     GUIDELINE,
     MODE_WORDS,
@@ -17,7 +19,6 @@ from turnwise.explorer.data.judging import (
     next_conversation,
     score_again,
 )
-from turnwise.explorer.forms import button, choice
 from turnwise.explorer.markup import element, text_lines
 from turnwise.explorer.pages import Page
 from turnwise.principles import Principle
@@ -105,7 +106,7 @@ class Scores:
         """Return what the person may see, and the fields for the turn that is due."""
         page = self._page
         author = page.get("author").strip()
-        choose = choice("mode", "What is scored, and read with it", tuple(MODE_WORDS), self._mode, MODE_WORDS)
+        choose = choice("What is scored, and read with it", "mode", MODE_WORDS, self._mode)
         if not author:
             return element(
                 "div",

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from turnwise.explorer.buttons import button
+from turnwise.explorer.controls import choice, field, tag
 from turnwise.explorer.data.studies import ArmScores, AtThreshold, Changed, FinishedStudy, ShownTable
-from turnwise.explorer.forms import button, choice, field, tag
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page, Region, page
 from turnwise.explorer.score_chart import score_chart
@@ -83,10 +84,10 @@ class _StudyView:
             element("h1", "Study ", self.name),
             element(
                 "div",
-                choice("study", "Study", names, self.name) if len(names) > 1 else None,
-                choice("arm", "Arm", self.study.arms, self.arm.name),
-                choice("part", "Conversations", self.study.parts, self.part),
-                choice("source", "Data set", ("", *self.study.sources), self.source, {"": "all"}),
+                choice("Study", "study", names, self.name) if len(names) > 1 else None,
+                choice("Arm", "arm", self.study.arms, self.arm.name),
+                choice("Conversations", "part", self.study.parts, self.part),
+                choice("Data set", "source", self.study.sources, self.source, every="all"),
                 class_="form",
             ),
             element(
@@ -107,7 +108,7 @@ class _StudyView:
         """Open the view anew for another study, arm, part or data set."""
         from nicegui import ui
 
-        gone = ("arm", "part", "source", "threshold") if name == "study" else ("threshold",)
+        gone: tuple[str, ...] = ("arm", "part", "source", "threshold") if name == "study" else ("threshold",)
         if name == "source":  # the same arm at the same threshold
             gone = ()
         if name in ("study", "arm", "part", "source"):
@@ -130,7 +131,7 @@ class _StudyView:
                         step=max((high - low) / 1000, 1e-9), value=value, aria_label=f"{said}, slider"),
                 class_="slider",
             ),
-            field("threshold", "exactly", value, inputmode="decimal", size=12),
+            field("exactly", "threshold", value, size=12),
             button("◀ next change", "down"),
             button("next change ▶", "up"),
             button("as in the study", "reset"),
@@ -272,7 +273,7 @@ class _Parts:
         return element(
             "div",
             element("h2", "The study's tables and figures"),
-            element("div", choice("shown", "Table or figure", tuple(words), shown, words), class_="form"),
+            element("div", choice("Table or figure", "shown", words, shown), class_="form"),
             chosen,
         )
 
