@@ -64,8 +64,8 @@ def main() -> None:
             assert all(said)
     walls, cpus = ([1000 * one for one in some] for some in zip(*took, strict=True))
     print(
-        f"{given.conversations:,} conversations, {given.tries} thresholds, {statistics.median(changed):,.0f} change "
-        f"sides (median): median {statistics.median(walls):.1f} ms, longest {max(walls):.1f} ms; of the processor "
+        f"{given.conversations:,} conversations, {given.tries} thresholds, {statistics.median(changed):,.0f} "
+        f"change sides (median): median {statistics.median(walls):.1f} ms, longest {max(walls):.1f} ms; of the processor "
         f"{statistics.median(cpus):.1f} and {max(cpus):.1f} ms"
     )
 

@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from turnwise.explorer.buttons import button
 from turnwise.explorer.controls import choice, field, tag
-from turnwise.explorer.data.studies import ArmScores, AtThreshold, Changed, FinishedStudy, ShownTable
+from turnwise.explorer.data.arm_scores import ArmScores, AtThreshold, Changed
+from turnwise.explorer.data.studies import FinishedStudy, ShownTable
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page, Region, page
 from turnwise.explorer.score_chart import score_chart
