@@ -37,7 +37,8 @@ def field(
     """Return a field to type into; `live` tells every change of it, `search` is where the key / leads."""
     made = element(
         "input", name=name, id=f"field-{name}", value=value, type=kind, size=size,
-        placeholder=placeholder or None, spellcheck="false", autocomplete="off", data_live=live, data_search=search, step=step, min=least,
+        placeholder=placeholder or None, spellcheck="false", autocomplete="off", data_live=live,
+        data_search=search, step=step, min=least,
         style=f"width: {size * 0.62 + 1.6:.1f}em" if kind == "number" else None,
     )  # fmt: skip
     return labelled(label, name, made)

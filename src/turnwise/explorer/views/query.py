@@ -134,7 +134,8 @@ class _Query:
         get = self._page.get
         area = element(
             "textarea", self._pattern, name="pattern", id="field-pattern", rows=2, spellcheck="false",
-            autocomplete="off", data_live=True, data_search=True, data_words=json.dumps(words), role="combobox", aria_expanded="false",
+            autocomplete="off", data_live=True, data_search=True, data_words=json.dumps(words),
+            role="combobox", aria_expanded="false",
             aria_controls="completions", aria_autocomplete="list", maxlength=10_000,
         )  # fmt: skip
         return joined(
