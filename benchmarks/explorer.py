@@ -13,6 +13,7 @@ import json
 import random
 import sqlite3
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
