@@ -13,6 +13,7 @@ import json
 import random
 import sqlite3
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -20,6 +21,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 SEQUENCES, TURNS = 100_000, 5
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
@@ -31,6 +33,8 @@ MOST_MEMORY = 700 * 10**6
 
 
 def main() -> None:
+    """Run the part that was asked for."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("make", "data", "browser", "clicks"))
     parser.add_argument("store", type=Path)
@@ -134,9 +138,8 @@ def data(file: Path) -> None:
         report("mirror made", [once(lambda: overview.counts(record))], LIMITS["first cold"])
         report("overview", times(lambda: (overview.counts(record), overview.means(record, "generated"))), 1.0)
         report("words indexed", [once(words.wait)], 600.0)
-        print(
-            f"index of words: {sum(f.stat().st_size for f in file.parent.glob(file.name + '-words*')) / 1e6:.0f} MB"
-        )
+        size = sum(part.stat().st_size for part in file.parent.glob(f"{file.name}-words*"))
+        print(f"index of words: {size / 1e6:.0f} MB")
         run = Filter(run="generated")
         for what, filters in cases(run).items():
             for name, wanted in filters.items():
@@ -146,6 +149,7 @@ def data(file: Path) -> None:
 
 
 def cases(run: object) -> dict[str, dict[str, object]]:
+    """Return what is asked of the table, by the limit that holds for it."""
     from dataclasses import replace
 
     return {
@@ -162,25 +166,120 @@ def cases(run: object) -> dict[str, dict[str, object]]:
     }
 
 
+def browser(file: Path) -> None:
+    """Time first views of a real server in a real Chromium: with the mirror still to be made, and with it."""
+    from explored import chromium, explored
+
+    with explored("--store", str(file)) as running, chromium() as driven:
+        for what, path in {"first cold": "/", "first warm": "/", "table": "/sequences", "query": "/query"}.items():
+            limit = LIMITS["first cold" if what == "first cold" else "first warm"]
+            report(f"{what} view {path}", [first_view(driven, running, path)], limit)
+        page = driven.new_page()
+        page.goto(running.address)
+        page.goto(running.url + "/sequences?run=generated")
+        page.get_by_role("row").nth(10).wait_for()
+        began = time.perf_counter()
+        page.get_by_label("Label", exact=True).select_option("attack")
+        page.wait_for_function("!document.querySelector('[role=status]').textContent.startsWith('100,000')")
+        report("filter, seen in the browser", [time.perf_counter() - began], 0.5)
+        began = time.perf_counter()
+        page.get_by_role("button", name="highest F").click()
+        page.locator("th[aria-sort=descending]").wait_for()
+        report("sort, seen in the browser", [time.perf_counter() - began], 0.5)
+        most = running.peak_memory() / 1e6
+        print(f"memory of the server: {most:.0f} MB at most; required {MOST_MEMORY / 1e6:.0f}")
+
+
+def first_view(driven: Any, running: Any, path: str) -> float:
+    """Return the seconds until a fresh browser shows the tables of a view."""
+    page = driven.new_context().new_page()
+    page.set_default_timeout(60_000)
+    page.goto(running.address, wait_until="commit")
+    began = time.perf_counter()
+    page.goto(running.url + path, wait_until="commit")
+    known = {"/": "Flagged by source", "/sequences": "of 100,000 sequences", "/query": "evaluated sequences match"}
+    page.get_by_text(known[path]).first.wait_for()
+    seconds = time.perf_counter() - began
+    page.context.close()
+    return seconds
+
+
+def clicks(file: Path, minutes: float, seed: int) -> None:
+    """Click at random in all views for some minutes: no error in page or server, and no growth of the server."""
+    from explored import Watched, chromium, explored
+
+    generator = random.Random(seed)
+    with explored("--store", str(file)) as running, chromium() as driven:
+        page = driven.new_page(viewport={"width": 1280, "height": 800})
+        watched = Watched(page)
+        page.goto(running.address)
+        start, done, settled = time.monotonic(), 0, 0
+        while (passed := time.monotonic() - start) < 60 * minutes:
+            if done % 25 == 0:
+                page.goto(running.url + generator.choice(("/", "/sequences", "/query")))
+                page.locator("#content h1").first.wait_for()
+            step(page, generator)
+            done += 1
+            if not settled and passed > 60 * minutes / 3:
+                settled = running.memory()
+        grown = (running.memory() - settled) / 1e6
+        said = [line for line in running.log if "Error" in line or "Traceback" in line]
+        print(f"{done} steps in {minutes:g} minutes from seed {seed}: {len(watched.errors)} errors in the page,")
+        print(f"{len(said)} in the server; hosts asked: {watched.hosts()}")
+        print(f"memory {running.memory() / 1e6:.0f} MB, grown by {grown:.0f} MB since the first third")
+        for line in (*watched.errors[:5], *said[:5]):
+            print(f"  {line[:200]}")
+
+
+def step(page: Any, generator: random.Random) -> None:
+    """Do one thing that a user may do."""
+    from playwright.sync_api import Error
+
+    kind = generator.random()
+    try:
+        if kind < 0.6:
+            found = page.locator("#content a:visible, #content button:visible:enabled, [data-do]:visible, nav a")
+            if count := found.count():
+                found.nth(generator.randrange(min(count, 60))).click(timeout=2_000, no_wait_after=True)
+        elif kind < 0.75:
+            found = page.locator("#content select:visible")
+            if count := found.count():
+                chosen = found.nth(generator.randrange(count))
+                options = chosen.locator("option").count()
+                chosen.select_option(index=generator.randrange(min(options, 5)), timeout=2_000)
+        elif kind < 0.85:
+            found = page.locator("#content input:visible, #content textarea:visible")
+            if count := found.count():
+                words = ("ba", "0.3", "2", "slope(F) > 0.1", "<b>", "F >= 0.5", "")
+                found.nth(generator.randrange(count)).fill(generator.choice(words), timeout=2_000)
+        else:
+            page.keyboard.press(generator.choice(("j", "k", "/", "Escape", "Enter", "d")))
+    except Error as error:  # what was there a moment ago is gone, or a field of numbers takes no words
+        if "closed" in str(error):
+            raise
+
+
 def times(ask: Callable[[], object], repeats: int = 5) -> list[float]:
+    """Return the seconds of several askings."""
     return [once(ask) for _ in range(repeats)]
 
 
 def once(ask: Callable[[], object]) -> float:
+    """Return the seconds of one asking."""
     began = time.perf_counter()
     ask()
     return time.perf_counter() - began
 
 
 def report(what: str, seconds: list[float], limit: float) -> None:
-    """Print the first and the median time; the first is held against the limit, since that is what a user waits for."""
+    """Print the first and the median time; the first is held against the limit: it is what a user waits for."""
     good = "ok" if seconds[0] <= limit else "TOO SLOW"
-    print(
-        f"{what:38} first {seconds[0]:7.3f} s   median {statistics.median(seconds):7.3f} s   limit {limit:g} s  {good}"
-    )
+    median = statistics.median(seconds)
+    print(f"{what:38} first {seconds[0]:7.3f} s   median {median:7.3f} s   limit {limit:g} s  {good}")
 
 
 def memory() -> int:
+    """Return the bytes of memory that this process held at most."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

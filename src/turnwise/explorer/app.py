@@ -70,7 +70,7 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
             f'<script src="{_STATIC}/explorer.js"></script>'
         )
         header(page)
-        with ui.element("main").props('id=content tabindex="-1"').classes("content") as content:
+        with ui.element("div").props('id=content tabindex="-1"').classes("content") as content:
             waiting = Region(element("p", "Reading the record …", class_="waiting", role="status"))
         await client.connected(timeout=_CONNECT_SECONDS)
         with content:

@@ -27,7 +27,7 @@ def choice(
         called[chosen] = chosen
     options = [element("option", every, value="", selected=not chosen)] if every else []
     options += [element("option", said, value=value, selected=value == chosen) for value, said in called.items()]
-    return element("label", label, element("select", options, name=name))
+    return labelled(label, name, element("select", options, name=name, id=f"field-{name}"))
 
 
 def field(
@@ -36,11 +36,17 @@ def field(
 ) -> Markup:  # fmt: skip
     """Return a field to type into; `live` tells every change of it, `search` is where the key / leads."""
     made = element(
-        "input", name=name, value=value, type=kind, size=size, placeholder=placeholder or None, spellcheck="false",
-        autocomplete="off", data_live=live, data_search=search, step=step, min=least,
+        "input", name=name, id=f"field-{name}", value=value, type=kind, size=size,
+        placeholder=placeholder or None, spellcheck="false", autocomplete="off", data_live=live,
+        data_search=search, step=step, min=least,
         style=f"width: {size * 0.62 + 1.6:.1f}em" if kind == "number" else None,
     )  # fmt: skip
-    return element("label", label, made)
+    return labelled(label, name, made)
+
+
+def labelled(label: str, name: str, control: Markup) -> Markup:
+    """Return a field, whose id is ``field-`` and its name, below its label."""
+    return element("div", element("label", label, for_=f"field-{name}"), control, class_="field")
 
 
 def number(value: float | None, digits: int = 2) -> str:

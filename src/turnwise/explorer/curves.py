@@ -104,6 +104,7 @@ def chart_options(
         )  # fmt: skip
         options["yAxis"].append(
             {"type": "value", "gridIndex": place, "min": panel.low, "max": panel.high, "splitNumber": 4,
+             **({"interval": 0.25} if (panel.low, panel.high) == (0.0, 1.0) else {}),
              "axisLabel": {"color": _QUIET}, "splitLine": {"lineStyle": {"color": _LINES}}}
         )  # fmt: skip
         drawn = [_line(name, points, place, panel, last) for name, points in panel.lines.items()]
@@ -168,7 +169,8 @@ def _marked(panel: Panel, at: int | None, marks: Mapping[int, str], *, with_word
     data: list[dict[str, Any]] = []
     if panel.level is not None:
         data.append({"yAxis": panel.level, "lineStyle": {"color": _QUIET, "type": "dotted"},
-                     "label": {"show": True, "formatter": f"{panel.level:.3g}", "color": _QUIET}})  # fmt: skip
+                     "label": {"show": True, "formatter": f"{panel.level:.3g}", "color": _QUIET,
+                               "position": "insideStartTop"}})  # fmt: skip
     for turn, words in marks.items():
         data.append({"xAxis": turn, "lineStyle": {"color": _COLOURS["F"], "type": "dashed"},
                      "label": {"show": with_words, "formatter": visible(words), "color": _COLOURS["F"],

@@ -86,8 +86,8 @@ class Flagging:
             judging = self._running.get(key)
         if judging is None:
             if not is_detector(rule):
-                found = self._record.store.query(rule, run, when=when, patterns=self._record.library())
-                return self._keep(key, Flags(*found.first_turns()))
+                result = self._record.store.query(rule, run, when=when, patterns=self._record.library())
+                return self._keep(key, Flags(*result.first_turns()))
             with self._lock:
                 judging = self._running.setdefault(key, _Judging(self._record, run, rule))
         found = judging.found()

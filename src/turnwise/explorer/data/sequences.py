@@ -221,7 +221,7 @@ class Sequences:
             ).fetchall()
             [[of]] = tables.execute("SELECT count(*) FROM copied.sequences").fetchall()
             series = _series(tables, wanted.run, [row[0] for row in found])
-        rows = tuple(Row(*row[1:], series=tuple(series.get(row[0], ()))) for row in found)
+        rows = tuple(replace(Row(*row[1:]), series=tuple(series.get(row[0], ()))) for row in found)
         judged = (1, 1) if flags is None else (flags.done, flags.of)
         return Found(rows, total, of, rule, judged, indexed)
 

@@ -1,8 +1,8 @@
 """Which conversations hold some words: an index of full text (SQLite FTS5) beside the record.
 
 It is made in the background, and holds words and row numbers, never a text, in a file that may be deleted at any
-time. It is a file of its own, so that looking never writes to the record: ``work.db-words`` beside ``work.db``, or a
-temporary file where that can't be written or the record is in a server.
+time. It is a file of its own, so that looking never writes to the record: ``work.db-words`` beside ``work.db``,
+or a temporary file where that can't be written or the record is in a server.
 """
 
 from __future__ import annotations
@@ -226,20 +226,21 @@ def fts_query(words: str) -> str:
     Raises:
         UsageError: there is no word in it, or too many.
 
-    >>> fts_query('slow "white lie" -recipe promis*')
-    '("slow" "white lie" "promis"*) NOT "recipe"'
+    >>> fts_query('slow "white lie" -recipe -"old one" promis*')
+    '("slow" "white lie" "promis"*) NOT "recipe" NOT "old one"'
     """
     wanted: list[str] = []
     unwanted: list[str] = []
-    for place, part in enumerate(words.split('"')):
-        for one in [part] if place % 2 else part.split():
-            bare = one.strip().lstrip("-") if not place % 2 else one.strip()
-            begins = not place % 2 and bare.endswith("*")
-            bare = bare.rstrip("*") if begins else bare
-            if not any(character.isalnum() for character in bare):
-                continue
-            quoted = f'"{bare}"' + ("*" if begins else "")
-            (unwanted if not place % 2 and one.startswith("-") else wanted).append(quoted)
+    parts = words.split('"')
+    for place, part in enumerate(parts):
+        quoted = place % 2 == 1
+        denied = quoted and parts[place - 1].endswith("-")
+        for one in [part] if quoted else part.split():
+            bare = one if quoted else one.lstrip("-").rstrip("*")
+            if any(character.isalnum() for character in bare):
+                begins = not quoted and one.endswith("*")
+                put = unwanted if denied or (not quoted and one.startswith("-")) else wanted
+                put.append(f'"{bare}"' + ("*" if begins else ""))
     if not wanted:
         raise UsageError("type a word to search for; -word alone leaves nothing to find")
     if len(wanted) + len(unwanted) > _MOST_WORDS:

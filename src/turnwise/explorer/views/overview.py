@@ -10,6 +10,7 @@ from markupsafe import Markup
 from turnwise.clock import utc_now
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
+from turnwise.explorer.controls import choice, field, table
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data import overview
 from turnwise.explorer.data.flags import rule_of
@@ -130,7 +131,7 @@ def _sources(sources: Sequence[overview.SourceCount]) -> Markup:
         )
         for one in sources
     ]
-    return element("section", element("h2", "Sources"), _table(head, rows))
+    return element("section", element("h2", "Sources"), table(head, rows))
 
 
 def _runs(counts: overview.Counts, mark: overview.Mark) -> Markup:
@@ -157,15 +158,14 @@ def _runs(counts: overview.Counts, mark: overview.Mark) -> Markup:
             f" last score {mark.last:%Y-%m-%d %H:%M:%S} UTC",
             class_="quiet small",
         )
-    return element("section", element("h2", "Runs"), _table(head, rows), told)
+    return element("section", element("h2", "Runs"), table(head, rows), told)
 
 
 def _choice(runs: Sequence[str], run: str, rule: str) -> Markup:
-    options = [element("option", name, value=name, selected=name == run) for name in runs]
     return element(
         "div",
-        element("label", "Run", element("select", options, name="run")),
-        element("label", "Flagged where", element("input", name="rule", value=rule, size=40, spellcheck="false")),
+        choice("Run", "run", runs, run),
+        field("Flagged where", "rule", rule, size=40),
         class_="form",
     )
 
@@ -188,12 +188,7 @@ def _flags(rates: dict[tuple[Label, str], Rate], rule: str, run: str, page: Page
                 element("td", f"{100 * low:.1f} – {100 * high:.1f} %", class_="number"),
             )
         )
-    return element("section", element("h2", "Flagged by source"), _table(head, rows))
-
-
-def _table(head: Sequence[Markup], rows: Sequence[Markup]) -> Markup:
-    table = element("table", element("thead", element("tr", head)), element("tbody", rows), class_="wide")
-    return element("div", table, class_="scroll")
+    return element("section", element("h2", "Flagged by source"), table(head, rows))
 
 
 def _rows(means: Sequence[overview.Mean]) -> list[list[Any]]:

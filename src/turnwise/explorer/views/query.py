@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.errors import PatternError, TurnwiseError
-from turnwise.explorer.controls import choice, field, number, share, table, tag
+from turnwise.explorer.controls import choice, field, labelled, number, share, table, tag
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data import question
 from turnwise.explorer.data.question import Counted
@@ -49,7 +49,7 @@ class _Query:
             Region(element("p", "No run yet: turnwise evaluate makes scores to ask about.", class_="empty"))
             return
         words = await page.ask(question.words, page.record)
-        Region(self._form(runs, words), self._changed, label="Pattern")
+        Region(self._form(runs, words), self._changed, label="What is asked")
         self._count = Region(label="Matches in numbers", live=True)
         with ui.element("div").classes("halves"):
             self._list = Region(on=self._changed, label="Matches")
@@ -73,10 +73,10 @@ class _Query:
     async def _show(self) -> None:
         self._asked += 1
         mine, page = self._asked, self._page
-        run = page.run_name() or ""
+        run, pattern, wanted = page.run_name() or "", self._pattern, self._filter()
         try:
-            counted = await page.ask(question.count, page.record, run, self._pattern, page.get("when", "ever"))
-            found = await page.ask(page.answers.sequences.find, self._filter())
+            counted = await page.ask(question.count, page.record, run, pattern, page.get("when", "ever"))
+            found = await page.ask(page.answers.sequences.find, wanted)
         except TurnwiseError as error:
             if mine == self._asked:
                 self._count.show(_wrong(error))
@@ -85,22 +85,22 @@ class _Query:
             return
         self._counted, self._found = counted, found
         self._count.show(_counts(counted))
-        self._list.show(_matches(found, self._chosen(), self._filter()))
+        self._list.show(_matches(found, self._chosen(), wanted))
         self._copies.show(self._take_along(run))
-        await self._draw()
+        await self._draw(pattern)
 
     def _chosen(self) -> str | None:
         ids = [row.sequence_id for row in self._found.rows] if self._found else []
         return self._page.get("id") if self._page.get("id") in ids else next(iter(ids), None)
 
-    async def _draw(self) -> None:
+    async def _draw(self, pattern: str) -> None:
         page, chosen, run = self._page, self._chosen(), self._page.run_name()
         self._right.set_visibility(chosen is not None)
         if chosen is None or run is None:
             return
-        chat = await page.ask(read_chat, page.record, chosen, run, self._pattern)
-        values, holds = await page.ask(question.curves, page.record, run, self._pattern, chosen)
-        link = page.link("/sequence", run=run, id=chosen, rule=self._pattern, turn=chat.flag)
+        chat = await page.ask(read_chat, page.record, chosen, run, pattern)
+        values, holds = await page.ask(question.curves, page.record, run, pattern, chosen)
+        link = page.link("/sequence", run=run, id=chosen, rule=pattern, turn=chat.flag)
         holding = f"holds at turn {', '.join(map(str, holds[:12]))}" if holds else "holds at no turn"
         self._title.show(
             element("p", element("a", breakable(chosen), href=link), " ", tag(chat.sequence.label), f" {holding}")
@@ -113,7 +113,7 @@ class _Query:
             page.remember(id=value)
             if self._found is not None:
                 self._list.show(_matches(self._found, value, self._filter()))
-            await self._draw()
+            await self._draw(self._pattern)
         elif name in ("pattern", "when", "run", "label"):
             page.remember(**{name: value, "page": None, "id": None})
             await self._show()
@@ -133,12 +133,13 @@ class _Query:
     def _form(self, runs: list[str], words: list[tuple[str, str]]) -> Markup:
         get = self._page.get
         area = element(
-            "textarea", self._pattern, name="pattern", rows=2, spellcheck="false", autocomplete="off",
-            data_live=True, data_search=True, data_words=json.dumps(words), role="combobox", aria_expanded="false",
+            "textarea", self._pattern, name="pattern", id="field-pattern", rows=2, spellcheck="false",
+            autocomplete="off", data_live=True, data_search=True, data_words=json.dumps(words),
+            role="combobox", aria_expanded="false",
             aria_controls="completions", aria_autocomplete="list", maxlength=10_000,
         )  # fmt: skip
         return joined(
-            element("div", element("label", "Pattern", area),
+            element("div", labelled("Pattern", "pattern", area),
                     element("ul", id="completions", role="listbox", aria_label="Completions", hidden=True),
                     class_="typing"),
             element(
