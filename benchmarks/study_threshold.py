@@ -58,16 +58,15 @@ def main() -> None:
             threshold = chance.uniform(-2.0, 3.0)
             began, busy = time.perf_counter(), time.process_time()
             found = arm.at(threshold)
-            said = [str(rate) for rate in (found.recall, found.false_positives, *found.before)]
+            told = [str(rate) for rate in (found.recall, found.false_positives, *found.before)]
             took.append((time.perf_counter() - began, time.process_time() - busy))
             changed.append(len(found.changed))
-            assert all(said)
+            assert all(told)
     walls, cpus = ([1000 * one for one in some] for some in zip(*took, strict=True))
-    print(
-        f"{given.conversations:,} conversations, {given.tries} thresholds, {statistics.median(changed):,.0f} "
-        f"change sides (median): median {statistics.median(walls):.1f} ms, longest {max(walls):.1f} ms; of the processor "
-        f"{statistics.median(cpus):.1f} and {max(cpus):.1f} ms"
-    )
+    said = f"{statistics.median(changed):,.0f} change sides (median)"
+    print(f"{given.conversations:,} conversations, {given.tries} thresholds, {said}:")
+    print(f"median {statistics.median(walls):.1f} ms, longest {max(walls):.1f} ms;")
+    print(f"of the processor {statistics.median(cpus):.1f} and {max(cpus):.1f} ms")
 
 
 if __name__ == "__main__":

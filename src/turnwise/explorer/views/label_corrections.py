@@ -43,7 +43,8 @@ class Corrections:
             self._note = ""
             return "body"
         elif name in ("turned", "never", "unturn"):
-            turn = {"turned": int(value or 0), "never": 0, "unturn": None}[name]
+            turned = int(value) if value.isdecimal() else 0
+            turn = {"turned": turned, "never": 0, "unturn": None}[name]
             await page.ask(people.mark_turn, sequence_id, turn, author, self._note)
             self._note = ""
             return "body"
