@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from turnwise.store import Store
 
 
+_PATIENCE_SECONDS = 20.0
+"""How long the end of the command waits for a score of the demo that is under way."""
+
+
 def explore(
     store: options.Store = options.DEFAULT_STORE,
     demo: Annotated[
@@ -81,15 +85,38 @@ def _opened(location: str) -> Store:
 
 
 def _demo(stack: ExitStack) -> Store:
-    """Return a store of the examples, scored, in a folder that ends with the command."""
+    """Return a store of the examples, in a folder that ends with the command.
+
+    The scores of the recorded reader are there at once; the embedded observer goes on while one looks.
+    """
     import tempfile
+    import threading
 
     from turnwise.cli.output import note
-    from turnwise.demo import OBSERVERS, demo_observer, run_demo
+    from turnwise.demo import LOCAL, READER, demo_observer, run_demo
+    from turnwise.errors import TurnwiseError
     from turnwise.store import Store
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turnwise-"))
-    store = stack.enter_context(Store(Path(folder, "demo.db"), create=True))
-    note("scoring the conversations that ship")
-    run_demo(store, {name: demo_observer(name) for name in OBSERVERS})
+    store = Store(Path(folder, "demo.db"), create=True)
+    ended = threading.Event()
+
+    def go_on() -> None:
+        try:
+            run_demo(store, {LOCAL: demo_observer(LOCAL)})
+        except TurnwiseError as error:
+            if not ended.is_set():
+                note(f"the embedded observer's scores are not all there: {error}")
+
+    going_on = threading.Thread(target=go_on, name="turnwise demo", daemon=True)
+
+    def end() -> None:
+        ended.set()
+        store.close()
+        if going_on.is_alive():
+            going_on.join(_PATIENCE_SECONDS)
+
+    stack.callback(end)
+    run_demo(store, {READER: demo_observer(READER)})
+    going_on.start()
     return store

@@ -164,7 +164,7 @@ class QueryResult:
         return self._connection.sql(self._matches()).to_arrow_table()
 
     def first_turns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return what matches as two arrays: row numbers of sequences in the record, and the first turn of each."""
+        """Return what matches as two arrays: row numbers of sequences in the record, and first turns."""
         found = self._connection.sql("SELECT sequence, turn FROM found WHERE matched").fetchnumpy()
         return found["sequence"].astype("int64"), found["turn"].astype("int64")
 

@@ -196,3 +196,12 @@ def test_it_shows_a_run_that_is_going_on(let_in, tmp_path):
             held.get_by_text("going on").wait_for()
             page.locator("[data-chart] svg").wait_for()
             page.close()
+
+
+def test_the_demo_needs_nothing_and_scores_while_one_looks(let_in):
+    with explored("--demo") as running:
+        page = let_in(running)
+        held = page.get_by_role("region", name="What the store holds")
+        held.get_by_text("reader-history").wait_for()
+        held.get_by_text("local-turn").wait_for(timeout=90_000)
+        page.close()
