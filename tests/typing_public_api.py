@@ -204,6 +204,8 @@ from turnwise.sessions import (
     presets,
 )
 from turnwise.store import (
+    Correction,
+    HumanScore,
     Imported,
     Journal,
     KeptReplies,
@@ -232,6 +234,7 @@ from turnwise.study import (
 )
 from turnwise.study.compare import Settings, Study, compare
 from turnwise.study.discovery import Discovery, Half, Tested, discover, halves_of, names_of, to_yaml
+from turnwise.study.people import Agreement, agreement
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, write_report
 
 
@@ -410,6 +413,18 @@ def shared_state(folder: Path) -> StateStore:
     either: RedisStateStore | SqliteStateStore = open_state_store(str(folder / "guard.db"), limit=1_000)
     either.close()
     return RedisStateStore("redis://cache.example", prefix="guard:", must_answer=False)
+
+
+def said_of(store: Store) -> dict[str, Label | None]:
+    said: Correction = store.people.correct_label("a", "benign", "ann", "a lesson")
+    marked: Correction = store.people.mark_turn("a", 3, "ann")
+    versions = {"reciprocity": "1+abc"}
+    given: tuple[HumanScore, ...] = store.people.judge(
+        "a", 1, {"reciprocity": Score(0.5, 0.1, 0.2)}, "ann", versions=versions
+    )
+    agreed: tuple[Agreement, ...] = agreement(given, (said, marked), {"a": 3})
+    assert agreed and store.people.authors()
+    return store.people.labels(["ann"])
 
 
 def record_of(store: Store) -> tuple[Run, RunTally]:

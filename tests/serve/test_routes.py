@@ -48,6 +48,17 @@ def test_a_conversation_goes_on_from_check_to_check(client):
     assert client.delete("/v1/conversations/a").status_code == 404
 
 
+def test_conversations_are_listed_the_one_used_last_first(client):
+    for name, text in (("first", "Hello"), ("second", "Hello"), ("first", "About acme")):
+        check(client, text, conversation_id=name)
+    listed = client.get("/v1/conversations", params={"limit": 2}).json()["conversations"]
+    assert [(one["conversation_id"], one["turns"], one["last_turn_blocked"]) for one in listed] == [
+        ("first", 2, True),
+        ("second", 1, False),
+    ]
+    assert client.get("/v1/conversations", params={"limit": 0}).status_code == 422
+
+
 def test_calls_and_results_of_tools_are_checked_as_the_library_does(client):
     pipeline, chat = GuardrailPipeline(CONFIG), Conversation()
     steps = (

@@ -47,6 +47,7 @@ class Content:
         replies: what the journal keeps beside those of calls.
         events: what the audit keeps.
         deleted: a run that is deleted again, so that keys have gaps; None for none.
+        people: what people say of a sequence, by its id: a label, an author and a note.
     """
 
     sequences: list[Sequence]
@@ -55,6 +56,7 @@ class Content:
     replies: list[Reply] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     deleted: str | None = None
+    people: list[tuple[str, Label, str, str]] = field(default_factory=list)
 
 
 @st.composite
@@ -119,8 +121,13 @@ def contents(draw: Any) -> Content:
         {"time": time.isoformat(), "kind": "check", "conversation_id": draw(TEXTS), "blocked": draw(st.booleans())}
         for time in draw(st.lists(TIMES, max_size=2))
     ]
+    people = [
+        (name, draw(st.sampled_from(Label)), draw(st.sampled_from(("ann", "ben", "李"))), draw(TEXTS))
+        for name in names
+        for _ in range(draw(st.integers(0, 2)))
+    ]
     deleted = draw(st.sampled_from([None, *(run.name for run in runs)]))
-    return Content(sequences, runs, scored, replies, [*events, *events[:1]], deleted)
+    return Content(sequences, runs, scored, replies, [*events, *events[:1]], deleted, people)
 
 
 def fill(path: Path, content: Content) -> None:
@@ -133,6 +140,10 @@ def fill(path: Path, content: Content) -> None:
             store.journal.record(reply)
         store.append(content.scored)
         store.audit.append(content.events)
+        for name, label, author, note in content.people:
+            store.people.correct_label(name, label, author, note)
+            store.people.mark_turn(name, 1, author, note)
+            store.people.judge(name, 1, {"p": Score(0.5, 0.25, 0.125)}, author, versions={"p": "1"}, note=note)
         if content.deleted is not None:
             store.delete_run(content.deleted)
 

@@ -14,10 +14,12 @@ from turnwise.cli.demo import demo
 from turnwise.cli.detect import check, detect
 from turnwise.cli.discover import discover
 from turnwise.cli.evaluate import evaluate, retry
+from turnwise.cli.explore import explore
 from turnwise.cli.export import export
 from turnwise.cli.forensics import forensics
 from turnwise.cli.guard import guard
 from turnwise.cli.import_ import import_
+from turnwise.cli.judgements import judgements
 from turnwise.cli.language_models import cache, cost, prompt
 from turnwise.cli.listings import datasets, detectors, observers, principles
 from turnwise.cli.output import keep_quiet, say
@@ -77,6 +79,7 @@ app.command()(detect)
 app.command()(discover)
 app.command()(show)
 app.command()(query)
+app.command()(explore)
 app.command()(check)
 app.add_typer(observers, name="observers", cls=Commands)
 app.command()(detectors)
@@ -86,6 +89,7 @@ app.command()(tune)
 app.command()(calibrate)
 app.command()(compare)
 app.command()(power)
+app.add_typer(judgements, name="judgements", cls=Commands)
 app.add_typer(sessions, name="sessions", cls=Commands)
 app.add_typer(patterns, name="patterns", cls=Commands)
 app.add_typer(guard, name="guard", cls=Commands)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -46,6 +47,15 @@ class HeldConversations:
             self._let_go(conversation_id, held)
             return None
         return self._hold(found, instead=held)
+
+    def latest(self, most: int) -> list[Conversation]:
+        """Return the conversations that this worker holds, the one used last first.
+
+        Args:
+            most: how many at most.
+        """
+        with self._lock:
+            return list(islice(reversed(self._held.values()), most))
 
     def of(self, conversation_id: str, about: dict[str, Any]) -> Conversation:
         """Return a conversation, begun where it is not known.

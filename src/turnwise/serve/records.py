@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Path
+from fastapi import APIRouter, Body, Path, Query
 from fastapi.responses import Response
 
 from turnwise.conversation import Conversation
+from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.forensics import analyze_conversation_forensics
 from turnwise.serve.bodies import ConversationRequest, Id
 from turnwise.serve.checks import json_response
@@ -29,6 +31,11 @@ def record_routes(service: Service) -> APIRouter:
         response = json_response(chat.to_dict(), 201)
         response.headers["Location"] = f"/v1/conversations/{chat.conversation_id}"
         return response
+
+    @routes.get("/conversations", tags=["conversations"], summary="List conversations")
+    async def listed(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
+        """Return the conversations that this worker holds, the one used last first; other workers hold others."""
+        return json_response(await service.run(_listed, service, limit))
 
     @routes.get("/conversations/{conversation_id}", tags=["conversations"], summary="Read a conversation")
     async def read(conversation_id: ConversationId) -> Response:
@@ -87,6 +94,23 @@ def _found(service: Service, conversation_id: str) -> Conversation:
         # What is held may wait to be brought up to date by its next check.
         return service.pipeline.load_conversation(conversation_id) or chat
     return chat
+
+
+def _listed(service: Service, limit: int) -> dict[str, Any]:
+    return {"conversations": [_head(chat) for chat in service.conversations.latest(limit)]}
+
+
+def _head(chat: Conversation) -> dict[str, Any]:
+    turns, last = chat.get_turn_count(), chat.last_activity
+    checks = chat.turn(turns).metadata.get(GUARD_KEY) if turns else None
+    return {
+        "conversation_id": chat.conversation_id,
+        "initiator": chat.initiator,
+        "responder": chat.responder,
+        "turns": turns,
+        "last_activity": None if last is None else last.isoformat(),
+        "last_turn_blocked": isinstance(checks, Mapping) and checks.get("blocked") is True,
+    }
 
 
 def _read(service: Service, conversation_id: str) -> dict[str, Any]:

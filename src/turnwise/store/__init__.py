@@ -4,6 +4,7 @@ from turnwise.store.audit_log import AuditLog
 from turnwise.store.backend import shown_location
 from turnwise.store.importing import Imported, import_sequences
 from turnwise.store.journal import Journal, KeptReplies
+from turnwise.store.people import Correction, HumanScore, People
 from turnwise.store.runs import Run, RunTally
 from turnwise.store.scores import ScoreTable, StoredScore
 from turnwise.store.sequences import SequenceHead
@@ -11,9 +12,12 @@ from turnwise.store.store import Store
 
 __all__ = [
     "AuditLog",
+    "Correction",
+    "HumanScore",
     "Imported",
     "Journal",
     "KeptReplies",
+    "People",
     "Run",
     "RunTally",
     "ScoreTable",

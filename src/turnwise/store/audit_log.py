@@ -46,6 +46,17 @@ class AuditLog:
         if rows:
             self._db.write(lambda connection: connection.execute(insert(schema.audit_events), rows)).result()
 
+    def after(self, row: int, most: int = PAGE) -> list[tuple[int, dict[str, Any]]]:
+        """Return the records that came after a row, oldest first, each with its row; the latest so many.
+
+        Args:
+            row: number of the last row that is known; 0 for none.
+            most: how many at most.
+        """
+        table = schema.audit_events
+        query = select(table.c.id, table.c.record).where(table.c.id > row).order_by(table.c.id.desc()).limit(most)
+        return [(found["id"], found["record"]) for found in reversed(self._db.read(query))]
+
     def events(
         self,
         *,

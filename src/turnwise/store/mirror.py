@@ -34,6 +34,7 @@ _LISTS = "lists"
 _MAKE_TABLES = (
     "SET python_enable_replacements = false",  # a name in a question is a table, never a variable of the program
     f"ATTACH ':memory:' AS {_LISTS} (ROW_GROUP_SIZE 4096)",  # a group is what one thread takes at a time
+    "SET enable_progress_bar = false",
     "SET temp_directory = ''",  # what does not fit into memory fails, rather than leave files behind
     "SET enable_external_access = false",
     "SET lock_configuration = true",

@@ -22,10 +22,12 @@ from turnwise.store.mirror import Mirror
 from turnwise.store.where import known_names, parse_where
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
     import polars
     import pyarrow
     from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
 
 
 COLUMNS = ("sequence_id", "label", "source", "turns", "turn", "final")
@@ -160,6 +162,11 @@ class QueryResult:
         """
         need("pyarrow", "to_arrow()")
         return self._connection.sql(self._matches()).to_arrow_table()
+
+    def first_turns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return what matches as two arrays: row numbers of sequences in the record, and first turns."""
+        found = self._connection.sql("SELECT sequence, turn FROM found WHERE matched").fetchnumpy()
+        return found["sequence"].astype("int64"), found["turn"].astype("int64")
 
     def _matches(self) -> str:
         return f"SELECT {', '.join(COLUMNS)} FROM found WHERE matched ORDER BY sequence"

@@ -1,9 +1,10 @@
 """The tables of the record, and the numbered migrations that bring those of older stores up to date.
 
 sequences ─┬─ turns
-           └─ evaluations, failures ─┬─ provenances ─ runs
-                                     ├─ replies
-                                     └─ calls ─ replies
+           ├─ evaluations, failures ─┬─ provenances ─ runs
+           │                         ├─ replies
+           │                         └─ calls ─ replies
+           └─ corrections, human_scores
 audit_events
 """
 
@@ -336,6 +337,43 @@ for _table in (evaluations, failures, calls):
         dialect="postgresql"
     )
 
+corrections = Table(
+    "corrections",
+    metadata,
+    Column("id", _count(), primary_key=True),
+    Column("sequence", ForeignKey("sequences.id"), nullable=False),
+    Column("kind", _text(8), nullable=False),
+    Column("label", _text(16)),
+    Column("turn", Integer),
+    Column("author", _text(), nullable=False),
+    Column("note", _text(), nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("corrections_by_sequence", "sequence"),
+    CheckConstraint("kind IN ('label', 'turn')", name="known_kind"),
+)
+
+human_scores = Table(
+    "human_scores",
+    metadata,
+    Column("id", _count(), primary_key=True),
+    Column("sequence", ForeignKey("sequences.id"), nullable=False),
+    Column("turn", Integer, nullable=False),
+    Column("side", _text(8), nullable=False),
+    Column("principle", _text(), nullable=False),
+    Column("principle_version", _text(), nullable=False),
+    Column("T", Float, nullable=False),
+    Column("I", Float, nullable=False),
+    Column("F", Float, nullable=False),
+    Column("seen", _text(8), nullable=False),
+    Column("digest", _text(64), nullable=False),
+    Column("author", _text(), nullable=False),
+    Column("note", _text(), nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("human_scores_by_sequence", "sequence"),
+    CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="human_in_range"),
+    CheckConstraint("side IN ('prompt', 'response')", name="human_known_side"),
+)
+
 
 def may_be_store(tables: Collection[str]) -> bool:
     """Return whether a database with these tables is a store, or empty and so may become one.
@@ -392,11 +430,17 @@ def _keep_structure(connection: Connection) -> None:
     _add_columns(connection, replies)
 
 
+def _keep_people(connection: Connection) -> None:
+    corrections.create(connection, checkfirst=True)
+    human_scores.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "the record", metadata.create_all),
     Migration(2, "calls to language models", _keep_calls),
     Migration(3, "the audit of a guard", _keep_audit),
     Migration(4, "how replies were asked for", _keep_structure),
+    Migration(5, "corrections and scores of people", _keep_people),
 )
 
 

@@ -149,6 +149,14 @@ class Sequences:
         rows = itertools.chain.from_iterable(pages)
         return {row["sequence_id"]: group_of(row["metadata"], row["sequence_id"]) for row in rows}
 
+    def ids_with(self, key: str, value: str | int, most: int) -> list[str]:
+        """Return ids of sequences with a value in their metadata; see `Store.ids_with`."""
+        table = schema.sequences
+        found = table.c.metadata[key]
+        holds = found.as_string() == value if isinstance(value, str) else found.as_integer() == value
+        query = select(table.c.sequence_id).where(holds).order_by(table.c.id).limit(most)
+        return [row["sequence_id"] for row in self._db.read(query)]
+
     def _pages(
         self, ids: Collection[str] | None, label: Label | None, *columns: Column[Any]
     ) -> Iterator[list[RowMapping]]:

@@ -25,6 +25,7 @@ from turnwise.store.sequences import SequenceHead, Sequences
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
     from turnwise.store.mirror import Mirror
+    from turnwise.store.people import People
     from turnwise.store.query import QueryResult
     from turnwise.store.transfer import Exported, Merged
 
@@ -155,6 +156,16 @@ class Store:
         Arguments and errors as `sequences`.
         """
         return self._sequences.groups(ids, label)
+
+    def ids_with(self, key: str, value: str | int, most: int = 50) -> list[str]:
+        """Return ids of sequences whose metadata have a value under a key, in the order of import.
+
+        Args:
+            key: the key, such as ``pair``.
+            value: the value, a text or a whole number.
+            most: how many ids at most.
+        """
+        return self._sequences.ids_with(key, value, most)
 
     # Runs
 
@@ -330,6 +341,13 @@ class Store:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
         return self._scores.failed(run, ids)
+
+    @cached_property
+    def people(self) -> People:
+        """What people said of conversations: corrected labels, turns where it turned, scores of turns."""
+        from turnwise.store.people import People
+
+        return People(self._db, self._sequences)
 
     # Questions
 

@@ -114,3 +114,18 @@ def test_an_observer_that_was_asked_several_times_agrees_with_itself_or_not(stor
     assert by_component["F"].value == pytest.approx(1.0)
     assert by_component["F"].units == 6
     assert by_component["I"].value < 0
+
+
+def test_labels_of_people_hold_where_they_agree_and_the_digest_says_so(store):
+    before = load_study_data(store, ["t"])
+    store.people.correct_label("a", "benign", "ann")
+    store.people.correct_label("b", "attack", "ann")
+    store.people.correct_label("b", "benign", "ben")
+    store.people.correct_label("who", "attack", "ben")
+    assert load_study_data(store, ["t"]) == before
+    found = load_study_data(store, ["t"], ["ann", "ben"])
+    assert {one.sequence_id: one.attack for one in found.known} == {"a": False, "c": False, "who": True}
+    assert (found.corrected, found.disputed) == (2, 1)
+    assert found.digest != before.digest
+    with pytest.raises(UnknownNameError, match="unknown author of corrections 'eve'"):
+        load_study_data(store, ["t"], ["eve"])

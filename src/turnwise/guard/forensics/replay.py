@@ -27,6 +27,32 @@ def replay_pipeline(config: Config) -> GuardrailPipeline:
     return GuardrailPipeline(dataclasses.replace(config, rate_limits=RateLimits(), audit=None, state=None))
 
 
+def checks_of(
+    pipeline: GuardrailPipeline, conversation: Conversation, session_id: str | None = None
+) -> Iterator[tuple[Conversation, PipelineResult]]:
+    """Check a conversation turn by turn; yield each result once it is there, with the copy that has the checks.
+
+    Arguments and order as for `check_again`.
+    """
+    now = utc_now()
+    copy = Conversation(**_about(conversation), clock=lambda: now)
+    session = session_id or conversation.conversation_id
+    for turn in conversation:
+        extra: Mapping[str, Any] = {key: value for key, value in turn.metadata.items() if key not in RESERVED}
+        now = turn.timestamp or utc_now()
+        yield copy, pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra)
+        for result in _tools_again(pipeline, turn, copy, session):
+            yield copy, result
+        if turn.response is not None:
+            now = turn.response_timestamp or now
+            yield (
+                copy,
+                pipeline.check_output(
+                    turn.response, conversation=copy, session_id=session, turn_number=turn.number
+                ),
+            )
+
+
 def check_again(
     pipeline: GuardrailPipeline, conversation: Conversation, session_id: str | None = None
 ) -> tuple[Conversation, list[PipelineResult]]:
@@ -41,22 +67,10 @@ def check_again(
         conversation: the conversation; it is not changed.
         session_id: its session; by default its own, so that conversations don't weigh on each other.
     """
-    now = utc_now()
-    copy = Conversation(**_about(conversation), clock=lambda: now)
-    session = session_id or conversation.conversation_id
+    copy = Conversation(**_about(conversation))
     results = []
-    for turn in conversation:
-        extra: Mapping[str, Any] = {key: value for key, value in turn.metadata.items() if key not in RESERVED}
-        now = turn.timestamp or utc_now()
-        results.append(pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra))
-        results += _tools_again(pipeline, turn, copy, session)
-        if turn.response is not None:
-            now = turn.response_timestamp or now
-            results.append(
-                pipeline.check_output(
-                    turn.response, conversation=copy, session_id=session, turn_number=turn.number
-                )
-            )
+    for copy, result in checks_of(pipeline, conversation, session_id):  # noqa: B007 - the copy grows, and is returned
+        results.append(result)
     return copy, results
 
 

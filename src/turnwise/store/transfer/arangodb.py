@@ -1,7 +1,8 @@
 """An export for ArangoDB: JSON lines that ``arangoimport`` reads, of documents with ``_key`` and of edges.
 
     sequences ◄─ of_sequence ─┬─ evaluations ─┬─ in_run ─► runs
-                              └─ failures ────┘
+                              ├─ failures ────┘
+                              └─ corrections, human_scores
     evaluations, failures ◄─ of_outcome ── calls          replies          audit_events
 
 A sequence holds its turns. docs/export.md has the commands and the questions in AQL.
@@ -64,7 +65,9 @@ def key(*parts: object) -> str:
 
 def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
     """Write all collections, and return how many lines each file has."""
-    names = ("sequences", "runs", "evaluations", "failures", "calls", "replies", "audit_events", *EDGES)
+    people = (schema.corrections, schema.human_scores)
+    names = ["sequences", "runs", "evaluations", "failures", "calls", "replies", "audit_events", *EDGES]
+    names += [table.name for table in people]
     counts = dict.fromkeys((f"{name}.jsonl" for name in names), 0)
     with ExitStack() as opened:
         files: dict[str, IO[bytes]] = {
@@ -80,6 +83,8 @@ def write(folder: Path, record: Snapshot, progress: Progress) -> dict[str, int]:
         for table in (schema.evaluations, schema.failures):
             _write_outcomes(record, table, put)
         _write_calls(record, put)
+        for table in people:
+            _write_people(record, table, put)
         for table in (schema.replies, schema.audit_events):
             for row in _rows(record, table):
                 put(table.name, {"_key": key(row["id"]), **_fields(table, row)})
@@ -148,6 +153,14 @@ def _write_outcomes(record: Snapshot, table: Table, put: Write) -> None:
         edge_key, start = key(table.name, row["id"]), f"{table.name}/{name}"
         put("of_sequence", {"_key": edge_key, "_from": start, "_to": f"sequences/{sequence}"})
         put("in_run", {"_key": edge_key, "_from": start, "_to": f"runs/{run}"})
+
+
+def _write_people(record: Snapshot, table: Table, put: Write) -> None:
+    for row in _rows(record, table):
+        name = key(row["id"])
+        put(table.name, {"_key": name, "sequence_id": row["sequence_id"], **_fields(table, row)})
+        edge = {"_from": f"{table.name}/{name}", "_to": f"sequences/{key(row['sequence_id'])}"}
+        put("of_sequence", {"_key": key(table.name, row["id"]), **edge})
 
 
 def _write_calls(record: Snapshot, put: Write) -> None:

@@ -91,6 +91,7 @@ class Merge:
             self._refuse_clashes()
             self._merge_failures()
             self._merge_calls()
+            self._merge_people()
             self._merge_audit()
         except IntegrityError as error:
             reason = str(error.orig).split("\n", 1)[0]
@@ -240,6 +241,13 @@ class Merge:
                 else:
                     fresh.append(self._new(table, new))
             self._insert(table, fresh)
+
+    def _merge_people(self) -> None:
+        for table in (schema.corrections, schema.human_scores):
+            twins = Twins(self._connection, table, self._last[table.name], "sequence")
+            for page in self._pages(table):
+                rows = [{**row, "sequence": self._key(table, row, "sequence", schema.sequences)} for row in page]
+                self._merge_found(table, rows, twins.of(rows))
 
     def _merge_audit(self) -> None:
         table = schema.audit_events

@@ -21,6 +21,7 @@ from turnwise.store.where import known_names, parse_where
 Result = TypeVar("Result")
 
 _OUTCOMES = (schema.evaluations, schema.failures)
+_PEOPLE = (schema.corrections, schema.human_scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,8 @@ def _chosen(table: Table, row: Row, choice: Choice) -> bool:
         return row["id"] in choice.runs
     if table is schema.provenances:
         return row["run"] in choice.runs
+    if table in _PEOPLE:
+        return row["sequence"] in choice.sequences
     if table is schema.calls:
         return row["of_run"] in choice.runs and row["of_sequence"] in choice.sequences
     return row["run"] in choice.runs and row["sequence"] in choice.sequences

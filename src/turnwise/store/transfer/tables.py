@@ -22,6 +22,8 @@ TABLES: tuple[Table, ...] = (
     schema.evaluations,
     schema.failures,
     schema.calls,
+    schema.corrections,
+    schema.human_scores,
     schema.audit_events,
 )
 """All that a record holds, each table behind those that it names; the history of the schema is left out."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Label
-from turnwise.errors import TurnwiseError
+from turnwise.errors import TurnwiseError, UnknownNameError
 from turnwise.scoring import Evaluation, Trajectory
 from turnwise.study.examples import Example
 
@@ -83,6 +83,8 @@ class StudyData:
         untried: labelled conversations that none of the runs has tried: not part of the study.
         unlabelled: conversations that some run scored, of which nobody says what they are.
         digest: SHA-256 of the conversations: texts, labels and metadata.
+        corrected: conversations of which people changed the label.
+        disputed: conversations that some run tried, left out because people give them different labels.
     """
 
     known: tuple[LabelledConversation, ...]
@@ -90,6 +92,8 @@ class StudyData:
     untried: int
     unlabelled: int
     digest: str
+    corrected: int = 0
+    disputed: int = 0
 
     @property
     def trained_benign(self) -> Mapping[str, tuple[str, ...]]:
@@ -110,15 +114,16 @@ class StudyData:
         return frozenset[str]().union(*left)
 
 
-def load_study_data(store: Store, runs: Iterable[str]) -> StudyData:
+def load_study_data(store: Store, runs: Iterable[str], corrected_by: Sequence[str] = ()) -> StudyData:
     """Return the labelled conversations of some runs.
 
     Args:
         store: the record.
         runs: names of the runs.
+        corrected_by: people whose corrected labels hold in place of the imported ones, where they agree.
 
     Raises:
-        UnknownNameError: the store has no such run.
+        UnknownNameError: the store has no such run, or none of these people said anything.
     """
     from turnwise.conversation import group_of
 
@@ -127,26 +132,43 @@ def load_study_data(store: Store, runs: Iterable[str]) -> StudyData:
     failed = {name: frozenset(key.sequence_id for key in store.failed(name)) for name in names}
     tried: set[str] = set().union(*failed.values(), *(found.keys() for found in read.values()))
     known: list[LabelledConversation] = []
-    untried = unlabelled = 0
+    corrections = _corrections(store, corrected_by)
+    untried = unlabelled = corrected = disputed = 0
     digest = hashlib.sha256()
     hashes: dict[str, str] = {}
     for sequence in store.sequences():
         name = sequence.sequence_id
-        if sequence.label is Label.UNLABELLED:
+        label = corrections.get(name, sequence.label)
+        if label is None:
+            disputed += name in tried
+        elif label is Label.UNLABELLED:
             unlabelled += name in tried
         elif name not in tried:
             untried += 1
         else:
             hashes[name] = sequence.content_hash()
+            if label is not sequence.label:
+                hashes[name] += f"\0{label}"
+                corrected += 1
             turns = sequence.conversation.get_turn_count()
             strata = strata_of(sequence.source, sequence.metadata, turns)
             group = group_of(sequence.metadata, name)
-            known.append(LabelledConversation(name, group, sequence.label is Label.ATTACK, turns, strata))
+            known.append(LabelledConversation(name, group, label is Label.ATTACK, turns, strata))
     known.sort(key=lambda one: one.sequence_id)  # so that the order of import changes nothing
     for one in known:
         digest.update(f"{one.sequence_id}\0{hashes[one.sequence_id]}\n".encode())
     data = tuple(_run_data(store, name, known, read[name], failed[name]) for name in names)
-    return StudyData(tuple(known), data, untried, unlabelled, digest.hexdigest())
+    return StudyData(tuple(known), data, untried, unlabelled, digest.hexdigest(), corrected, disputed)
+
+
+def _corrections(store: Store, authors: Sequence[str]) -> Mapping[str, Label | None]:
+    if not authors:
+        return {}
+    known = store.people.authors()
+    for author in authors:
+        if author not in known:
+            raise UnknownNameError("author of corrections", author, known)
+    return store.people.labels(authors)
 
 
 def strata_of(source: str, metadata: Mapping[str, Any], turns: int) -> dict[str, str]:

@@ -51,6 +51,8 @@ class Settings:
         patterns: YAML file of your own named patterns, which detectors may use.
         truth: run whose F says at which turns a reader flags something; None to look at labels alone.
         keep_trained: test false positives also on data sets that an observer was trained on.
+        corrected_by: people whose corrected labels hold in place of the imported ones; where they disagree, a
+            conversation is left out.
 
     Raises:
         UsageError: a value out of range, or no run.
@@ -71,6 +73,7 @@ class Settings:
     patterns: str | None = None
     truth: str | None = None
     keep_trained: bool = False
+    corrected_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.runs:

@@ -125,7 +125,7 @@ def compare(
     asked, further = compared_runs(store.runs(), [store.run(name).name for name in settings.runs])
     say = tell or _silent
     say(f"reading {len(asked) + len(further)} runs")
-    study_data = load_study_data(store, [*asked, *further])
+    study_data = load_study_data(store, [*asked, *further], settings.corrected_by)
     reader = None if settings.truth is None else read_reader(store, settings.truth)
     return compare_data(
         study_data, settings, further=further, store=store, rescore=rescore, reader=reader, tell=say

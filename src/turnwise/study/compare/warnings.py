@@ -70,6 +70,7 @@ def find_warnings(
     left = study_data.untested(settings)
     found = [
         *_missing(results),
+        *_corrected(settings, study_data),
         *_splits(settings, not_redrawn, chosen),
         *_given(settings, judgements),
         *_trained(settings, study_data),
@@ -86,6 +87,15 @@ def find_warnings(
         *_few(judgements[reference]),
     ]
     return tuple(dict.fromkeys(found))
+
+
+def _corrected(settings: Settings, study_data: StudyData) -> Iterator[str]:
+    if settings.corrected_by:
+        whose = ", ".join(settings.corrected_by)
+        yield (
+            f"the labels of {study_data.corrected} conversations are not those of their data sets but what "
+            f"{whose} made of them; {study_data.disputed} conversations on which they disagree are left out"
+        )
 
 
 def _missing(results: Sequence[DetectorResult]) -> Iterator[str]:

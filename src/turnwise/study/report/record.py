@@ -63,6 +63,8 @@ def record(study: Study) -> dict[str, Any]:
             "groups": len({one.group for one in study.study_data.known}),
             "untried": study.study_data.untried,
             "unlabelled": study.study_data.unlabelled,
+            "corrected": study.study_data.corrected,
+            "disputed": study.study_data.disputed,
             "trained_benign": {name: len(ids) for name, ids in study.study_data.trained_benign.items()},
             "sha256": study.study_data.digest,
             "runs": [

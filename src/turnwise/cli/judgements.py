@@ -1,0 +1,193 @@
+"""``turnwise judgements``: what people said of conversations, how far they agree, and files that studies take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.cli import options
+from turnwise.cli.output import note, print_json, say
+from turnwise.errors import UsageError
+from turnwise.visible import visible
+
+if TYPE_CHECKING:
+    from turnwise.store import Correction, Store
+    from turnwise.study.people import Agreement
+
+judgements = typer.Typer(
+    help="List what people said of conversations: corrected labels, turns where it turned, scores of turns.",
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+Sequence = Annotated[str, typer.Argument(help="Id of the conversation.", show_default=False)]
+Author = Annotated[str, typer.Option(help="Your name, which is kept with what you say.", envvar="TURNWISE_AUTHOR")]
+Authors = Annotated[
+    list[str] | None, typer.Option("--author", help="Only this person; may be given several times.")
+]
+Note = Annotated[str, typer.Option(help="Why, in your words.")]
+
+
+@judgements.callback()
+def list_judgements(
+    context: typer.Context, store: options.Store = options.DEFAULT_STORE, json: options.Json = False
+) -> None:
+    """List what people said of conversations: corrected labels, turns where it turned, scores of turns."""
+    if context.invoked_subcommand is not None:
+        for name in ("store", "json"):
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":  # lost, it could write into another store
+                raise UsageError(
+                    f"--{name} must come after the command: turnwise judgements {context.invoked_subcommand} ..."
+                )
+        return
+    from turnwise.store import Store
+
+    with Store(store) as opened:
+        corrections, scores = opened.people.corrections(), opened.people.scores()
+    if json:
+        print_json(
+            {
+                "corrections": [one.to_dict() for one in corrections],
+                "scores": [one.to_dict() for one in scores],
+            }
+        )
+        return
+    if not (corrections or scores):
+        note(f"{opened.location} holds no correction and no judgement of a person yet")
+        return
+    from turnwise.cli.output import Table, print_table
+
+    table = Table("author", "labels", "turned", "scored turns", numeric=("labels", "turned", "scored turns"))
+    for author in sorted({one.author for one in corrections} | {one.author for one in scores}):
+        mine = [one for one in corrections if one.author == author]
+        turns = {(one.sequence_id, one.turn, one.side) for one in scores if one.author == author}
+        labels = sum(one.label is not None for one in mine)
+        table.add_row(author, str(labels), str(len(mine) - labels), str(len(turns)))
+    print_table(table)
+
+
+@judgements.command()
+def label(
+    sequence: Sequence,
+    label: Annotated[str, typer.Argument(help="attack, benign or unlabelled; none takes it back.")],
+    author: Author,
+    because: Note = "",
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Say which label a conversation should have. The one it was imported with stays."""
+    from turnwise.store import Store
+
+    with Store(store) as opened:
+        wanted = None if label == "none" else label
+        _tell(opened, opened.people.correct_label(sequence, wanted, author, because), json)
+
+
+@judgements.command()
+def turn(
+    sequence: Sequence,
+    turn: Annotated[
+        str, typer.Argument(help="The first turn that is suspicious; 0 for none; none takes it back.")
+    ],
+    author: Author,
+    because: Note = "",
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Say at which turn a conversation turned."""
+    from turnwise.store import Store
+
+    if turn != "none" and not (turn.isascii() and turn.isdecimal() and len(turn) < 10):
+        raise UsageError(f"{turn!r} is no turn: give its number, 0 for a conversation that never turned, or none")
+    with Store(store) as opened:
+        number = None if turn == "none" else int(turn)
+        _tell(opened, opened.people.mark_turn(sequence, number, author, because), json)
+
+
+def _tell(store: Store, said: Correction, json: bool) -> None:
+    if json:
+        print_json(said.to_dict())
+        return
+    what = "took back what was said" if said.taken_back else f"{said.kind} {said.label or said.turn or 'never'}"
+    say(f"{visible(said.sequence_id)}: {what}, by {said.author}; kept in {store.location}")
+
+
+@judgements.command()
+def agreement(store: options.Store = options.DEFAULT_STORE, json: options.Json = False) -> None:
+    """Tell how far people agree: Krippendorff's alpha with its interval, by principle, on labels and on turns."""
+    from turnwise.store import Store
+    from turnwise.study.people import agreement as agreement_of
+
+    with Store(store) as opened:
+        people = opened.people
+        scores, corrections = people.scores(), people.corrections()
+        turns = {
+            head.sequence_id: head.turns for head in opened.heads(ids={one.sequence_id for one in corrections})
+        }
+    found = agreement_of(scores, corrections, turns)
+    if json:
+        print_json([_as_json(one) for one in found])
+    elif found:
+        _print(found)
+    else:
+        note(f"{opened.location} holds no correction and no judgement of a person yet")
+
+
+def _as_json(one: Agreement) -> dict[str, Any]:
+    alpha = one.alpha
+    return {
+        "what": one.what,
+        "component": one.component,
+        "alpha": None if alpha is None else alpha.value,
+        "ci": None if alpha is None else [alpha.low, alpha.high],
+        "units": one.units,
+        "authors": list(one.authors),
+        "reason": one.reason,
+        "note": "" if alpha is None else alpha.note,
+    }
+
+
+def _print(found: tuple[Agreement, ...]) -> None:
+    from turnwise.cli.output import Table, print_table
+
+    table = Table("what", "alpha", "units", "people", numeric=("units",))
+    for one in found:
+        told = (
+            one.reason
+            if one.alpha is None
+            else f"{one.alpha.value:.2f} [{one.alpha.low:.2f}, {one.alpha.high:.2f}]"
+        )
+        table.add_row(f"{one.what} {one.component}".strip(), told, str(one.units), ", ".join(one.authors) or "–")
+    print_table(table)
+    for told in dict.fromkeys(one.alpha.note for one in found if one.alpha is not None and one.alpha.note):
+        note(told)
+
+
+@judgements.command()
+def export(
+    out: Annotated[Path, typer.Option(help="Folder to write to: one folder for each author.")],
+    author: Authors = None,
+    as_runs: Annotated[
+        bool, typer.Option("--as-runs", help="Store them as runs too, for turnwise compare --truth.")
+    ] = False,
+    store: options.Store = options.DEFAULT_STORE,
+    json: options.Json = False,
+) -> None:
+    """Write what people said in the format of the replay observer, with what was corrected beside it."""
+    from turnwise.evaluation.people import export_people, record_people
+    from turnwise.store import Store
+
+    with Store(store) as opened:
+        counts = export_people(opened, out, author or ())
+        runs = [summary.run for summary in record_people(opened, out, author or ())] if as_runs else []
+    if json:
+        print_json({"folder": str(out), "files": counts, "runs": runs})
+        return
+    for name, lines in counts.items():
+        say(f"{out / name}: {lines} lines")
+    for run in runs:
+        say(f"run {run}")

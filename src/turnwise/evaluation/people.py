@@ -1,0 +1,200 @@
+"""What people said of conversations as files that ``replay`` reads, and as runs that studies take for truth.
+
+A folder has one folder for each author, in the shape of ``corpus/judged``::
+
+    ann/history.jsonl   scores of prompts, read with the prompts before them
+    ann/turn.jsonl      scores of prompts, each read alone
+    ann/replies.jsonl   scores of replies, read with all before them
+    ann/turned.jsonl    turns where it turned, as scores against the principle ``turned``
+    ann/corrections.jsonl   labels and turned turns as they were given, with time and note
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from turnwise.conversation import Side
+from turnwise.datasets.judged import MODES
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.evaluation.run import Summary, evaluate
+from turnwise.observers import build_observer
+from turnwise.paths import to_path
+from turnwise.principles import Principle, load_principle
+from turnwise.store import Correction, HumanScore, Store
+
+TURNED: Final = Principle(
+    name="turned",
+    version="1",
+    summary="Whether the conversation has turned by this turn, as a person marked it.",
+    truth="1 before the marked turn, 0 from it on.",
+    indeterminacy="Always 0: the person was sure enough to mark a turn.",
+    falsity="0 before the marked turn, 1 from it on; 0 throughout where the person says that it never turned.",
+    prompt="",
+)
+"""What a marked turn is a score of. No observer is asked about it."""
+
+CORRECTIONS: Final = "corrections.jsonl"
+"""File of what an author said of whole conversations."""
+
+
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+def folder_of(author: str) -> str:
+    """Return the name of the folder of an author; other authors have other folders.
+
+    >>> folder_of("ann"), folder_of("../Änn")
+    ('ann', '%2E%2E%2F%C3%84nn')
+    """
+    return "".join(one if one in _PLAIN else "".join(f"%{byte:02X}" for byte in one.encode()) for one in author)
+
+
+def lines_of(
+    scores: Iterable[HumanScore], corrections: Iterable[Correction], turns: Mapping[str, int]
+) -> dict[str, str]:
+    """Return the files of one author, by name; what would be empty is absent.
+
+    Args:
+        scores: what the author said of turns, the latest of each.
+        corrections: what the author said of conversations, the latest of each.
+        turns: how many turns each conversation has.
+    """
+    files: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    names = {reading: f"{name}.jsonl" for name, reading in MODES.items()}
+    together: dict[tuple[str, int, Side, str], list[HumanScore]] = defaultdict(list)
+    for one in scores:
+        together[one.sequence_id, one.turn, one.side, str(one.seen)].append(one)
+    for some in together.values():
+        first, last = some[0], max(some, key=lambda one: one.created_at)
+        notes = dict.fromkeys(one.note for one in some if one.note)
+        files[names[first.side, first.seen]].append(
+            {
+                "sequence_id": first.sequence_id,
+                "turn": first.turn,
+                "side": str(first.side),
+                "scores": {one.principle: [one.score.T, one.score.I, one.score.F] for one in some},
+                "seen": str(first.seen),
+                "digest": last.digest,
+                "reading": first.author,
+                "round": 1,
+                "reasoning": "\n".join(notes) or None,
+                "time": last.created_at.isoformat(),
+                "versions": {one.principle: one.principle_version for one in some},
+            }
+        )
+    for said in corrections:
+        files[CORRECTIONS].append({name: value for name, value in said.to_dict().items() if value is not None})
+        if said.turn is not None:
+            files["turned.jsonl"] += _turned(said, turns[said.sequence_id])
+    return {
+        name: "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+        for name, lines in files.items()
+    }
+
+
+def _turned(said: Correction, turns: int) -> list[dict[str, Any]]:
+    about = {"reasoning": said.note or None, "author": said.author, "time": said.created_at.isoformat()}
+    first = said.turn or turns + 1
+    return [
+        {"sequence_id": said.sequence_id, "turn": turn, "principle": TURNED.name, **score, **about}
+        for turn in range(1, turns + 1)
+        for score in [{"T": float(turn < first), "I": 0.0, "F": float(turn >= first)}]
+    ]
+
+
+def export_people(store: Store, folder: str | Path, authors: Collection[str] = ()) -> dict[str, int]:
+    """Write what people said into a folder, and return how many lines each file has, by its path in it.
+
+    Args:
+        store: the record.
+        folder: where to; made if its parent exists. Files of the same authors are written over.
+        authors: only these people; all by default.
+
+    Raises:
+        UnknownNameError: one of them said nothing.
+        UsageError: nobody said anything, or the files can't be written.
+    """
+    counts: dict[str, int] = {}
+    target = to_path(folder)
+    for author in _chosen(store, authors):
+        scores, corrections = store.people.scores(author=author), store.people.corrections(author=author)
+        ids = {one.sequence_id for one in corrections}
+        turns = {head.sequence_id: head.turns for head in store.heads(ids=ids)}
+        try:
+            inside = target / folder_of(author)
+            target.mkdir(exist_ok=True)
+            inside.mkdir(exist_ok=True)
+            made = lines_of(scores, corrections, turns)
+            for name in (*(f"{mode}.jsonl" for mode in MODES), "turned.jsonl", CORRECTIONS):
+                if name in made:
+                    (inside / name).write_text(made[name], encoding="utf-8", newline="\n")
+                    counts[f"{inside.name}/{name}"] = made[name].count("\n")
+                else:
+                    (inside / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise UsageError(f"can't write {folder}: {error.strerror or error}") from error
+    return counts
+
+
+def record_people(store: Store, folder: str | Path, authors: Collection[str] = ()) -> list[Summary]:
+    """Store what `export_people` wrote as runs, which ``turnwise compare --truth`` takes.
+
+    The runs are ``judged-by-ANN`` and ``turned-by-ANN``; readings of prompts alone and of replies are
+    ``judged-by-ANN-turn`` and ``judged-by-ANN-replies``.
+
+    Args:
+        store: the record.
+        folder: where the files are.
+        authors: only these people; all by default.
+
+    Raises:
+        UnknownNameError: one of them said nothing, or a principle is not known any more.
+        UsageError: a run of that name holds what the person said at another time; rename or delete it first.
+    """
+    summaries = []
+    for author in _chosen(store, authors):
+        scores = store.people.scores(author=author)
+        for mode, reading in MODES.items():
+            some = [one for one in scores if (one.side, one.seen) == reading]
+            if some:
+                end = "" if mode == "history" else f"-{mode}"
+                names = dict.fromkeys(one.principle for one in some)
+                principles = [load_principle(name) for name in names]
+                ids = {one.sequence_id for one in some}
+                path = to_path(folder) / folder_of(author) / f"{mode}.jsonl"
+                context = "turn" if mode == "turn" else "history"
+                summaries.append(
+                    _run(store, f"judged-by-{author}{end}", path, principles, context, reading[0], ids)
+                )
+        marked = {one.sequence_id for one in store.people.corrections(author=author) if one.turn is not None}
+        if marked:
+            path = to_path(folder) / folder_of(author) / "turned.jsonl"
+            summaries.append(_run(store, f"turned-by-{author}", path, [TURNED], "history", Side.PROMPT, marked))
+    return summaries
+
+
+def _run(
+    store: Store,
+    name: str,
+    path: Path,
+    principles: list[Principle],
+    context: str,
+    side: Side,
+    ids: Collection[str],
+) -> Summary:
+    observer = build_observer(f"replay:{path}")
+    return evaluate(store, name, observer, principles=principles, context=context, sides=(side,), ids=ids)
+
+
+def _chosen(store: Store, authors: Collection[str]) -> tuple[str, ...]:
+    known = store.people.authors()
+    for author in authors:
+        if author not in known:
+            raise UnknownNameError("author", author, known)
+    if not known:
+        raise UsageError(f"{store.location} holds no correction and no judgement of a person yet")
+    return tuple(authors) or known

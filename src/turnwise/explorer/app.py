@@ -1,0 +1,97 @@
+"""The explorer as an ASGI application. There is one in a process, since NiceGUI keeps its pages in the module."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp
+
+from turnwise.errors import TurnwiseError
+from turnwise.explorer.access import Access, Gate
+from turnwise.explorer.data.answers import Answers
+from turnwise.explorer.frame import failure, header, offer_exports
+from turnwise.explorer.markup import element
+from turnwise.explorer.pages import Page, Region, View, views
+from turnwise.explorer.views import MODULES
+
+if TYPE_CHECKING:
+    from fastapi import Request
+    from nicegui import Client
+
+_CONNECT_SECONDS = 30.0
+"""How long a browser may take to connect after it got the page."""
+
+_STATIC = "/static"
+
+_log = logging.getLogger("turnwise.explorer")
+
+
+def create_app(answers: Answers, access: Access) -> ASGIApp:
+    """Return the application.
+
+    Args:
+        answers: what it shows.
+        access: what opens it.
+    """
+    from fastapi import FastAPI
+    from nicegui import app as pages
+    from nicegui import ui
+
+    for module in MODULES:
+        import_module(f"turnwise.explorer.views.{module}")
+    folder = files("turnwise.explorer") / "static"
+    pages.add_static_files(_STATIC, str(folder), max_cache_age=0)
+    for view in views():
+        ui.page(view.path, title=f"{view.title} – turnwise", dark=None, language="en-US")(_shown(view, answers))
+    outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    ui.run_with(
+        outer,
+        title="turnwise",
+        favicon=str(folder / "icon.svg"),
+        dark=None,
+        tailwind=False,
+        show_welcome_message=False,
+        reconnect_timeout=10.0,
+    )
+    return Gate(outer, access)
+
+
+def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # NiceGUI reads the signature of what it returns
+    async def shown(request: Request, client: Client) -> None:
+        from nicegui import ui
+
+        page = Page(view, answers, dict(request.query_params))
+        ui.add_head_html(
+            f'<link rel="stylesheet" href="{_STATIC}/explorer.css">'
+            f'<link rel="stylesheet" href="{_STATIC}/work.css">'
+            f'<script src="{_STATIC}/explorer.js"></script>'
+        )
+        header(page)
+        with ui.element("div").props('id=content tabindex="-1"').classes("content") as content:
+            waiting = Region(element("p", "Reading the record …", class_="waiting", role="status"))
+        await client.connected(timeout=_CONNECT_SECONDS)
+        with content:
+            try:
+                await view.build(page)
+            except TurnwiseError as error:
+                Region(failure(str(error)))
+            except Exception:  # noqa: BLE001 - the page says so, whatever it was
+                _log.exception("the view %s failed", view.title)
+                Region(failure("This view failed: the terminal in which turnwise explore runs says where."))
+        waiting.html.delete()
+        with content:
+            offer_exports(page)
+
+    shown.__annotations__ = _annotations()
+    return shown
+
+
+def _annotations() -> dict[str, object]:
+    """Return the types of a page's arguments as objects: the names of NiceGUI are imported late here."""
+    from fastapi import Request
+    from nicegui import Client
+
+    return {"request": Request, "client": Client, "return": None}

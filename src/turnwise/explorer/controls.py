@@ -1,0 +1,79 @@
+"""Fields of forms, all with a label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from markupsafe import Markup
+
+from turnwise.explorer.markup import element
+from turnwise.rates import Rate
+
+
+def choice(
+    label: str, name: str, values: Iterable[str] | Mapping[str, str], chosen: str, every: str = ""
+) -> Markup:
+    """Return a field to choose one of some values.
+
+    Args:
+        label: what stands above it.
+        name: its name.
+        values: the values, or what each is called by value.
+        chosen: the value that is chosen.
+        every: what choosing nothing is called; empty where something has to be chosen.
+    """
+    called = dict(values) if isinstance(values, Mapping) else {value: value for value in values}
+    if chosen and chosen not in called:
+        called[chosen] = chosen
+    options = [element("option", every, value="", selected=not chosen)] if every else []
+    options += [element("option", said, value=value, selected=value == chosen) for value, said in called.items()]
+    return labelled(label, name, element("select", options, name=name, id=f"field-{name}"))
+
+
+def field(
+    label: str, name: str, value: str, *, kind: str = "text", size: int = 10, placeholder: str = "",
+    live: bool = False, search: bool = False, step: float | None = None, least: float | None = None,
+) -> Markup:  # fmt: skip
+    """Return a field to type into; `live` tells every change of it, `search` is where the key / leads."""
+    made = element(
+        "input", name=name, id=f"field-{name}", value=value, type=kind, size=size,
+        placeholder=placeholder or None, spellcheck="false", autocomplete="off", data_live=live,
+        data_search=search, step=step, min=least,
+        style=f"width: {size * 0.62 + 1.6:.1f}em" if kind == "number" else None,
+    )  # fmt: skip
+    return labelled(label, name, made)
+
+
+def labelled(label: str, name: str, control: Markup) -> Markup:
+    """Return a field, whose id is ``field-`` and its name, below its label."""
+    return element("div", element("label", label, for_=f"field-{name}"), control, class_="field")
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Return a number as a cell shows it; of none a dash."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def share(rate: Rate) -> str:
+    """Return a rate with its interval, in percent.
+
+    >>> share(Rate(1, 4))
+    '25.0 % [0.6, 80.6]'
+    """
+    if not rate.of:
+        return "–"
+    low, high = rate.interval
+    return f"{100 * rate.count / rate.of:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def table(head: Iterable[Markup], rows: Iterable[Markup], label: str | None = None) -> Markup:
+    """Return a table that scrolls sideways where it is too wide."""
+    made = element(
+        "table", element("thead", element("tr", head)), element("tbody", rows), class_="wide", aria_label=label
+    )
+    return element("div", made, class_="scroll")
+
+
+def tag(word: str) -> Markup:
+    """Return a word, such as a label or a verdict, as a small mark; known words have a sign before them."""
+    return element("span", word, class_=f"tag {word}" if word.isalpha() and word.isascii() else "tag")

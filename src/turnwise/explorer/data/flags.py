@@ -1,0 +1,167 @@
+"""Which sequences a rule flags, and at which turn: a pattern of the language, or a detector by its name.
+
+A pattern is asked of the mirror. A detector is run over all trajectories of the run, which takes a while where
+they are many: in a thread of its own, whose progress can be asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from turnwise.detectors import load_detector
+from turnwise.errors import DetectorError, PatternError, TurnwiseError, UnknownNameError
+from turnwise.evaluation import detect
+from turnwise.explorer.data.record import Record
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+RULE: Final = "F >= 0.7"
+"""What flags a sequence where nothing else is asked and the run has no threshold of its own."""
+
+_Key = tuple[str, str, str, int]
+"""Run, rule, when it has to hold, and row number of the last score."""
+
+_KEPT = 8
+"""Answers that are kept for the next page of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What a rule flags in a run.
+
+    Args:
+        sequences: row numbers of the sequences in the record.
+        turns: the first turn at which each was flagged, as many.
+        done: sequences that were judged so far; as many as `of` once it is complete.
+        of: sequences that there are to judge.
+    """
+
+    sequences: NDArray[np.int64]
+    turns: NDArray[np.int64]
+    done: int = 1
+    of: int = 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether all were judged."""
+        return self.done >= self.of
+
+
+class Flagging:
+    """Answers which sequences rules flag, and keeps the answers as long as the record does not grow.
+
+    Args:
+        record: the record.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._kept: OrderedDict[_Key, Flags] = OrderedDict()
+        self._running: dict[_Key, _Judging] = {}
+        self._lock = threading.Lock()
+
+    def flags(self, run: str, rule: str, when: str = "ever") -> Flags:
+        """Return what a rule flags in a run; of a detector that is still at work, what it has found so far.
+
+        Args:
+            run: name of the run.
+            rule: a pattern such as ``F >= 0.7``, or a detector such as ``cusum`` or ``cusum:drift=0.05``.
+            when: "ever" where a pattern has to hold at some turn, "final" where at the last evaluated one.
+
+        Raises:
+            PatternError: the rule is neither; the message is about the pattern, and points at the place.
+            UsageError: the run has no evaluation.
+            UnknownNameError: the record has no such run.
+        """
+        key = run, rule, when, self._record.newest_evaluation()
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+            judging = self._running.get(key)
+        if judging is None:
+            if not is_detector(rule):
+                result = self._record.store.query(rule, run, when=when, patterns=self._record.library())
+                return self._keep(key, Flags(*result.first_turns()))
+            with self._lock:
+                judging = self._running.setdefault(key, _Judging(self._record, run, rule))
+        found = judging.found()
+        if found.complete:
+            with self._lock:
+                self._running.pop(key, None)
+            return self._keep(key, found)
+        return found
+
+    def _keep(self, key: _Key, found: Flags) -> Flags:
+        with self._lock:
+            self._kept[key] = found
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+
+def rule_of(record: Record, run: str) -> str:
+    """Return the rule that flags a sequence of a run by default: its threshold for single turns, or `RULE`.
+
+    Raises:
+        UnknownNameError: the record has no such run.
+    """
+    threshold = record.store.run(run).operating_points.get("any_turn")
+    return RULE if threshold is None else f"F >= {threshold:.4g}"
+
+
+def is_detector(rule: str) -> bool:
+    """Return whether a rule names a detector that there is, rather than a pattern.
+
+    >>> is_detector("cusum"), is_detector("cusum:drift=0.05"), is_detector("F > 0.5"), is_detector("gradual_drift")
+    (True, True, False, False)
+    """
+    name = rule.partition(":")[0].strip()
+    if not name.replace("_", "").isalnum():
+        return False
+    try:
+        load_detector(rule)
+    except (UnknownNameError, PatternError):
+        return False
+    except DetectorError:
+        return True  # a detector with a value that does not fit: its error is the one to tell
+    return True
+
+
+class _Judging:
+    """A detector at work on all trajectories of a run."""
+
+    def __init__(self, record: Record, run: str, rule: str) -> None:
+        self._record, self._run, self._rule = record, run, rule
+        self._turns: dict[str, int] = {}
+        self._done = 0
+        self._ended = False
+        self._error: TurnwiseError | None = None
+        self._of = record.scored_sequences(run)
+        self._thread = threading.Thread(target=self._judge, name=f"turnwise {rule}", daemon=True)
+        self._thread.start()
+        self._thread.join(0.2)  # a small store is judged before anybody has to wait
+
+    def found(self) -> Flags:
+        """Return what was found so far."""
+        if self._error is not None:
+            raise self._error
+        ended, done, turns = self._ended, self._done, dict(self._turns)
+        sequences, first = self._record.numbered(turns)
+        return Flags(sequences, first, self._of if ended else min(done, self._of - 1), self._of)
+
+    def _judge(self) -> None:
+        try:
+            for one in detect(self._record.store, self._run, [self._rule]):
+                self._done += 1
+                if one.verdict is not None and one.verdict.fired and one.verdict.turn is not None:
+                    self._turns[one.head.sequence_id] = one.verdict.turn
+        except TurnwiseError as error:
+            self._error = error
+        finally:
+            self._ended = True

@@ -1,0 +1,104 @@
+"""What the explorer is told of beside the store: studies, audits, a service; and presets to try texts on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.explorer.data.studies import FinishedStudy, find_studies
+from turnwise.explorer.data.trial import Trials
+from turnwise.explorer.data.watch import Audit, AuditFile, AuditStore, ServiceWatch
+from turnwise.store import Store
+
+SERVICE_KEY: Final = "TURNWISE_SERVICE_KEY"
+"""The environment variable that holds the API key of the service that is watched."""
+
+_OPEN_STUDIES: Final = 4
+
+
+class Named:
+    """What whoever starts the explorer names. The page chooses among these names, and opens nothing else.
+
+    Args:
+        store: the store that is explored.
+        studies: folders of studies; those beside the store are found by themselves.
+        audits: audit files.
+        service: address of a running service; None for none.
+        key: its API key.
+
+    Attributes:
+        trials: pipelines of presets, for conversations that are tried.
+        service: the service that is watched; None for none.
+
+    Raises:
+        UsageError: a folder that holds no study, or an address of no service.
+        GuardError: an audit file that can't be read.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        studies: Iterable[str | Path] = (),
+        audits: Iterable[str | Path] = (),
+        service: str | None = None,
+        key: str = "",
+    ) -> None:
+        self._store = store
+        self._folders = tuple(studies)
+        find_studies(self._folders, store.location)
+        self._audits = tuple(map(str, audits))
+        for path in self._audits:
+            AuditFile(path)
+        self.service = None if service is None else ServiceWatch(service, key)
+        self.trials = Trials()
+        self._opened = lru_cache(_OPEN_STUDIES)(self._open)
+
+    def studies(self) -> tuple[str, ...]:
+        """Return the names of the studies that can be shown."""
+        return tuple(find_studies(self._folders, self._store.location))
+
+    def study(self, name: str) -> FinishedStudy:
+        """Return a study; one that was written anew is read anew.
+
+        Raises:
+            UnknownNameError: there is no study of that name.
+            UsageError: it can't be read.
+        """
+        found = find_studies(self._folders, self._store.location)
+        if name not in found:
+            raise UnknownNameError("study", name, found)
+        try:
+            written = (found[name] / "verdicts.parquet").stat().st_mtime_ns
+        except OSError as error:
+            raise UsageError(f"the study {name} can't be read any more: {error.strerror}") from error
+        return self._opened(found[name], written)
+
+    @staticmethod
+    def _open(folder: Path, written: int) -> FinishedStudy:
+        return FinishedStudy(folder)
+
+    def audits(self) -> dict[str, str]:
+        """Return where an audit can be watched, by name: the store itself, and the files that were named."""
+        return {
+            "store": self._store.location,
+            **{f"file{number}": path for number, path in enumerate(self._audits)},
+        }
+
+    def audit(self, name: str) -> Audit:
+        """Return an audit to watch, from its beginning on.
+
+        Raises:
+            UnknownNameError: there is none of that name.
+            GuardError: the file can't be read.
+        """
+        places = self.audits()
+        if name not in places:
+            raise UnknownNameError("audit", name, places)
+        return AuditStore(self._store) if name == "store" else AuditFile(places[name])
+
+    def close(self) -> None:
+        """Let go of the pipelines. Closing twice is harmless."""
+        self.trials.close()

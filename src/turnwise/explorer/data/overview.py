@@ -1,0 +1,159 @@
+"""Numbers of the overview: what there is, mean scores over turns by label, detection by source, and progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select
+
+from turnwise.conversation import Label
+from turnwise.explorer.data.record import Record
+from turnwise.rates import Rate
+from turnwise.store import schema
+
+MOST_TURNS = 60
+"""Turns that the curves of mean scores go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCount:
+    """Sequences of a source.
+
+    Args:
+        source: the data set.
+        labels: how many by label.
+        turns: how many turns they have in all.
+    """
+
+    source: str
+    labels: dict[str, int]
+    turns: int
+
+    @property
+    def sequences(self) -> int:
+        """How many in all."""
+        return sum(self.labels.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RunCount:
+    """What a run has come to.
+
+    Args:
+        name: its name.
+        observer: specification of its observer.
+        context: what the observer could see.
+        sequences: sequences with a score.
+        evaluations: scores.
+    """
+
+    name: str
+    observer: str
+    context: str
+    sequences: int
+    evaluations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a store holds.
+
+    Args:
+        sources: by data set, the largest first.
+        runs: the runs, oldest first.
+    """
+
+    sources: tuple[SourceCount, ...]
+    runs: tuple[RunCount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """Mean scores of the prompts of a label at a turn, over principles and sequences.
+
+    Args:
+        label: ground truth.
+        turn: number of the turn, from 1.
+        scores: how many scores it is the mean of.
+        T: mean T, in [0, 1].
+        I: mean I, in [0, 1].
+        F: mean F, in [0, 1].
+    """
+
+    label: str
+    turn: int
+    scores: int
+    T: float
+    I: float  # noqa: E741 - the field's name
+    F: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far the record has come.
+
+    Args:
+        evaluations: row number of the last score.
+        failures: row number of the last failure.
+        sequences: row number of the last sequence.
+        last: when the last score was made; None where there is none.
+    """
+
+    evaluations: int
+    failures: int
+    sequences: int
+    last: datetime | None
+
+
+def counts(record: Record) -> Counts:
+    """Return what a store holds, from the mirror alone."""
+    with record.tables() as tables:
+        found = tables.execute(
+            "SELECT source, label, count(*), sum(turns) FROM copied.sequences GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        scored = {
+            name: (sequences, evaluations)
+            for name, sequences, evaluations in tables.execute(
+                "SELECT name, count(DISTINCT sequence), count(*) FROM copied.evaluations "
+                "JOIN copied.runs USING (run) GROUP BY name"
+            ).fetchall()
+        }
+    sources: dict[str, SourceCount] = {}
+    for source, label, sequences, turns in found:
+        before = sources.get(source, SourceCount(source, {}, 0))
+        sources[source] = SourceCount(source, {**before.labels, label: sequences}, before.turns + int(turns))
+    runs = [RunCount(run.name, run.observer, run.context, *scored.get(run.name, (0, 0))) for run in record.runs()]
+    return Counts(tuple(sorted(sources.values(), key=lambda one: -one.sequences)), tuple(runs))
+
+
+def means(record: Record, run: str) -> list[Mean]:
+    """Return the mean scores of prompts of a run over turns by label, turn by turn."""
+    with record.tables() as tables:
+        found = tables.execute(
+            "SELECT label, turn, count(*), avg(T), avg(I), avg(F) FROM copied.evaluations "
+            "JOIN copied.runs USING (run) JOIN copied.sequences USING (sequence) "
+            "WHERE name = ? AND NOT response AND turn <= ? GROUP BY label, turn ORDER BY label, turn",
+            [run, MOST_TURNS],
+        ).fetchall()
+    return [Mean(*row) for row in found]
+
+
+def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Rate]:
+    """Return how many of how many evaluated sequences of a run a pattern flags, by label and source.
+
+    Raises:
+        PatternError: the pattern can't be read.
+        UsageError: the run has no evaluation.
+    """
+    return record.store.query(rule, run, patterns=record.library()).rates
+
+
+def mark(record: Record) -> Mark:
+    """Return how far the record has come; it takes next to no time."""
+    evaluations, failures, sequences = schema.evaluations.c, schema.failures.c, schema.sequences.c
+    latest = select(func.max(evaluations.id)).scalar_subquery()
+    last = select(evaluations.created_at).where(evaluations.id == latest).scalar_subquery()
+    columns = [func.coalesce(select(func.max(one)).scalar_subquery(), 0)
+               for one in (evaluations.id, failures.id, sequences.id)]  # fmt: skip
+    return Mark(*record.store.mirror.record.ask(lambda db: tuple(db.execute(select(*columns, last)).one())))

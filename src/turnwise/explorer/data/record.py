@@ -1,0 +1,154 @@
+"""The record as the explorer reads it: the store, and the DuckDB mirror with what the metadata say beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, Table, func, select
+
+from turnwise.explorer.data.named import Named
+from turnwise.patterns import Library, default_library, load_patterns
+from turnwise.store import Store, schema
+from turnwise.store.bulk import rows
+from turnwise.store.runs import Run
+from turnwise.visible import visible
+
+if TYPE_CHECKING:
+    import numpy as np
+    from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
+
+FACTS: Final = ("category", "tactic")
+"""Keys of the metadata that the explorer sorts and filters by."""
+
+_LONGEST_FACT = 200
+"""Characters of such a value that are kept."""
+
+
+class Record:
+    """A store that is looked at, by several threads at once. Only what people say of it is written to it.
+
+    Args:
+        store: the store, which stays open as long as this is used.
+        name: what it is called on the page; the last part of its location by default.
+        patterns: YAML file of your own named patterns, which need not be there yet; None for none.
+        named: what is looked at beside it; by default the studies that lie beside the store.
+    """
+
+    def __init__(
+        self, store: Store, name: str | None = None, patterns: Path | None = None, named: Named | None = None
+    ) -> None:
+        self.store = store
+        self.named = Named(store) if named is None else named
+        self.where = visible(store.location)
+        self.name = name or Path(store.location).name
+        self.patterns = patterns
+
+    def library(self) -> Library:
+        """Return the named patterns that there are, those of the user's file as it is now among them.
+
+        Raises:
+            PatternError: the file can't be read.
+        """
+        if self.patterns is None or not self.patterns.exists():
+            return default_library()
+        return load_patterns(self.patterns)
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return all runs, oldest first."""
+        return self.store.runs()
+
+    def latest_run(self) -> str | None:
+        """Return the name of the run that was started last; None where there is none."""
+        found = self.runs()
+        return found[-1].name if found else None
+
+    def newest_evaluation(self) -> int:
+        """Return the row number of the last score; it grows with every one."""
+        return self._newest(schema.evaluations)
+
+    def newest_sequence(self) -> int:
+        """Return the row number of the last sequence; it grows with every one."""
+        return self._newest(schema.sequences)
+
+    def scored_sequences(self, run: str) -> int:
+        """Return of how many sequences a run has a score."""
+        query = (
+            "SELECT count(DISTINCT sequence) FROM copied.evaluations JOIN copied.runs USING (run) WHERE name = ?"
+        )
+        with self.tables() as tables:
+            [[found]] = tables.execute(query, [run]).fetchall()
+        return int(found)
+
+    def numbered(self, values: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return numbers by the id of a sequence as two arrays: row numbers of the sequences, and the numbers."""
+        import numpy as np
+
+        with self.tables() as tables:
+            given = {"id": np.array(list(values), object), "value": np.array(list(values.values()), np.int64)}
+            tables.register("given", given)
+            found = tables.execute(
+                "SELECT sequence, value FROM copied.sequences JOIN given ON sequence_id = id"
+            ).fetchnumpy()
+        return found["sequence"].astype("int64"), found["value"].astype("int64")
+
+    def _newest(self, table: Table) -> int:
+        return self.store.mirror.record.ask(lambda db: db.scalar(select(func.max(table.c.id))) or 0)
+
+    @contextmanager
+    def tables(self) -> Iterator[DuckDBPyConnection]:
+        """Give a connection to the mirror, up to date.
+
+        Beside the tables of docs/sql.md, and those in the schema ``copied`` with numbers for names, there is
+        ``facts`` (sequence, category, tactic): what the metadata of a sequence say.
+
+        Raises:
+            StoreError: the record can't be read.
+        """
+        with self.store.mirror.tables() as connection:
+            self._copy_facts(connection)
+            yield connection
+
+    def _copy_facts(self, connection: DuckDBPyConnection) -> None:
+        """Bring the table of facts up to date; it goes where the mirror begins anew, since it lies in it."""
+        columns = ", ".join(f"{name} VARCHAR" for name in FACTS)
+        connection.execute(f"CREATE TABLE IF NOT EXISTS facts (sequence INTEGER, {columns})")
+        [[last]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM facts").fetchall()
+        [[newest]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM copied.sequences").fetchall()
+        if newest <= last:
+            return
+
+        def read(record: Connection) -> list[tuple[int, dict[str, Any]]]:
+            table = schema.sequences.c
+            wanted = select(table.id, table.metadata).where(table.id > last, table.id <= newest)
+            return [(key, _object(value)) for key, value in rows(record, wanted.order_by(table.id))]
+
+        import numpy as np
+
+        found = self.store.mirror.record.ask(read)
+        made: dict[str, Any] = {"sequence": np.array([key for key, _ in found], np.int64)}
+        for name in FACTS:
+            made[name] = np.array([_fact(metadata.get(name)) for _, metadata in found], object)
+        connection.register("fresh_facts", made)
+        connection.execute("INSERT INTO facts BY NAME SELECT * FROM fresh_facts")
+        connection.unregister("fresh_facts")
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """Return the metadata of a row, which SQLite gives as text; what can't be read says nothing."""
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _fact(value: Any) -> str:
+    if value is None:
+        return ""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text[:_LONGEST_FACT]

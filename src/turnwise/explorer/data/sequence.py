@@ -1,0 +1,173 @@
+"""One sequence: its turns, its scores with all they rest on, and what detectors and session memory make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Ordered
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from turnwise.conversation import Sequence, Side, Turn
+from turnwise.detectors import DETECTORS, Verdict, name_detector, run_detector
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.evaluation.verdicts import DEFAULT_DETECTORS
+from turnwise.explorer.data.flags import is_detector, rule_of
+from turnwise.explorer.data.record import Record
+from turnwise.patterns import match, parse
+from turnwise.patterns.tree import OtherRun
+from turnwise.scoring import Evaluation, Failure, Trajectory
+from turnwise.sessions import SessionMemory, Stance
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+MOST_DETECTORS = 8
+"""Detectors that are shown at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the session memory makes of a conversation after a turn.
+
+    Args:
+        turn: number of the turn.
+        trust: trust, in [0, 1].
+        phase: where the circuit breaker stands.
+        mode: how to engage.
+        heading: where the session is heading.
+        rationale: why, in words.
+    """
+
+    turn: int
+    trust: float
+    phase: str
+    mode: str
+    heading: str
+    rationale: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation with what a run says of it.
+
+    Args:
+        sequence: the conversation, with label, source and metadata.
+        run: name of the run; None where there is none.
+        trajectory: its scores; None where there is no run.
+        failures: what could not be scored.
+        rule: the rule that flags it; empty where there is no run.
+        flag: the first turn that the rule flags; None where it flags none.
+        verdicts: what detectors say.
+        session: what the session memory makes of it, turn by turn; empty where nothing was scored.
+    """
+
+    sequence: Sequence
+    run: str | None = None
+    trajectory: Trajectory | None = None
+    failures: tuple[Failure, ...] = ()
+    rule: str = ""
+    flag: int | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    session: tuple[Session, ...] = ()
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Its turns."""
+        return tuple(self.sequence.conversation)
+
+    @property
+    def principles(self) -> list[tuple[str, Side]]:
+        """What was scored of it: principles, with the side."""
+        if self.trajectory is None:
+            return []
+        return sorted({(one.key.principle, one.key.side) for one in self.trajectory.evaluations})
+
+    def values(self, principle: str, side: Side, component: str) -> list[tuple[int, float | None]]:
+        """Return the values of a component over all turns; None at a gap."""
+        found = {
+            one.key.turn: getattr(one.score, component)
+            for one in (self.trajectory.evaluations if self.trajectory is not None else ())
+            if (one.key.principle, one.key.side) == (principle, side)
+        }
+        return [(turn.number, found.get(turn.number)) for turn in self.turns]
+
+    def at(self, turn: int) -> tuple[tuple[Evaluation, ...], tuple[Failure, ...]]:
+        """Return scores and failures of a turn."""
+        scored = self.trajectory.evaluations if self.trajectory is not None else ()
+        return (
+            tuple(one for one in scored if one.key.turn == turn),
+            tuple(one for one in self.failures if one.key.turn == turn),
+        )
+
+
+def read_chat(
+    record: Record, sequence_id: str, run: str | None, rule: str = "", detectors: Ordered[str] = ()
+) -> Chat:
+    """Return a conversation with what a run says of it.
+
+    Args:
+        record: the record.
+        sequence_id: id of the sequence.
+        run: name of the run; None for the conversation alone.
+        rule: pattern or detector that flags it; empty for the run's default.
+        detectors: specifications of the detectors that are shown; those of `detect` by default.
+
+    Raises:
+        UnknownNameError: no such sequence, run or detector.
+        PatternError: the rule can't be read.
+        UsageError: too many detectors.
+    """
+    sequence = record.store.sequence(sequence_id)
+    if run is None:
+        return Chat(sequence)
+    trajectory = record.store.trajectory(run, sequence_id, replies=True)
+    failures = record.store.failures(run, ids=[sequence_id], replies=True)
+    rule = rule or rule_of(record, run)
+    verdicts = _verdicts(record, run, trajectory, detectors)
+    return Chat(
+        sequence, run, trajectory, failures, rule, _flag(record, run, trajectory, rule), verdicts,
+        _session(sequence, trajectory),
+    )  # fmt: skip
+
+
+def _verdicts(record: Record, run: str, trajectory: Trajectory, detectors: Ordered[str]) -> tuple[Verdict, ...]:
+    names = list(dict.fromkeys(detectors)) or list(DEFAULT_DETECTORS)
+    if len(names) > MOST_DETECTORS:
+        raise UsageError(f"{len(names)} detectors; show at most {MOST_DETECTORS} at once")
+    points = record.store.run(run).operating_points
+    found = []
+    for name in names:
+        if not is_detector(name):
+            raise UnknownNameError("detector", name, DETECTORS.names())
+        named = name_detector(name, points)
+        found.append(run_detector(named.detector, trajectory, named.spec, named.source))
+    return tuple(found) if trajectory else ()
+
+
+def _flag(record: Record, run: str, trajectory: Trajectory, rule: str) -> int | None:
+    if is_detector(rule):
+        named = name_detector(rule, record.store.run(run).operating_points)
+        return run_detector(named.detector, trajectory).turn
+    pattern = parse(rule, patterns=record.library())
+    runs = {node.run for node in pattern.walk() if isinstance(node, OtherRun)}
+    others = {name: record.store.trajectory(name, trajectory.sequence_id) for name in runs}
+    return match(pattern, trajectory, others).turn
+
+
+def _session(sequence: Sequence, trajectory: Trajectory) -> tuple[Session, ...]:
+    """Return what the session memory makes of each turn; where turns have no time, none passes."""
+    if not trajectory:
+        return ()
+    memory = SessionMemory()
+    turns = tuple(sequence.conversation)
+    now = turns[0].timestamp or _EPOCH
+    state = memory.start("explorer", now)
+    found = []
+    for turn, scores in zip(turns, trajectory, strict=True):
+        now = max(now, turn.timestamp or now)
+        state, stance = memory.update(state, scores, now, response=turn.response)
+        found.append(_after(turn.number, stance))
+    return tuple(found)
+
+
+def _after(turn: int, stance: Stance) -> Session:
+    words = (str(stance.phase), str(stance.mode), str(stance.trajectory))
+    return Session(turn, stance.trust, *words, stance.rationale)

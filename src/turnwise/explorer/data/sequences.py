@@ -1,0 +1,339 @@
+"""Pages of sequences: filtered, sorted and counted by the mirror, with a small series of F for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from turnwise.conversation import Label
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.explorer.data.flags import Flagging, Flags, rule_of
+from turnwise.explorer.data.record import FACTS, Record
+from turnwise.explorer.data.words import WordIndex
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+SORTS: Final[Mapping[str, str]] = {
+    "imported": "sequence", "id": "sequence_id", "label": "label", "source": "source", "category": "category",
+    "tactic": "tactic", "turns": "turns", "flag": "flag", "F": "F", "I": "I", "T": "T",
+}  # fmt: skip
+"""Columns to sort by; those of a missing value come last either way."""
+
+SIZES: Final = (25, 50, 100)
+"""Rows of a page that may be chosen."""
+
+_SERIES = 200
+"""Turns of a small graph at most."""
+
+_MOST_CHOICES = 200
+"""Values of a field that a filter offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which sequences, in which order, and which page of them.
+
+    Args:
+        run: whose scores; None where there is no run.
+        rule: what flags a sequence; see `Flagging.flags`. Empty for the run's default.
+        when: ``ever`` or ``final``: at which turn a pattern has to hold.
+        flagged: ``yes``, ``no``, or empty for all.
+        label: only this ground truth.
+        source: only this data set.
+        category: only this category of the metadata.
+        tactic: only this tactic of the metadata.
+        words: only conversations that hold these words; see `WordIndex.find`.
+        least_turns: turns at least.
+        most_turns: turns at most.
+        first_flag: only those flagged at this turn or later.
+        last_flag: only those flagged at this turn or earlier.
+        principle: whose scores the limit below is about; empty for any.
+        component: ``T``, ``I`` or ``F``, which the limits below are about.
+        least: the highest value of the component is this at least, 0 to 1.
+        most: the lowest value of the component is this at most, 0 to 1.
+        sort: one of `SORTS`.
+        descending: whether the highest comes first.
+        page: number of the page, from 1.
+        size: rows of a page, from 1 to 1000.
+
+    Raises:
+        UsageError: a value that can't be.
+    """
+
+    run: str | None = None
+    rule: str = ""
+    when: str = "ever"
+    flagged: str = ""
+    label: str = ""
+    source: str = ""
+    category: str = ""
+    tactic: str = ""
+    words: str = ""
+    least_turns: int | None = None
+    most_turns: int | None = None
+    first_flag: int | None = None
+    last_flag: int | None = None
+    principle: str = ""
+    component: str = "F"
+    least: float | None = None
+    most: float | None = None
+    sort: str = "imported"
+    descending: bool = False
+    page: int = 1
+    size: int = 50
+
+    def __post_init__(self) -> None:
+        if self.sort not in SORTS:
+            raise UnknownNameError("column to sort by", self.sort, SORTS)
+        if self.label and self.label not in tuple(Label):
+            raise UnknownNameError("label", self.label, map(str, Label))
+        if self.component not in ("T", "I", "F"):
+            raise UnknownNameError("component", self.component, "TIF")
+        if self.flagged not in ("", "yes", "no"):
+            raise UsageError(f"flagged is {self.flagged!r}; use yes, no, or nothing")
+        if not 1 <= self.size <= 1_000 or self.page < 1:
+            raise UsageError("a page has 1 to 1000 rows, and pages are counted from 1")
+
+    @classmethod
+    def of_address(cls, state: Mapping[str, str]) -> Self:
+        """Return the filter that the texts of an address say, by name of its fields.
+
+        Raises:
+            UsageError: a value that can't be read.
+        """
+        given: dict[str, Any] = {}
+        kinds = {one.name: str(one.type) for one in fields(cls)}
+        for name, text in state.items():
+            kind = kinds.get(name)
+            if kind is None or text == "":
+                continue
+            try:
+                if kind.startswith("int"):
+                    given[name] = int(text)
+                elif kind.startswith("float"):
+                    given[name] = float(text)
+                elif kind == "bool":
+                    given[name] = text == "yes"
+                else:
+                    given[name] = text
+            except ValueError:
+                raise UsageError(f"{name.replace('_', ' ')} is {text[:40]!r}; type a number") from None
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sequence of a page.
+
+    Args:
+        sequence_id: its id.
+        label: ground truth.
+        source: the data set that it comes from.
+        category: category of its metadata, or empty.
+        tactic: tactic of its metadata, or empty.
+        turns: how many turns it has.
+        flag: the first turn that was flagged; None where none was.
+        T: lowest T of its prompts in the run; None where nothing was scored, as for I and F.
+        I: highest I.
+        F: highest F.
+        series: highest F over principles by turn, as (turn, F) in the order of turns.
+    """
+
+    sequence_id: str
+    label: str
+    source: str
+    category: str
+    tactic: str
+    turns: int
+    flag: int | None
+    T: float | None
+    I: float | None  # noqa: E741 - the field's name
+    F: float | None
+    series: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of sequences.
+
+    Args:
+        rows: its rows.
+        total: how many sequences the filter holds for.
+        of: how many there are.
+        rule: the rule that flags; empty where there is no run.
+        judged: sequences that the rule has judged so far, and how many there are to judge.
+        indexed: sequences in the index of words, and how many there are; None where no word was asked for.
+    """
+
+    rows: tuple[Row, ...]
+    total: int
+    of: int
+    rule: str = ""
+    judged: tuple[int, int] = (1, 1)
+    indexed: tuple[int, int] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether rule and words have seen every sequence, so that asking again gives the same."""
+        return all(done >= of for done, of in (self.judged, self.indexed or (1, 1)))
+
+
+class Sequences:
+    """Answers with pages of sequences.
+
+    Args:
+        record: the record.
+        flagging: says what rules flag.
+        words: says where words are.
+    """
+
+    def __init__(self, record: Record, flagging: Flagging, words: WordIndex) -> None:
+        self._record = record
+        self._flagging = flagging
+        self._words = words
+
+    def find(self, wanted: Filter) -> Found:
+        """Return a page of sequences.
+
+        Raises:
+            UsageError: a rule, words or a principle that don't fit; PatternError points at the place.
+            UnknownNameError: no such run.
+        """
+        flags, rule = None, ""
+        if wanted.run is not None:
+            rule = wanted.rule or rule_of(self._record, wanted.run)
+            flags = self._flags(wanted.run, rule, wanted)
+        indexed = self._words.progress() if wanted.words else None
+        with self._record.tables() as tables:
+            joins = self._joins(tables, wanted, flags)
+            conditions, values = _conditions(wanted)
+            holds = " AND ".join(conditions)
+            query = f"FROM copied.sequences s LEFT JOIN facts USING (sequence) {joins} WHERE {holds}"
+            order = SORTS[wanted.sort]
+            way = "DESC" if wanted.descending else "ASC"
+            [[total]] = tables.execute(f"SELECT count(*) {query}", values).fetchall()
+            found = tables.execute(
+                "SELECT sequence, sequence_id, label, source, coalesce(category, ''), coalesce(tactic, ''), "
+                f"turns, flag, T, I, F {query} ORDER BY {order} {way} NULLS LAST, sequence LIMIT ? OFFSET ?",
+                [*values, wanted.size, (wanted.page - 1) * wanted.size],
+            ).fetchall()
+            [[of]] = tables.execute("SELECT count(*) FROM copied.sequences").fetchall()
+            series = _series(tables, wanted.run, [row[0] for row in found])
+        rows = tuple(replace(Row(*row[1:]), series=tuple(series.get(row[0], ()))) for row in found)
+        judged = (1, 1) if flags is None else (flags.done, flags.of)
+        return Found(rows, total, of, rule, judged, indexed)
+
+    def neighbours(self, wanted: Filter, sequence_id: str) -> tuple[str | None, str | None]:
+        """Return the ids before and after a sequence on its page, so that one can go on from it."""
+        ids = [row.sequence_id for row in self.find(wanted).rows]
+        if sequence_id not in ids:
+            return None, None
+        at = ids.index(sequence_id)
+        return (ids[at - 1] if at else None), (ids[at + 1] if at + 1 < len(ids) else None)
+
+    def every(self, wanted: Filter, most: int = 100_000) -> list[Row]:
+        """Return all rows that a filter holds for, whatever the page, without their series."""
+        rows: list[Row] = []
+        page = 1
+        while len(rows) < most:
+            found = self.find(replace(wanted, page=page, size=1_000)).rows
+            rows += found
+            if len(found) < 1_000:
+                break
+            page += 1
+        return rows
+
+    def choices(self) -> dict[str, list[str]]:
+        """Return the values that filters offer, the commonest first: sources, categories, tactics, principles."""
+        with self._record.tables() as tables:
+            found = {
+                name: _commonest(tables, name, "copied.sequences" if name == "source" else "facts")
+                for name in ("source", *FACTS)
+            }
+            names = tables.execute("SELECT name FROM copied.principles ORDER BY name").fetchall()
+        return {**found, "principle": [name for (name,) in names]}
+
+    def _flags(self, run: str, rule: str, wanted: Filter) -> Flags | None:
+        """Return what a rule flags; None where the run has no score yet and nobody asks for flags."""
+        if not wanted.rule and not wanted.flagged and not self._record.scored_sequences(run):
+            return None
+        return self._flagging.flags(run, rule, wanted.when)
+
+    def _joins(self, tables: DuckDBPyConnection, wanted: Filter, flags: Flags | None) -> str:
+        """Give the connection the tables that a filter needs, and return how they are joined."""
+        import numpy as np
+
+        nothing = np.empty(0, np.int64)
+        given = {"sequence": flags.sequences if flags else nothing, "flag": flags.turns if flags else nothing}
+        tables.register("flagged", given)
+        joins = " LEFT JOIN flagged USING (sequence)"
+        if wanted.words:
+            tables.register("wording", {"sequence": self._words.find(wanted.words)})
+            joins += " SEMI JOIN wording USING (sequence)"
+        run = _number(tables, "run", "copied.runs", wanted.run)
+        joins += (
+            " LEFT JOIN (SELECT sequence, min(T) AS T, max(I) AS I, max(F) AS F FROM copied.evaluations "
+            f"WHERE run = {run} AND NOT response GROUP BY sequence) summed USING (sequence)"
+        )
+        if wanted.least is not None or wanted.most is not None:
+            whose = ""
+            if wanted.principle:
+                whose = f" AND principle = {_number(tables, 'principle', 'copied.principles', wanted.principle)}"
+            joins += (
+                f" JOIN (SELECT sequence, max({wanted.component}) AS highest, min({wanted.component}) AS lowest "
+                f"FROM copied.evaluations WHERE run = {run} AND NOT response{whose} GROUP BY sequence) limited "
+                "USING (sequence)"
+            )
+        return joins
+
+
+def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
+    """Return what has to hold, and the values of its question marks."""
+    conditions, values = ["TRUE"], []
+    for name in ("label", "source", "category", "tactic"):
+        if getattr(wanted, name):
+            conditions.append(f"{name} = ?")
+            values.append(getattr(wanted, name))
+    limits = {
+        "turns >= ?": wanted.least_turns, "turns <= ?": wanted.most_turns, "flag >= ?": wanted.first_flag,
+        "flag <= ?": wanted.last_flag, "highest >= ?": wanted.least, "lowest <= ?": wanted.most,
+    }  # fmt: skip
+    for condition, value in limits.items():
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
+    if wanted.flagged:
+        conditions.append("flag IS NOT NULL" if wanted.flagged == "yes" else "flag IS NULL AND F IS NOT NULL")
+    return conditions, values
+
+
+def _number(tables: DuckDBPyConnection, column: str, table: str, name: str | None) -> int:
+    """Return the number of a run or principle in the mirror; of none that there is, -1."""
+    found = tables.execute(f"SELECT {column} FROM {table} WHERE name = ?", [name]).fetchall()
+    if not found and name is not None:
+        known = [one for (one,) in tables.execute(f"SELECT name FROM {table}").fetchall()]
+        raise UnknownNameError(column, name, known)
+    return int(found[0][0]) if found else -1
+
+
+def _series(tables: DuckDBPyConnection, run: str | None, rows: list[int]) -> dict[int, list[tuple[int, float]]]:
+    found: dict[int, list[tuple[int, float]]] = {}
+    if not rows or run is None:
+        return found
+    values = tables.execute(
+        "SELECT sequence, turn, max(F) FROM copied.evaluations "
+        "WHERE run = (SELECT run FROM copied.runs WHERE name = ?) "
+        f"AND NOT response AND turn <= {_SERIES} AND sequence IN ({', '.join(map(str, rows))}) "
+        "GROUP BY sequence, turn ORDER BY sequence, turn",
+        [run],
+    ).fetchall()
+    for sequence, turn, value in values:
+        found.setdefault(sequence, []).append((turn, value))
+    return found
+
+
+def _commonest(tables: DuckDBPyConnection, name: str, table: str) -> list[str]:
+    query = f"SELECT {name} FROM {table} WHERE {name} <> '' GROUP BY {name} ORDER BY count(*) DESC, {name}"
+    return [value for (value,) in tables.execute(f"{query} LIMIT {_MOST_CHOICES}").fetchall()]

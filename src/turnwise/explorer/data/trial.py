@@ -1,0 +1,279 @@
+"""A conversation put through a preset of the guard, turn by turn, so that somebody can watch it work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final
+from uuid import uuid4
+
+from turnwise.bounded import read_json
+from turnwise.conversation import Conversation
+from turnwise.errors import ConversationError, UsageError
+from turnwise.guard import GuardrailPipeline, PipelineResult
+from turnwise.guard.config import Config, preset_names, preset_summary
+from turnwise.guard.forensics import analyze_conversation_forensics, checks_of, replay_pipeline
+from turnwise.scoring import Score
+
+MOST_TEXT: Final = 1_000_000
+"""Characters of a conversation that is pasted."""
+
+MOST_TURNS: Final = 500
+"""Turns of a conversation that is tried."""
+
+_SPEAKERS: Final = {
+    **dict.fromkeys(("user", "human", "prompt", "initiator", "customer", "u"), "user"),
+    **dict.fromkeys(("assistant", "ai", "bot", "response", "responder", "model", "agent", "a"), "assistant"),
+}
+"""Words that a line may begin with, before a colon, and whose words follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardrailWord:
+    """What one guardrail said of a text.
+
+    Args:
+        name: the guardrail.
+        status: evaluated, skipped or failed.
+        did: ``blocked``, ``warned``, ``redacted``, ``found`` or ``clean``; else its status.
+        reason: why; may be empty.
+        milliseconds: how long it took.
+    """
+
+    name: str
+    status: str
+    did: str
+    reason: str
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the guard made of one text.
+
+    Args:
+        turn: number of its turn; None where a rate limit refused it.
+        side: ``input``, ``output``, ``tool_call`` or ``tool_result``.
+        text: the text as it may go on, redacted where a guardrail redacts.
+        verdict: ``blocked``, ``warned`` or ``passed``.
+        why: reasons and warnings, those of blocks first.
+        scores: T, I and F by principle, where something scored it.
+        score: what the detector of the drift guardrail said; None without one.
+        threshold: score at which it blocks.
+        stance: how to engage with the session after it; empty where no guardrail knows it.
+        rationale: why.
+        trust: the session's trust, in [0, 1].
+        guardrails: what each guardrail said.
+        milliseconds: how long the check took.
+    """
+
+    turn: int | None
+    side: str
+    text: str
+    verdict: str
+    why: tuple[str, ...]
+    scores: Mapping[str, Score]
+    score: float | None
+    threshold: float | None
+    stance: str
+    rationale: str
+    trust: float | None
+    guardrails: tuple[GuardrailWord, ...]
+    milliseconds: float
+
+
+def read_chat(text: str) -> Conversation:
+    """Return the conversation that somebody pasted: JSON in any form that turnwise reads, or plain text.
+
+    In plain text a line that begins with ``user:`` or ``assistant:`` begins what that side says. Without such a
+    line all of it is one prompt.
+
+    Args:
+        text: at most 1,000,000 characters and 500 turns.
+
+    Raises:
+        UsageError: it is empty, too long, or a response comes first.
+        ConversationError: it begins like JSON and can't be read.
+
+    >>> [(turn.prompt, turn.response) for turn in read_chat("user: Hi\\nassistant: Hello\\nuser: Bye")]
+    [('Hi', 'Hello'), ('Bye', None)]
+    """
+    if not text.strip():
+        raise UsageError("paste or type a conversation first")
+    if len(text) > MOST_TEXT:
+        raise UsageError(f"a conversation has at most {MOST_TEXT:,} characters here, not {len(text):,}")
+    if text.lstrip()[0] in "[{":
+        from turnwise.conversation import from_any
+
+        try:
+            chat = from_any(read_json(text))
+        except ConversationError:
+            raise
+        except ValueError as error:
+            raise ConversationError(
+                f"this begins like JSON and is none ({error}); begin plain text with user:"
+            ) from error
+    else:
+        chat = _of_lines(text)
+    if chat.get_turn_count() > MOST_TURNS:
+        raise UsageError(f"a conversation has at most {MOST_TURNS} turns here, not {chat.get_turn_count()}")
+    return chat
+
+
+def _of_lines(text: str) -> Conversation:
+    said: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        word, colon, rest = line.partition(":")
+        speaker = _SPEAKERS.get(word.strip().lower()) if colon else None
+        if speaker:
+            said.append((speaker, [rest.strip()]))
+        elif said:
+            said[-1][1].append(line)
+        else:
+            said.append(("user", [line]))
+    chat = Conversation("you", "other")
+    for number, (speaker, lines) in enumerate(said, start=1):
+        words = "\n".join(lines).strip()
+        if speaker == "user":
+            chat.add_prompt(words)
+        elif chat.get_turn_count() == 0 or chat.turn(chat.get_turn_count()).response is not None:
+            raise UsageError(
+                f"message {number} is an answer, and there is nothing that it answers: put a user: before"
+            )
+        else:
+            chat.add_response(words)
+    return chat
+
+
+class Trials:
+    """Pipelines by preset, each built when it is first asked for, and kept: an embedded observer takes a second.
+
+    They have no rate limits, no audit and no state outside of this process. Close them at the end.
+    """
+
+    def __init__(self) -> None:
+        self._pipelines: dict[str, GuardrailPipeline] = {}
+        self._lock = Lock()
+
+    @staticmethod
+    def presets() -> dict[str, str]:
+        """Return what each preset is for, by its name."""
+        return {name: preset_summary(name) for name in preset_names()}
+
+    def pipeline(self, preset: str) -> GuardrailPipeline:
+        """Return the pipeline of a preset.
+
+        Raises:
+            UnknownNameError: no preset has that name.
+            GuardError: a guardrail can't be built.
+        """
+        with self._lock:
+            if preset not in self._pipelines:
+                self._pipelines[preset] = replay_pipeline(Config.preset(preset))
+            return self._pipelines[preset]
+
+    def begin(self, preset: str) -> Trial:
+        """Return a conversation that begins, for messages as they are typed; errors as for `pipeline`."""
+        return Trial(self.pipeline(preset))
+
+    def close(self) -> None:
+        """Let go of all pipelines. Closing twice is harmless."""
+        with self._lock:
+            for pipeline in self._pipelines.values():
+                pipeline.close()
+            self._pipelines.clear()
+
+
+class Trial:
+    """One conversation under a guard.
+
+    Args:
+        pipeline: checks it.
+
+    Attributes:
+        conversation: what was said, with the checks of each turn.
+        checks: what the guard made of each text, in order.
+    """
+
+    def __init__(self, pipeline: GuardrailPipeline) -> None:
+        self._pipeline = pipeline
+        self._session = f"trial-{uuid4().hex}"  # one trial never weighs on another
+        self.conversation = Conversation("you", "other")
+        self.checks: list[Checked] = []
+
+    def say(self, text: str) -> Checked:
+        """Check a prompt, which becomes a turn."""
+        return self._keep(self._pipeline.check_input(text, self.conversation, session_id=self._session))
+
+    def answer(self, text: str) -> Checked:
+        """Check the response to the last prompt.
+
+        Raises:
+            ConversationError: there is no prompt that waits for one.
+        """
+        return self._keep(self._pipeline.check_output(text, self.conversation, session_id=self._session))
+
+    def replay(self, chat: Conversation) -> Iterator[Checked]:
+        """Check a conversation turn by turn, and yield what came of each text as soon as it is known.
+
+        What is blocked stays said: the next turn is checked all the same, as in ``turnwise guard replay``.
+
+        Args:
+            chat: the conversation; it is not changed.
+        """
+        self.checks, self._session = [], f"trial-{uuid4().hex}"
+        for copy, result in checks_of(self._pipeline, chat, self._session):
+            self.conversation = copy
+            yield self._keep(result)
+
+    def _keep(self, result: PipelineResult) -> Checked:
+        self.checks.append(checked(result))
+        return self.checks[-1]
+
+    def analysis(self) -> dict[str, Any]:
+        """Return the forensic analysis of the conversation so far, without texts."""
+        return analyze_conversation_forensics(self.conversation)
+
+
+def checked(result: PipelineResult) -> Checked:
+    """Return what a result says, as the page shows it."""
+    drift: Mapping[str, Any] = next(
+        (one.data for one in result.details.values() if one.data is not None and "detector" in one.data), {}
+    )
+    scores: Mapping[str, Any] = next(
+        (one.data["scores"] for one in result.details.values() if one.data and "scores" in one.data), {}
+    )
+    stance = result.stance
+    return Checked(
+        turn=result.turn_number,
+        side=str(result.pipeline_type),
+        text=result.text,
+        verdict="blocked" if result.blocked else "warned" if result.warnings else "passed",
+        why=(*result.reasons, *result.warnings),
+        scores={
+            name: score if isinstance(score, Score) else Score.from_dict(score) for name, score in scores.items()
+        },
+        score=drift.get("score"),
+        threshold=drift.get("threshold"),
+        stance="" if stance is None else str(stance.mode),
+        rationale="" if stance is None else stance.rationale,
+        trust=None if stance is None else stance.trust,
+        guardrails=tuple(_word(name, detail) for name, detail in result.details.items()),
+        milliseconds=1000 * result.seconds,
+    )
+
+
+def _word(name: str, detail: Any) -> GuardrailWord:
+    status = str(detail.status)
+    if status != "evaluated":
+        did = f"{status}, {detail.path}" if detail.path else status
+    elif detail.blocked:
+        did = "blocked"
+    elif detail.redactions:
+        did = "redacted"
+    elif detail.warned:
+        did = "warned"
+    else:
+        did = "found" if detail.found else "clean"
+    return GuardrailWord(name, status, did, detail.reason, 1000 * detail.seconds)

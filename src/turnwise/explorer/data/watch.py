@@ -1,0 +1,286 @@
+"""A guard at work: its audit in a file or a store as it grows, and the conversations of a running service."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote, urlsplit
+
+from turnwise.bounded import read_json
+from turnwise.errors import GuardError, UsageError
+from turnwise.guard.audit.record import CHECK, GAP
+from turnwise.guard.metadata import audit_problem
+from turnwise.paths import to_path
+
+if TYPE_CHECKING:
+    from turnwise.store import Store
+
+KEPT: Final = 2_000
+"""Events that a watch keeps; older ones make room."""
+
+_TAIL: Final = 4_000_000
+"""Bytes of a file that are read at first, and at most at one look."""
+
+_SERVICE_SECONDS: Final = 5.0
+_MOST_ANSWER: Final = 16_000_000
+"""Bytes of an answer of a service that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One conversation as an audit or a service knows it.
+
+    Args:
+        conversation_id: its name, or what stands for it.
+        who: the initiator, where that is known.
+        pipeline: the pipeline that checked it.
+        turns: number of its last turn.
+        checks: how many checks are known.
+        blocked: how many of them blocked.
+        warned: how many warned.
+        stance: the latest stance; empty where none is known.
+        trust: the latest trust, in [0, 1].
+        latest: time of the latest check, ISO 8601.
+    """
+
+    conversation_id: str
+    who: str
+    pipeline: str
+    turns: int
+    checks: int
+    blocked: int
+    warned: int
+    stance: str
+    trust: float | None
+    latest: str
+
+
+class Audit(Protocol):
+    """Where an audit is read: what came since the last look."""
+
+    def more(self) -> list[dict[str, Any]]:
+        """Return the records that came, oldest first.
+
+        Raises:
+            TurnwiseError: it can't be read.
+        """
+
+
+class AuditFile:
+    """An audit in a file of JSON lines, followed as it grows; a file that was begun anew is read from its start.
+
+    Args:
+        path: the file.
+
+    Raises:
+        GuardError: it can't be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.name = str(path)
+        self._path = to_path(path, home=True)
+        self._at: int | None = None
+        self._inode = 0
+        self.unreadable = 0
+        self._stat()
+
+    def _stat(self) -> os.stat_result:
+        try:
+            return self._path.stat()
+        except OSError as error:
+            raise GuardError(f"the audit {self.name} can't be read: {error.strerror}") from error
+
+    def more(self) -> list[dict[str, Any]]:
+        """Return the records that came since the last look, oldest first; a line that is no record is counted."""
+        known = self._stat()
+        if self._at is None or known.st_ino != self._inode or known.st_size < self._at:
+            self._at, self._inode = max(0, known.st_size - _TAIL), known.st_ino
+            cut = self._at > 0
+        else:
+            cut = False
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                data = file.read(_TAIL)
+        except OSError as error:
+            raise GuardError(f"the audit {self.name} can't be read: {error.strerror}") from error
+        whole, end, _ = data.rpartition(b"\n")
+        if not end and len(data) == _TAIL:  # one line that never ends
+            self._at += len(data)
+            self.unreadable += 1
+            return []
+        self._at += len(whole) + len(end)
+        lines = whole.split(b"\n") if end else []
+        return [record for line in lines[cut:] if line.strip() and (record := self._record(line)) is not None]
+
+    def _record(self, line: bytes) -> dict[str, Any] | None:
+        try:
+            record = read_json(line)
+        except ValueError:
+            record = None
+        if audit_problem(record) is None:
+            found: dict[str, Any] = record
+            return found
+        self.unreadable += 1
+        return None
+
+
+class AuditStore:
+    """An audit in a store.
+
+    Args:
+        store: the store; its caller closes it.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.name = store.location
+        self._store = store
+        self._row = 0
+        self.unreadable = 0
+
+    def more(self) -> list[dict[str, Any]]:
+        """Return the records that came since the last look, oldest first."""
+        found = self._store.audit.after(self._row, KEPT)
+        if found:
+            self._row = found[-1][0]
+        fine = [record for _, record in found if audit_problem(record) is None]
+        self.unreadable += len(found) - len(fine)
+        return fine
+
+
+class AuditWatch:
+    """The latest events of an audit, brought up to date at each look.
+
+    Args:
+        audit: where they are read.
+
+    Attributes:
+        events: the latest checks, oldest first.
+        missing: events that the audit itself says are missing.
+    """
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self.events: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self.missing = 0
+
+    def look(self) -> int:
+        """Take in what came, and return how many checks that were.
+
+        Raises:
+            TurnwiseError: the audit can't be read.
+        """
+        came = self._audit.more()
+        for record in came:
+            if record["kind"] == GAP:
+                self.missing += (record.get("dropped") or 0) + (record.get("unwritten") or 0)
+            elif record["kind"] == CHECK:
+                self.events.append(record)
+        return sum(record["kind"] == CHECK for record in came)
+
+    def conversations(self) -> list[Watched]:
+        """Return the conversations of these events, the latest first."""
+        by_name: dict[str, list[dict[str, Any]]] = {}
+        for event in self.events:
+            by_name.setdefault(str(event.get("conversation_id")), []).append(event)
+        found = [_watched(name, events) for name, events in by_name.items()]
+        return sorted(found, key=lambda one: one.latest, reverse=True)
+
+    def checks(self, conversation_id: str) -> list[dict[str, Any]]:
+        """Return the checks of a conversation, oldest first."""
+        return [event for event in self.events if str(event.get("conversation_id")) == conversation_id]
+
+
+def _watched(name: str, events: list[dict[str, Any]]) -> Watched:
+    last = events[-1]
+    stances = [event["stance"] for event in events if event.get("stance")]
+    stance: Mapping[str, Any] = stances[-1] if stances else {}
+    trust = stance.get("trust")
+    return Watched(
+        name,
+        str((last.get("participants") or {}).get("initiator") or ""),
+        str(last.get("pipeline") or ""),
+        max((event.get("turn") or 0 for event in events), default=0),
+        len(events),
+        sum(event.get("blocked") is True for event in events),
+        sum(event.get("warned") is True for event in events),
+        str(stance.get("mode") or ""),
+        trust if isinstance(trust, float) else None,
+        str(last["time"]),
+    )
+
+
+class ServiceWatch:
+    """The conversations of a running ``turnwise serve``, read over HTTP with its API key.
+
+    The address is given by whoever starts the explorer, never by the page, so that the page opens no other doors.
+
+    Args:
+        url: the service, such as ``http://127.0.0.1:8080``.
+        key: its API key; empty where it asks for none.
+
+    Raises:
+        UsageError: no address of a service.
+    """
+
+    def __init__(self, url: str, key: str = "") -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise UsageError(
+                "a service is named like http://127.0.0.1:8080; its API key goes into the environment"
+            )
+        self.url = url.rstrip("/")
+        self.key = key
+
+    def conversations(self) -> list[dict[str, Any]]:
+        """Return what the service holds: of each conversation its id, turns, and when it was last active.
+
+        Raises:
+            GuardError: the service does not answer, or refuses.
+        """
+        found = self._get("/v1/conversations")
+        return list(_mappings(found.get("conversations")))
+
+    def forensics(self, conversation_id: str) -> dict[str, Any]:
+        """Return the forensic analysis of a conversation, with its texts as the service keeps them.
+
+        Raises:
+            GuardError: the service does not answer, or does not know the conversation any more.
+        """
+        return self._get(f"/v1/conversations/{quote(conversation_id, safe='')}/forensics?texts=true")
+
+    def _get(self, path: str) -> dict[str, Any]:
+        import httpx
+
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        try:
+            with (
+                httpx.Client(timeout=_SERVICE_SECONDS, trust_env=False) as client,
+                client.stream("GET", self.url + path, headers=headers) as answer,
+            ):
+                body = b""
+                for part in answer.iter_bytes():
+                    body += part
+                    if len(body) > _MOST_ANSWER:
+                        raise GuardError(f"{self.url} answers with more than {_MOST_ANSWER:,} bytes")
+        except (httpx.HTTPError, UnicodeEncodeError) as error:
+            raise GuardError(f"{self.url} does not answer: {type(error).__name__}") from error
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            raise GuardError(f"{self.url} asks for an API key: give one of its own")
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            raise GuardError(f"{self.url} does not know that conversation any more")
+        try:
+            found = read_json(body)
+        except ValueError:
+            found = None
+        if answer.status_code != httpx.codes.OK or not isinstance(found, dict):
+            raise GuardError(f"{self.url} answers with status {answer.status_code}: is it a turnwise service?")
+        return found
+
+
+def _mappings(values: object) -> Iterable[dict[str, Any]]:
+    return (one for one in values if isinstance(one, dict)) if isinstance(values, list) else ()

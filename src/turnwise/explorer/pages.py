@@ -1,0 +1,189 @@
+"""The views that there are, and what each is given: the record, the state in the address, and its place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from turnwise.errors import TurnwiseError
+from turnwise.explorer.data.answers import Answers
+from turnwise.visible import visible_lines
+
+if TYPE_CHECKING:
+    from nicegui.elements.html import Html
+
+Result = TypeVar("Result")
+Given = ParamSpec("Given")
+
+Build = Callable[["Page"], Awaitable[None]]
+"""Builds a view, once the browser is connected."""
+
+KEPT = ("run",)
+"""What of the state goes along to another view."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view.
+
+    Args:
+        path: its address, such as ``/sequences``.
+        title: its name in the navigation.
+        order: its place in the navigation, from the left.
+        build: builds it.
+        listed: whether the navigation lists it.
+        keys: its own keys for the help, what a key does by key.
+    """
+
+    path: str
+    title: str
+    order: int
+    build: Build
+    listed: bool = True
+    keys: Mapping[str, str] | None = None
+
+
+_VIEWS: dict[str, View] = {}
+
+
+def page(
+    path: str, title: str, *, order: int, listed: bool = True, keys: Mapping[str, str] | None = None
+) -> Callable[[Build], Build]:
+    """Make a view of a function; the arguments are those of `View`. `views.MODULES` names its module."""
+
+    def add(build: Build) -> Build:
+        _VIEWS[path] = View(path, title, order, build, listed, keys)
+        return build
+
+    return add
+
+
+def views() -> list[View]:
+    """Return all views in the order of the navigation."""
+    return sorted(_VIEWS.values(), key=lambda view: view.order)
+
+
+def address(path: str, state: Mapping[str, str]) -> str:
+    """Return the address of a view in a state; what is empty is left out.
+
+    >>> address("/sequences", {"run": "a b", "label": ""})
+    '/sequences?run=a+b'
+    """
+    given = {name: value for name, value in state.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+class Page:
+    """A view that is open in a browser.
+
+    Args:
+        view: the view.
+        answers: what it asks.
+        state: what the address says beside the path, by name.
+
+    Attributes:
+        record: the record that is shown.
+        csv: returns the name of a file and the rows of what is on the screen, headings first; None where a view
+            has no table. A view sets it.
+    """
+
+    def __init__(self, view: View, answers: Answers, state: Mapping[str, str]) -> None:
+        self.view = view
+        self.answers = answers
+        self.record = answers.record
+        self.state = dict(state)
+        self.csv: Callable[[], tuple[str, list[list[Any]]]] | None = None
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return what the address says, or a default where it says nothing."""
+        return self.state.get(name) or default
+
+    def link(self, path: str | None = None, **changes: object) -> str:
+        """Return the address of this view with some changes, or of another view, which takes along the run.
+
+        Args:
+            path: address of the other view; None for this one.
+            changes: values by name; None takes one away.
+        """
+        state = {name: value for name, value in self.state.items() if path is None or name in KEPT}
+        changed = {name: "" if value is None else str(value) for name, value in changes.items()}
+        return address(path or self.view.path, {**state, **changed})
+
+    def remember(self, **changes: object) -> None:
+        """Change the state, and the address in the browser with it; None takes a value away."""
+        from nicegui import ui
+
+        for name, value in changes.items():
+            if value is None or value == "":
+                self.state.pop(name, None)
+            else:
+                self.state[name] = str(value)
+        ui.navigate.history.replace(self.link())
+
+    def run_name(self) -> str | None:
+        """Return the name of the run that the address names, or of the latest; None where there is none."""
+        return self.get("run") or self.record.latest_run()
+
+    async def ask(self, job: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        """Return what a job of the data layer gives, which runs in a thread so that the page goes on living."""
+        return await asyncio.to_thread(job, *args, **kwargs)
+
+
+class Region:
+    """A part of a page that shows markup, and hears what is done in it.
+
+    A click on what has ``data-do`` calls ``on(do, value)`` with that and its ``data-value``; a change of a field
+    calls ``on(name, value)`` with its name, and so does typing into one that has ``data-live``.
+
+    Args:
+        content: what it shows at first.
+        on: is called with what was done; it may be async.
+        label: what a screen reader calls it; None where it needs no name.
+        classes: CSS classes.
+        live: whether a screen reader tells what changes in it.
+    """
+
+    def __init__(
+        self,
+        content: Markup | None = None,
+        on: Callable[[str, str], Any] | None = None,
+        *,
+        label: str | None = None,
+        classes: str = "",
+        live: bool = False,
+    ) -> None:
+        from nicegui import ui
+
+        self.html: Html = ui.html(content or Markup(), sanitize=False).classes(f"region {classes}")
+        if label is not None:
+            self.html.props["role"] = "region"
+            self.html.props["aria-label"] = label
+        if live:
+            self.html.props["aria-live"] = "polite"
+        if on is not None:
+            self._listen(on)
+
+    def _listen(self, on: Callable[[str, str], Any]) -> None:
+        from nicegui import ui
+
+        async def told(event: Any) -> None:
+            name, value = (str(one) for one in event.args)
+            try:
+                done = on(name, value)
+                if isinstance(done, Awaitable):
+                    await done
+            except TurnwiseError as error:
+                ui.notify(visible_lines(str(error)), type="negative", multi_line=True, position="top")
+
+        self.html.on("click", told, js_handler="(e) => turnwise.clicked(e, emit)")
+        self.html.on("change", told, js_handler="(e) => turnwise.changed(e, emit)")
+        self.html.on("input", told, js_handler="(e) => turnwise.typed(e, emit)")
+
+    def show(self, content: Markup) -> None:
+        """Show something else."""
+        self.html.set_content(content)

@@ -1,0 +1,266 @@
+// What pages of the explorer do in the browser: theme, keys, exports, and what regions hear.
+"use strict";
+
+const turnwise = {
+  waiting: new Map(),
+
+  // What is done in a region ------------------------------------------------------------------------------
+
+  clicked(event, emit) {
+    const done = event.target.closest("[data-do]");
+    if (!done || event.ctrlKey || event.metaKey || event.shiftKey || done.matches("input, select, textarea")) return;
+    event.preventDefault();
+    emit(done.dataset.do, done.dataset.value ?? "");
+  },
+
+  changed(event, emit) {
+    const field = event.target;
+    if (!field.name || field.dataset.live !== undefined) return;
+    emit(field.name, field.type === "checkbox" ? (field.checked ? "yes" : "") : field.value);
+  },
+
+  typed(event, emit) {
+    const field = event.target;
+    if (!field.name || field.dataset.live === undefined) return;
+    clearTimeout(turnwise.waiting.get(field.name));
+    turnwise.waiting.set(field.name, setTimeout(() => emit(field.name, field.value), 150));
+  },
+
+  // Completion of the word before the cursor --------------------------------------------------------------
+
+  complete(area) {
+    const list = document.getElementById(area.getAttribute("aria-controls"));
+    const word = /[\w."]*$/.exec(area.value.slice(0, area.selectionStart))[0];
+    const words = JSON.parse(area.dataset.words);
+    const fits = ([one]) => one !== word && one.toLowerCase().startsWith(word.toLowerCase());
+    const found = word ? words.filter(fits).slice(0, 8) : [];
+    list.replaceChildren(...found.map(([one, kind], at) => {
+      const item = document.createElement("li");
+      item.id = `completion-${at}`;
+      item.setAttribute("role", "option");
+      item.setAttribute("aria-selected", at === 0 ? "true" : "false");
+      item.dataset.word = one;
+      item.append(one, Object.assign(document.createElement("span"), { textContent: kind }));
+      return item;
+    }));
+    turnwise.listed(area, list, found.length > 0);
+  },
+
+  listed(area, list, open) {
+    list.hidden = !open;
+    area.setAttribute("aria-expanded", String(open));
+    if (open) area.setAttribute("aria-activedescendant", list.querySelector("[aria-selected=true]").id);
+    else area.removeAttribute("aria-activedescendant");
+  },
+
+  take(area, list, word) {
+    const at = area.selectionStart;
+    const typed = /[\w."]*$/.exec(area.value.slice(0, at))[0];
+    area.setRangeText(word, at - typed.length, at, "end");
+    turnwise.listed(area, list, false);
+    area.focus();
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+    turnwise.listed(area, list, false);
+  },
+
+  completing(event) {
+    const area = event.target;
+    if (!area.dataset?.words) return;
+    const list = document.getElementById(area.getAttribute("aria-controls"));
+    if (list.hidden) return;
+    const items = [...list.children];
+    const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const to = (at + (event.key === "ArrowDown" ? 1 : -1) + items.length) % items.length;
+      items.forEach((item, place) => item.setAttribute("aria-selected", String(place === to)));
+      turnwise.listed(area, list, true);
+    } else if (event.key === "Tab" || event.key === "Enter") {
+      turnwise.take(area, list, items[at].dataset.word);
+    } else if (event.key === "Escape") {
+      turnwise.listed(area, list, false);
+      event.stopPropagation();
+    } else return;
+    event.preventDefault();
+  },
+
+  // Theme -------------------------------------------------------------------------------------------------
+
+  isDark() {
+    return document.body.classList.contains("body--dark");
+  },
+
+  setTheme(dark) {
+    try { localStorage.setItem("turnwise-theme", dark ? "dark" : "light"); } catch (error) { /* not kept, then */ }
+    Quasar.Dark.set(dark);
+  },
+
+  // Keys --------------------------------------------------------------------------------------------------
+
+  move(step) {
+    const items = [...document.querySelectorAll("[data-item]")].filter((item) => item.offsetParent !== null);
+    if (!items.length) return;
+    const at = items.findIndex((item) => item.classList.contains("is-current"));
+    const next = items[at < 0 ? (step > 0 ? 0 : items.length - 1) : Math.min(Math.max(at + step, 0), items.length - 1)];
+    for (const item of items) item.classList.toggle("is-current", item === next);
+    next.focus({ preventScroll: true });
+    next.scrollIntoView({ block: "nearest" });
+    if (next.dataset.item === "follow") next.click();
+  },
+
+  // Show which turn is chosen, wherever it stands.
+  point(turn, scroll) {
+    for (const one of document.querySelectorAll("[data-turn]")) {
+      const chosen = one.dataset.turn === String(turn);
+      one.classList.toggle("is-current", chosen);
+      if (one.matches("article")) one.setAttribute("aria-current", chosen ? "true" : "false");
+    }
+    const article = document.getElementById(`turn-${turn}`);
+    if (article && scroll) { // within the chat alone, so that curves stay in sight
+      const chat = article.closest(".chat");
+      chat.scrollTop += article.getBoundingClientRect().top - chat.getBoundingClientRect().top - 8;
+    }
+  },
+
+  pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const field = event.target.closest?.("input, textarea, select, [contenteditable]");
+    if (field) {
+      if (event.key === "Escape") field.blur();
+      return;
+    }
+    if (event.key === "Enter" && event.target.matches?.("[data-item]:not(a):not(button)")) {
+      event.target.click();
+      return;
+    }
+    const does = {
+      j: () => turnwise.move(1),
+      k: () => turnwise.move(-1),
+      "/": () => document.querySelector("[data-search]")?.focus(),
+      "?": () => turnwise.help(),
+      d: () => turnwise.setTheme(!turnwise.isDark()),
+    }[event.key];
+    if (!does) return;
+    event.preventDefault();
+    does();
+  },
+
+  help() {
+    const dialog = document.getElementById("help");
+    if (dialog && !dialog.open) dialog.showModal();
+  },
+
+  // Exports -----------------------------------------------------------------------------------------------
+
+  charts() {
+    return [...document.querySelectorAll("[data-chart] svg, svg[data-chart]")].filter((one) => one.clientWidth > 0);
+  },
+
+  offer(csv) {
+    const show = () => {
+      const drawn = turnwise.charts().length > 0;
+      for (const button of document.querySelectorAll("[data-export]")) {
+        button.hidden = button.dataset.export === "csv" ? !csv : !drawn;
+      }
+    };
+    show();
+    for (const after of [300, 1000, 3000]) setTimeout(show, after); // charts are drawn a moment later
+  },
+
+  drawing() {
+    const gap = 16;
+    const whole = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    let width = 0;
+    let top = 0;
+    for (const chart of turnwise.charts()) {
+      const copy = chart.cloneNode(true);
+      const box = chart.getBoundingClientRect();
+      copy.setAttribute("x", "0");
+      copy.setAttribute("y", String(top));
+      copy.setAttribute("width", String(box.width));
+      copy.setAttribute("height", String(box.height));
+      copy.removeAttribute("style");
+      whole.append(copy);
+      width = Math.max(width, box.width);
+      top += box.height + gap;
+    }
+    const height = Math.max(top - gap, 1);
+    const paper = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    paper.setAttribute("width", "100%");
+    paper.setAttribute("height", "100%");
+    paper.setAttribute("fill", turnwise.isDark() ? "#14171c" : "#ffffff");
+    whole.prepend(paper);
+    for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
+      whole.setAttribute(name, String(value));
+    }
+    whole.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    return { text: new XMLSerializer().serializeToString(whole), width, height };
+  },
+
+  async save(kind, name) {
+    const { text, width, height } = turnwise.drawing();
+    const svg = new Blob([text], { type: "image/svg+xml" });
+    if (kind === "svg") return turnwise.download(svg, `${name}.svg`);
+    const image = new Image();
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    canvas.width = width * 2;
+    canvas.height = height * 2;
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((png) => turnwise.download(png, `${name}.png`), "image/png");
+  },
+
+  download(blob, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  },
+
+  // What a copy button holds ------------------------------------------------------------------------------
+
+  async copy(button) {
+    const text = button.dataset.copy;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch (error) { // not allowed, or no clipboard on a page without TLS
+      const field = Object.assign(document.createElement("textarea"), { value: text });
+      document.body.append(field);
+      field.select();
+      document.execCommand("copy");
+      field.remove();
+    }
+    const said = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = said; }, 1200);
+  },
+};
+
+document.addEventListener("keydown", turnwise.completing, true);
+document.addEventListener("keydown", turnwise.pressed);
+document.addEventListener("input", (event) => { if (event.target.dataset?.words) turnwise.complete(event.target); });
+document.addEventListener("focusout", (event) => {
+  if (event.target.dataset?.words) {
+    setTimeout(() => turnwise.listed(event.target, document.getElementById("completions"), false), 150);
+  }
+});
+document.addEventListener("mousedown", (event) => {
+  const item = event.target.closest("#completions li");
+  if (!item) return;
+  event.preventDefault();
+  turnwise.take(document.querySelector("[data-words]"), item.parentElement, item.dataset.word);
+});
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-local], [data-copy]");
+  if (!button) return;
+  if (button.dataset.copy !== undefined) turnwise.copy(button);
+  else if (button.dataset.local === "theme") turnwise.setTheme(!turnwise.isDark());
+  else if (button.dataset.local === "help") turnwise.help();
+});
+window.addEventListener("load", () => {
+  let kept = null;
+  try { kept = localStorage.getItem("turnwise-theme"); } catch (error) { /* not kept, then */ }
+  if (kept !== null) Quasar.Dark.set(kept === "dark");
+});
+globalThis.turnwise = turnwise;

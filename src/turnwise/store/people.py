@@ -1,0 +1,343 @@
+"""What people say of the conversations of a store: corrected labels, turns where it turned, scores of turns.
+
+Everything is appended with author and time. What a data set said stays as it was imported, and what somebody said
+before stays beside what they say now: the latest word of each author counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from sqlalchemy import Select, Table, insert, select, union
+
+from turnwise.batches import batched
+from turnwise.conversation import Label, Seen, Side
+from turnwise.datasets.judged import digests
+from turnwise.errors import UsageError
+from turnwise.notebook import Shown
+from turnwise.scoring import Score
+from turnwise.store import schema
+from turnwise.store.damage import intact
+from turnwise.store.database import PAGE, Database
+from turnwise.store.score_rows import storable
+from turnwise.store.sequences import Sequences
+
+Kind = Literal["label", "turn"]
+"""What a correction is about: the label of a conversation, or the turn where it turned."""
+
+MOST_AUTHOR: Final = 100
+"""Characters of the name of an author."""
+
+MOST_NOTE: Final = 10_000
+"""Characters of a note."""
+
+NEVER: Final = 0
+"""In place of the number of a turn: the conversation never turned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction(Shown):
+    """What a person said of a whole conversation.
+
+    Args:
+        sequence_id: the conversation.
+        kind: ``label`` or ``turn``.
+        label: the label that it should have; None where an earlier one was taken back, or `kind` is ``turn``.
+        turn: the first turn at which it had turned, from 1, or `NEVER`; None likewise.
+        author: who said so.
+        note: why, in their words; may be empty.
+        created_at: when, in UTC.
+    """
+
+    sequence_id: str
+    kind: Kind
+    label: Label | None
+    turn: int | None
+    author: str
+    note: str
+    created_at: datetime
+
+    @property
+    def taken_back(self) -> bool:
+        """Whether the author took back what they had said."""
+        return self.label is None and self.turn is None
+
+
+@dataclass(frozen=True, slots=True)
+class HumanScore(Shown):
+    """The score that a person gave a turn.
+
+    Args:
+        sequence_id: the conversation.
+        turn: number of the turn, from 1.
+        side: the half of the turn that was scored.
+        principle: what it was judged against.
+        principle_version: revision of the principle whose definition the person had before them.
+        score: T, I and F.
+        seen: how much of the conversation they had before them.
+        digest: digest of just that (`turnwise.conversation.SeenDigest`).
+        author: who.
+        note: why, in their words; may be empty.
+        created_at: when, in UTC.
+    """
+
+    sequence_id: str
+    turn: int
+    side: Side
+    principle: str
+    principle_version: str
+    score: Score
+    seen: Seen
+    digest: str
+    author: str
+    note: str
+    created_at: datetime
+
+
+class People:
+    """The part of a store that holds what people say.
+
+    Args:
+        database: where it is.
+        sequences: the conversations.
+    """
+
+    def __init__(self, database: Database, sequences: Sequences) -> None:
+        self._db = database
+        self._sequences = sequences
+
+    def correct_label(
+        self, sequence_id: str, label: Label | str | None, author: str, note: str = ""
+    ) -> Correction:
+        """Say which label a conversation should have; the one it was imported with stays.
+
+        Args:
+            sequence_id: the conversation.
+            label: ``attack``, ``benign`` or ``unlabelled``; None takes back what this author said before.
+            author: who says so, at most 100 characters.
+            note: why, at most 10,000 characters.
+
+        Raises:
+            UnknownNameError: the store has no such sequence.
+            UsageError: a label that is none, or author or note do not fit.
+        """
+        try:
+            known = None if label is None else Label(label)
+        except ValueError:
+            raise UsageError(f"a label is {', '.join(Label)}, not {label!r}") from None
+        return self._correct(sequence_id, "label", known, None, author, note)
+
+    def mark_turn(self, sequence_id: str, turn: int | None, author: str, note: str = "") -> Correction:
+        """Say at which turn a conversation turned.
+
+        Args:
+            sequence_id: the conversation.
+            turn: the first turn at which a careful reader is more suspicious than not, from 1; 0 where there is
+                none; None takes back what this author said before.
+            author: who says so, at most 100 characters.
+            note: why, at most 10,000 characters.
+
+        Raises:
+            UnknownNameError: the store has no such sequence.
+            UsageError: the conversation has no such turn, or author or note do not fit.
+        """
+        [head] = self._sequences.heads([sequence_id])
+        if turn is not None and not NEVER <= turn <= head.turns:
+            raise UsageError(
+                f"sequence {sequence_id!r} has turns 1 to {head.turns}, not {turn}; 0 says that it never turned"
+            )
+        return self._correct(sequence_id, "turn", None, turn, author, note)
+
+    def _correct(
+        self, sequence_id: str, kind: Kind, label: Label | None, turn: int | None, author: str, note: str
+    ) -> Correction:
+        [key] = self._sequences.keys([sequence_id])
+        said = Correction(sequence_id, kind, label, turn, read_author(author), _read_note(note), self._db.clock())
+        row = {
+            "sequence": key,
+            "kind": kind,
+            "label": None if label is None else str(label),
+            "turn": turn,
+            "author": said.author,
+            "note": said.note,
+            "created_at": said.created_at,
+        }
+        self._db.write(lambda connection: connection.execute(insert(schema.corrections), row)).result()
+        return said
+
+    def judge(
+        self,
+        sequence_id: str,
+        turn: int,
+        scores: Mapping[str, Score],
+        author: str,
+        *,
+        versions: Mapping[str, str],
+        side: Side = Side.PROMPT,
+        seen: Seen = Seen.PROMPTS,
+        note: str = "",
+    ) -> tuple[HumanScore, ...]:
+        """Score a turn; all principles in one transaction.
+
+        Args:
+            sequence_id: the conversation.
+            turn: number of the turn, from 1.
+            scores: T, I and F by principle; at least one.
+            author: who scores, at most 100 characters.
+            versions: revision of each of these principles.
+            side: the half of the turn that is scored.
+            seen: how much of the conversation the author had before them.
+            note: why, at most 10,000 characters.
+
+        Raises:
+            UnknownNameError: the store has no such sequence.
+            UsageError: it has no such turn or no text on that side, there is no score, or author or note
+                do not fit.
+        """
+        [key] = self._sequences.keys([sequence_id])
+        conversation = next(self._sequences.read([sequence_id])).conversation
+        turns = conversation.get_turn_count()
+        if not 1 <= turn <= turns:
+            raise UsageError(f"sequence {sequence_id!r} has turns 1 to {turns}, not {turn}")
+        if side is Side.RESPONSE and conversation.turn(turn).response is None:
+            raise UsageError(f"sequence {sequence_id!r}, turn {turn} has no response to score")
+        if not scores:
+            raise UsageError("a judgement needs a score against at least one principle")
+        digest = digests(conversation, seen)[turn]
+        now, by, why = self._db.clock(), read_author(author), _read_note(note)
+        made = tuple(
+            HumanScore(sequence_id, turn, side, name, versions[name], score, seen, digest, by, why, now)
+            for name, score in scores.items()
+        )
+        rows = [
+            {
+                "sequence": key,
+                **{name: getattr(one, name) for name in ("turn", "principle", "principle_version", "digest")},
+                **one.score.to_dict(),
+                "side": str(side),
+                "seen": str(seen),
+                "author": by,
+                "note": why,
+                "created_at": now,
+            }
+            for one in made
+        ]
+        self._db.write(lambda connection: connection.execute(insert(schema.human_scores), rows)).result()
+        return made
+
+    def authors(self) -> tuple[str, ...]:
+        """Return who has said something, sorted."""
+        both = union(select(schema.corrections.c.author), select(schema.human_scores.c.author)).subquery()
+        return tuple(sorted(row["author"] for row in self._db.read(select(both.c.author))))
+
+    def corrections(
+        self, *, ids: Collection[str] | None = None, author: str | None = None, history: bool = False
+    ) -> tuple[Correction, ...]:
+        """Return what people said of whole conversations, oldest first.
+
+        Args:
+            ids: only of these sequences.
+            author: only by this person.
+            history: whether to give what was said over or taken back, too; else the latest word of each author.
+
+        Raises:
+            UnknownNameError: the store has no sequence of one of the ids.
+        """
+        found = [self._correction(row) for row in self._rows(schema.corrections, ids, author)]
+        if history:
+            return tuple(found)
+        latest = {(one.sequence_id, one.kind, one.author): one for one in found}
+        return tuple(
+            one for one in found if latest[one.sequence_id, one.kind, one.author] is one and not one.taken_back
+        )
+
+    def scores(
+        self, *, ids: Collection[str] | None = None, author: str | None = None, history: bool = False
+    ) -> tuple[HumanScore, ...]:
+        """Return the scores that people gave turns, oldest first.
+
+        Arguments and errors as `corrections`; without `history` of each author, turn, side and principle the last.
+        """
+        found = [self._score(row) for row in self._rows(schema.human_scores, ids, author)]
+        if history:
+            return tuple(found)
+        latest = {_about(one): one for one in found}
+        return tuple(one for one in found if latest[_about(one)] is one)
+
+    def labels(self, authors: Iterable[str] | None = None) -> dict[str, Label | None]:
+        """Return by sequence the label that people gave it; None where they disagree.
+
+        Args:
+            authors: only by these people; by default by all.
+        """
+        wanted = None if authors is None else frozenset(authors)
+        found: dict[str, Label | None] = {}
+        for one in self.corrections():
+            if one.label is None or (wanted is not None and one.author not in wanted):
+                continue
+            before = found.get(one.sequence_id, one.label)
+            found[one.sequence_id] = one.label if before is one.label else None
+        return found
+
+    def _rows(self, table: Table, ids: Collection[str] | None, author: str | None) -> Iterator[Any]:
+        sequence_id = schema.sequences.c.sequence_id
+        query: Select[Any] = select(table, sequence_id).join(
+            schema.sequences, schema.sequences.c.id == table.c.sequence
+        )
+        if author is not None:
+            query = query.where(table.c.author == author)
+        if ids is None:
+            yield from self._db.read(query.order_by(table.c.id))
+            return
+        rows = []
+        for keys in batched(sorted(self._sequences.keys(ids)), PAGE):
+            rows += self._db.read(query.where(table.c.sequence.in_(keys)))
+        yield from sorted(rows, key=lambda row: int(row["id"]))
+
+    def _correction(self, row: Any) -> Correction:
+        with intact(self._db.where, f"correction {row['id']}"):
+            label = None if row["label"] is None else Label(row["label"])
+            names = ("kind", "turn", "author", "note", "created_at")
+            return Correction(row["sequence_id"], label=label, **{name: row[name] for name in names})
+
+    def _score(self, row: Any) -> HumanScore:
+        with intact(self._db.where, f"score {row['id']} of a person"):
+            names = (
+                "sequence_id", "turn", "principle", "principle_version", "digest", "author", "note", "created_at",
+            )  # fmt: skip
+            return HumanScore(
+                side=Side(row["side"]),
+                seen=Seen(row["seen"]),
+                score=Score(row["T"], row["I"], row["F"]),
+                **{name: row[name] for name in names},
+            )
+
+
+def _about(one: HumanScore) -> tuple[str, int, Side, str, str]:
+    return one.sequence_id, one.turn, one.side, one.principle, one.author
+
+
+def read_author(author: str) -> str:
+    """Return the name of an author as it is kept.
+
+    Raises:
+        UsageError: it is empty, too long, or holds characters that can't be seen.
+
+    >>> read_author(" Ann ")
+    'Ann'
+    """
+    name = author.strip()
+    if not name:
+        raise UsageError("say who you are: corrections and judgements carry the name of their author")
+    if len(name) > MOST_AUTHOR or not name.isprintable():
+        raise UsageError(f"the name of an author has at most {MOST_AUTHOR} characters, all of which can be seen")
+    return name
+
+
+def _read_note(note: str) -> str:
+    if len(note) > MOST_NOTE:
+        raise UsageError(f"a note has at most {MOST_NOTE:,} characters, not {len(note):,}")
+    return storable(note.strip())

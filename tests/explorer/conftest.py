@@ -1,0 +1,27 @@
+"""The examples that ship, scored by the recorded reader, as a record that the explorer looks at."""
+
+import pytest
+
+from turnwise.demo import demo_observer, run_demo
+from turnwise.explorer.data.answers import Answers
+from turnwise.explorer.data.record import Record
+from turnwise.store import Store
+
+
+@pytest.fixture(scope="session")
+def demo_store(tmp_path_factory):
+    file = tmp_path_factory.mktemp("explorer") / "demo.db"
+    with Store(file, create=True) as store:
+        run_demo(store, {"reader": demo_observer("reader")})
+        yield store
+
+
+@pytest.fixture(scope="session")
+def answers(demo_store):
+    with Answers(Record(demo_store)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def record(answers):
+    return answers.record

@@ -1,0 +1,72 @@
+"""A pattern asked in the explorer: its counts and values are those of the library, and its copies work."""
+
+import shlex
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from turnwise import GuardrailPipeline
+from turnwise.cli.app import app
+from turnwise.errors import PatternError, UsageError
+from turnwise.explorer.data import question
+from turnwise.explorer.data.record import Record
+from turnwise.patterns import load_patterns
+
+RUN = "reader-history"
+
+PATTERN = "slope(F) > 0.1 and peak(reciprocity.F) > 0.5"
+
+
+def test_it_counts_as_the_store_does(record, demo_store):
+    counted, result = question.count(record, RUN, PATTERN), demo_store.query(PATTERN, RUN)
+    assert (counted.rate, counted.by_label, counted.by_source) == (result.rate, result.by_label, result.by_source)
+    with pytest.raises(PatternError) as told:
+        question.count(record, RUN, "slope(F) > ")
+    assert (told.value.line, told.value.column) == (1, 11)
+
+
+def test_its_values_over_the_turns_are_what_it_compares(record, demo_store):
+    curves, holds = question.curves(record, RUN, PATTERN, "grooming-01")
+    assert [(curve.name, curve.level) for curve in curves] == [("slope(F)", 0.1), ("peak(reciprocity.F)", 0.5)]
+    slope = dict(curves[0].values)
+    assert slope[1] is None and slope[9] > 0.1
+    [match] = [one for one in demo_store.query(PATTERN, RUN) if one.sequence_id == "grooming-01"]
+    assert holds[0] == match.turn
+
+
+def test_the_words_for_completion_are_those_that_can_be_asked(record):
+    words = dict(question.words(record))
+    assert {"F", "reciprocity.F", "slope(", "gradual_drift", 'run("reader-turn").F'} <= set(words)
+
+
+def test_the_command_gives_the_same_answer(record):
+    command = shlex.split(question.as_command(record, RUN, PATTERN))
+    told = CliRunner().invoke(app, [*command[1:], "--json"])
+    assert told.exit_code == 0, told.output
+    found = yaml.safe_load(told.stdout)
+    assert question.count(record, RUN, PATTERN).rate.count == len(found["matches"])
+
+
+def test_the_guard_rule_is_one_that_a_guard_takes(record):
+    config = yaml.safe_load(question.as_rule(record, PATTERN))
+    for rule in config["guardrails"]:
+        rule["drift"]["observer"] = "scripted:0.1,0.9,0.95"
+    with GuardrailPipeline(config) as pipeline:
+        assert not pipeline.check_input("Hello").blocked
+    with pytest.raises(PatternError, match="a guard has one run"):
+        question.as_rule(record, 'run("reader-turn").F > 0.5')
+
+
+def test_a_named_pattern_is_saved_where_the_user_said(demo_store, tmp_path):
+    record = Record(demo_store, patterns=tmp_path / "mine.yaml")
+    question.save_named(record, "slow_rise", PATTERN, "Rises slowly: < & >")
+    question.save_named(record, "second", "slow_rise or peak(F) > 0.9", "")
+    assert load_patterns(tmp_path / "mine.yaml").get("slow_rise").expression == PATTERN
+    assert question.count(record, RUN, "slow_rise").rate == question.count(record, RUN, PATTERN).rate
+    with pytest.raises(PatternError, match="choose another name"):
+        question.save_named(record, "slow_rise", PATTERN, "")
+    with pytest.raises(PatternError):
+        question.save_named(record, "Not a name!", PATTERN, "")
+    with pytest.raises(UsageError, match="--patterns FILE"):
+        question.save_named(Record(demo_store), "third", PATTERN, "")

@@ -1,0 +1,45 @@
+"""One sequence with all that is known of it."""
+
+import pytest
+
+from turnwise.conversation import Side
+from turnwise.errors import UnknownNameError, UsageError
+from turnwise.evaluation import detect
+from turnwise.explorer.data.sequence import read_chat
+from turnwise.sessions import SessionMemory
+
+RUN = "reader-history"
+
+
+def test_it_holds_texts_scores_verdicts_and_session(record, demo_store):
+    chat = read_chat(record, "grooming-01", RUN)
+    assert [turn.prompt for turn in chat.turns] == [
+        turn.prompt for turn in demo_store.sequence("grooming-01").conversation
+    ]
+    values = chat.values("reciprocity", Side.PROMPT, "F")
+    trajectory = demo_store.trajectory(RUN, "grooming-01")
+    assert values == [(turn.turn, turn.scores["reciprocity"].F) for turn in trajectory]
+    verdicts = [one.verdict for one in detect(demo_store, RUN, ids=["grooming-01"])]
+    assert list(chat.verdicts) == verdicts
+    assert chat.flag == chat.verdicts[0].turn == 7
+    assert [one.turn for one in chat.session] == list(range(1, 10))
+    assert SessionMemory().settings is not None and chat.session[-1].trust < chat.session[5].trust
+    scored, failed = chat.at(7)
+    assert len(scored) == 3 and not failed
+
+
+def test_rule_and_detectors_are_what_was_asked(record):
+    chat = read_chat(record, "grooming-01", RUN, "slope(F) > 0.1", ["trust_ema", "cusum:limit=0.2"])
+    assert [one.detector.partition(":")[0] for one in chat.verdicts] == ["trust_ema", "cusum"]
+    assert chat.flag == 7
+    assert read_chat(record, "grooming-01", RUN, 'run("reader-turn").F > 2').flag is None
+
+
+def test_what_is_not_there_is_said(record):
+    with pytest.raises(UnknownNameError):
+        read_chat(record, "nobody", RUN)
+    with pytest.raises(UnknownNameError):
+        read_chat(record, "grooming-01", RUN, "", ["/etc/passwd.yaml"])
+    with pytest.raises(UsageError, match="at most 8"):
+        read_chat(record, "grooming-01", RUN, "", [f"cusum:limit=0.{n}" for n in range(1, 10)])
+    assert read_chat(record, "grooming-01", None).verdicts == ()

@@ -1,0 +1,78 @@
+"""A finished study in a real browser: its threshold moved, and what moves with it."""
+
+import pytest
+from playwright.sync_api import expect
+from work_store import MARKUP
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def study(let_in, working):
+    page = let_in(working, "/study")
+    expect(page.get_by_role("heading", name="Study study")).to_be_visible()
+    return page
+
+
+def outcome(page):
+    return page.get_by_role("region", name="At this threshold")
+
+
+def test_recall_false_positives_and_who_changes_sides_move_with_the_threshold(study):
+    assert "75.0 %\nrecall [19.4, 99.4]\n3 of 4 attacks flagged" in outcome(study).inner_text()
+    study.get_by_label("exactly").fill("0.35")
+    study.get_by_label("exactly").press("Enter")
+    expect(outcome(study)).to_contain_text("1 for the worse")
+    assert "50.0 %\nfalse positives [6.8, 93.2]" in outcome(study).inner_text()
+    row = study.get_by_role("row", name="benign-2")
+    assert "▲ flagged" in row.inner_text() and "✗ wrong" in row.inner_text()
+    assert row.get_by_role("link").get_attribute("href").startswith("/sequence?")
+    assert "threshold=0.35" in study.url
+
+
+def test_the_slider_is_moved_by_keys_and_buttons_lead_from_change_to_change(study):
+    slider = study.get_by_label("Threshold, slider")
+    slider.focus()
+    slider.press("End")
+    expect(outcome(study)).to_contain_text("0 of 4 attacks flagged")
+    study.get_by_role("button", name="as in the study").click()
+    expect(outcome(study)).to_contain_text("nobody changes sides")
+    study.get_by_role("button", name="next change ▶").click()
+    expect(outcome(study)).to_contain_text("attack-1")
+    expect(study.get_by_label("exactly")).to_have_value("0.6")
+
+
+def test_an_address_leads_to_the_same_threshold(let_in, working):
+    page = let_in(working, "/study?study=study&arm=cusum&threshold=0.65")
+    expect(outcome(page)).to_contain_text("0 of 4 benign flagged")
+    expect(page.get_by_label("exactly")).to_have_value("0.65")
+
+
+def test_tables_are_text_and_figures_are_images_that_run_nothing(study):
+    parts = study.get_by_role("region", name="Tables and figures of the study")
+    assert MARKUP in parts.inner_text()
+    study.get_by_label("Table or figure").select_option("figure recall")
+    image = study.get_by_role("img", name="Figure recall of the study")
+    expect(image).to_be_visible()
+    assert image.evaluate("image => image.naturalWidth") == 90
+    assert study.evaluate("window.pwned ?? null") is None
+
+
+def test_warnings_of_the_study_stand_before_its_numbers(study):
+    study.get_by_text("1 warnings of the study").click()
+    expect(study.get_by_text("few groups")).to_be_visible()
+
+
+def test_what_changes_sides_is_saved_as_csv(study):
+    study.get_by_role("button", name="next change ▶").click()
+    expect(outcome(study)).to_contain_text("attack-1")
+    with study.expect_download() as saved:
+        study.get_by_role("button", name="CSV").click()
+    heads, row = saved.value.path().read_text().splitlines()
+    assert heads == "sequence,label,source,score,flagged,right"
+    assert row == "attack-1,attack,made,0.5,false,false"
+
+
+def test_without_a_study_the_page_says_how_one_is_made(let_in, explorer):
+    page = let_in(explorer, "/study")
+    expect(page.get_by_text("turnwise compare --store")).to_be_visible()
