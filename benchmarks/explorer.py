@@ -216,8 +216,7 @@ def clicks(file: Path, minutes: float, seed: int) -> None:
         start, done, settled = time.monotonic(), 0, 0
         while (passed := time.monotonic() - start) < 60 * minutes:
             if done % 25 == 0:
-                page.goto(running.url + generator.choice(("/", "/sequences", "/query")))
-                page.locator("#content h1").first.wait_for()
+                begin(page, running.url + generator.choice(("/", "/sequences", "/query")))
             step(page, generator)
             done += 1
             if not settled and passed > 60 * minutes / 3:
@@ -229,6 +228,20 @@ def clicks(file: Path, minutes: float, seed: int) -> None:
         print(f"memory {running.memory() / 1e6:.0f} MB, grown by {grown:.0f} MB since the first third")
         for line in (*watched.errors[:5], *said[:5]):
             print(f"  {line[:200]}")
+
+
+def begin(page: Any, url: str) -> None:
+    """Open a view; a link that was clicked just before may lead elsewhere in between, so it is tried again."""
+    from playwright.sync_api import Error
+
+    for _ in range(5):
+        try:
+            page.goto(url, wait_until="commit")
+            page.locator("#content h1").first.wait_for()
+            return
+        except Error:
+            pass
+    raise AssertionError(f"{url} did not open")
 
 
 def step(page: Any, generator: random.Random) -> None:
