@@ -32,7 +32,9 @@ try:
     from litellm.exceptions import GuardrailRaisedException
     from litellm.integrations.custom_guardrail import CustomGuardrail, get_session_id_from_request_data
 except ImportError as error:
-    raise UsageError("litellm is not installed: pip install 'turnwise[litellm]'") from error
+    from turnwise.integrations import MissingExtraError
+
+    raise MissingExtraError("litellm", error) from error
 
 _ASKED: Final = 10_000
 """Requests whose messages are held until their reply comes, at most."""
