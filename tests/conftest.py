@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 import typer.main
@@ -26,6 +27,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(20_000)
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave tests of servers, frameworks and browsers unread where nobody wants them: they need more packages."""
+    others = Path(__file__).with_name("integration")
+    return True if config.option.markexpr == "not integration" and collection_path == others else None
 
 
 def pytest_unconfigure() -> None:
