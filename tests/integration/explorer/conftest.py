@@ -39,7 +39,7 @@ def working(work_store):
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open an event loop runs, and tests elsewhere begin their own
 def browser():
     with chromium() as running:
         yield running
