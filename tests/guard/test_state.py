@@ -7,9 +7,10 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
@@ -162,6 +163,23 @@ def test_a_terminated_session_outlives_room_and_time(tmp_path: Path) -> None:
     assert len(store) <= 4
     assert pipeline.session("person 5").stance is None
     assert talk(pipeline, 1, "new").turn(1).metadata["guardrail_results"]["blocked"]
+
+
+def test_workers_that_make_a_store_at_the_same_moment_all_get_it(tmp_path: Path) -> None:
+    workers, stores = 4, 60
+    ready = Barrier(workers)
+
+    def work(_: int) -> None:
+        try:
+            for number in range(stores):
+                ready.wait()
+                SqliteStateStore(str(tmp_path / f"{number}.db")).close()
+        except StateError:
+            ready.abort()
+            raise
+
+    with ThreadPoolExecutor(workers) as pool:
+        [*pool.map(work, range(workers))]
 
 
 def test_threads_that_come_and_go_leave_no_connection_open(tmp_path: Path) -> None:

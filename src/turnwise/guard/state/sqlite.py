@@ -322,9 +322,12 @@ class SqliteStateStore(SharedStore):
         # What somebody wrote there as text must not end up in an error.
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
         try:
+            # In one transaction: another process may be making the tables at this moment.
+            connection.execute("BEGIN")
             application = connection.execute("PRAGMA application_id").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             fresh = not application and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            connection.execute("COMMIT")
             if application != APPLICATION and not fresh:
                 raise StateError(f"{self.path} is another database, not a state store; name another file")
             if version > VERSION:
