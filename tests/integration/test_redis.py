@@ -337,7 +337,8 @@ def test_a_server_that_is_killed_and_started_again_costs_no_turn(
 @pytest.mark.parametrize("mode", ["closed", "open", "memory"])
 def test_a_server_that_is_killed_under_load_loses_and_doubles_no_turn(server: RedisServer, mode: str) -> None:
     pipeline = guard(server.url, state={"when_down": mode})
-    said, killed, back = [threading.Event() for _ in range(3)], threading.Event(), threading.Event()
+    said, refused = [threading.Event() for _ in range(3)], [threading.Event() for _ in range(3)]
+    killed, back = threading.Event(), threading.Event()
 
     def say(number: int) -> tuple[Conversation, int]:
         chat, failed = Conversation.human_ai(f"person {number}", "model", conversation_id=f"c{number}"), 0
@@ -351,6 +352,7 @@ def test_a_server_that_is_killed_under_load_loses_and_doubles_no_turn(server: Re
             if turn == 60:
                 killed.wait()
             if turn == 80:
+                refused[number].set()
                 back.wait()
             if turn >= 90 and not told.failures:
                 return chat, failed
@@ -362,6 +364,8 @@ def test_a_server_that_is_killed_under_load_loses_and_doubles_no_turn(server: Re
             event.wait()
         server.kill()
         killed.set()
+        for event in refused:
+            event.wait()
         server.start()
         wait_for(pipeline)
         back.set()
