@@ -1,7 +1,17 @@
 """The numbers of the overview."""
 
+import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from random_stores import Content, contents, fill
+
 from turnwise.explorer.data import overview
 from turnwise.explorer.data.flags import rule_of
+from turnwise.explorer.data.record import Record
+from turnwise.scoring import Failure
+from turnwise.store import Store
 
 RUN = "reader-history"
 
@@ -32,3 +42,19 @@ def test_what_is_flagged_by_default_is_the_runs_own_threshold(record, demo_store
     threshold = demo_store.run(RUN).operating_points["any_turn"]
     assert rule == f"F >= {threshold:.4g}"
     assert overview.detection(record, RUN, rule) == demo_store.query(rule, RUN).rates
+
+
+@given(contents())
+def test_failed_tries_and_cost_are_those_of_each_run(content: Content):
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "work.db")
+        fill(path, content)
+        with Store(path) as store:
+            counted = {run.name: run for run in overview.counts(Record(store)).runs}
+    assert set(counted) == {run.name for run in content.runs} - {content.deleted}
+    for name, run in counted.items():
+        mine = [one for one in content.scored if one.key.run == name]
+        assert run.failures == sum(isinstance(one, Failure) for one in mine)
+        costs = [one.cost_usd for one in mine if one.cost_usd is not None]
+        assert (run.cost_usd is None) == (not costs)
+        assert math.isclose(run.cost_usd or 0.0, math.fsum(costs), rel_tol=1e-9)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from turnwise.conversation import Label
+from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.record import Record
+from turnwise.observers import describe_observer
 from turnwise.rates import Rate
-from turnwise.store import schema
+from turnwise.store import Run, schema
 
 MOST_TURNS = 60
 """Turns that the curves of mean scores go to."""
@@ -46,13 +50,17 @@ class RunCount:
         context: what the observer could see.
         sequences: sequences with a score.
         evaluations: scores.
+        failures: tries that failed.
+        cost_usd: what its scores cost, in US dollars; None where none has a known cost.
     """
 
     name: str
     observer: str
     context: str
-    sequences: int
-    evaluations: int
+    sequences: int = 0
+    evaluations: int = 0
+    failures: int = 0
+    cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +131,35 @@ def counts(record: Record) -> Counts:
     for source, label, sequences, turns in found:
         before = sources.get(source, SourceCount(source, {}, 0))
         sources[source] = SourceCount(source, {**before.labels, label: sequences}, before.turns + int(turns))
-    runs = [RunCount(run.name, run.observer, run.context, *scored.get(run.name, (0, 0))) for run in record.runs()]
+    made = record.runs()
+    tries = record.store.mirror.record.ask(partial(_tries, paid=[run.name for run in made if _may_cost(run)]))
+    runs = [
+        RunCount(
+            run.name, run.observer, run.context, *scored.get(run.name, (0, 0)), *tries.get(run.name, (0, None))
+        )
+        for run in made
+    ]
     return Counts(tuple(sorted(sources.values(), key=lambda one: -one.sequences)), tuple(runs))
+
+
+def _may_cost(run: Run) -> bool:
+    """Return whether scores of a run may have a cost: those of observers that are known to be free have none."""
+    try:
+        return describe_observer(run.observer).costs
+    except TurnwiseError:  # an observer that was given as an object, or one that is not installed here
+        return True
+
+
+def _tries(record: Connection, paid: Sequence[str]) -> dict[str, tuple[int, float | None]]:
+    """Return failed tries and cost of runs by name; the scores of those alone are read that may have been paid."""
+    name, failures, scores = schema.runs.c.name, schema.failures, schema.evaluations
+    failed = select(name, func.count(), func.sum(failures.c.cost_usd)).join_from(schema.runs, failures)
+    found = {run: (count, cost) for run, count, cost in record.execute(failed.group_by(name))}
+    scored = select(name, func.sum(scores.c.cost_usd)).join_from(schema.runs, scores).where(name.in_(paid))
+    for run, cost in record.execute(scored.group_by(name)):
+        count, lost = found.get(run, (0, None))
+        found[run] = count, None if cost is None and lost is None else (cost or 0.0) + (lost or 0.0)
+    return found
 
 
 def means(record: Record, run: str) -> list[Mean]:

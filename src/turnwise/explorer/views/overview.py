@@ -136,7 +136,8 @@ def _sources(sources: Sequence[overview.SourceCount]) -> Markup:
 
 def _runs(counts: overview.Counts, mark: overview.Mark) -> Markup:
     head = [element("th", name) for name in ("run", "observer", "sees")]
-    head += [element("th", name, class_="number") for name in ("sequences", "scores")]
+    head += [element("th", name, class_="number") for name in ("sequences", "of all", "scores", "failed", "cost")]
+    all_sequences = sum(one.sequences for one in counts.sources)
     rows = [
         element(
             "tr",
@@ -144,7 +145,10 @@ def _runs(counts: overview.Counts, mark: overview.Mark) -> Markup:
             element("td", one.observer, class_="name"),
             element("td", one.context),
             element("td", f"{one.sequences:,}", class_="number"),
+            element("td", f"{100 * one.sequences / max(all_sequences, 1):.0f} %", class_="number"),
             element("td", f"{one.evaluations:,}", class_="number"),
+            element("td", f"{one.failures:,}", class_="number"),
+            element("td", "–" if one.cost_usd is None else f"${one.cost_usd:,.2f}", class_="number"),
         )
         for one in counts.runs
     ]
