@@ -103,8 +103,13 @@ def make(folder: Path) -> Path:
         store.people.mark_turn(TWIN, 4, "ann", "asks for a page that collects passwords")
     command = ["compare", "--store", str(path), "--report", str(folder / "examples"), "--quiet"]
     command += ["--folds", "2", "--target-fpr", "0.2", "--run", "reader-turn", "--run", RUN]
-    subprocess.run([sys.executable, "-c", "from turnwise.cli import main; main()", *command], check=True)
+    turnwise(*command)
     return path
+
+
+def turnwise(*arguments: str) -> None:
+    """Run a command of turnwise, as a user runs it."""
+    subprocess.run([sys.executable, "-c", "from turnwise.cli import main; main()", *arguments], check=True)
 
 
 def main() -> None:
@@ -116,6 +121,9 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         store = make(Path(folder))
+        if not given.only or "trajectory" in given.only:
+            chart = str(given.out / "trajectory.svg")
+            turnwise("show", ATTACK, "--store", str(store), "--run", RUN, "--plot", chart, "--quiet")
         with explored("--store", str(store)) as running, chromium() as browser:
             for size, (width, height) in SIZES.items():
                 page = browser.new_context(viewport={"width": width, "height": height}).new_page()
