@@ -1,8 +1,8 @@
 """``python -m documentation``: write the pages that are made from the program and its tests.
 
-    python -m documentation                  # writes them
-    python -m documentation --check          # says which of them are not current, and ends with 1
-    python -m documentation --site build/site  # says what a built site would ask of other hosts, and ends with 1
+python -m documentation                  # writes them
+python -m documentation --check          # says which of them are not current, and ends with 1
+python -m documentation --site build/site  # says what a built site would ask of other hosts, and ends with 1
 """
 
 from __future__ import annotations

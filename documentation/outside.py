@@ -1,7 +1,7 @@
 """A hook of mkdocs: files of the repository that a page links to are part of the site.
 
-Pages link to files outside docs/ by relative paths, so that the same link holds in a checkout. Here each such file is
-carried along under ``repository/``, and the links to it, and of it, are turned to where they stand in the site.
+Pages link to files outside docs/ by relative paths, so that the same link holds in a checkout. Here each such file
+is carried along under ``repository/``, and the links to it, and of it, are turned to where they stand in the site.
 Folders and large files are not carried along; of a link to one the words stay.
 """
 
@@ -48,12 +48,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn links that leave docs/, and those of a file that was carried along, to where these stand in the site."""
+    """Turn links that leave docs/, and those of a file that was carried along, to their places in the site."""
     root = Path(config.config_file_path).parent
     docs = Path(config.docs_dir).relative_to(root).as_posix()
     here = page.file.src_uri
     if here.startswith(f"{CARRIED}/"):
-        return with_links(markdown, lambda link: in_site(docs, here, here.removeprefix(f"{CARRIED}/"), link, files))
+        return with_links(
+            markdown, lambda link: in_site(docs, here, here.removeprefix(f"{CARRIED}/"), link, files)
+        )
     return with_links(markdown, lambda link: in_site(docs, here, f"{docs}/{here}", link, files))
 
 

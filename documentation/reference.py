@@ -54,8 +54,9 @@ def errors_page() -> str:
         "",
         MADE,
         "",
-        "Every error that turnwise raises on purpose is a `turnwise.TurnwiseError`. Its message says what was wrong, where",
-        "(file, line, field), and what to do. Text of others in a message is shortened and made visible.",
+        "Every error that turnwise raises on purpose is a `turnwise.TurnwiseError`. Its message says what was",
+        "wrong, where (file, line, field), and what to do. Text of others in a message is shortened and made",
+        "visible.",
         "",
         "## Exit codes of commands",
         "",
@@ -77,19 +78,19 @@ def errors_page() -> str:
             ("exception", "also a", "exit code", "raised where"),
             ((indented(kind), also(kind), exit_code(kind), summary(kind)) for kind in tree(errors.TurnwiseError)),
         ),
-        "`turnwise.guard.GuardrailBlocked` is no fault: integrations raise it where they were asked to, with the verdict as",
-        "`result`.",
+        "`turnwise.guard.GuardrailBlocked` is no fault: integrations raise it where they were asked to, with the",
+        "verdict as `result`.",
         "",
         "## Why a score failed",
         "",
-        "A score that could not be made is a failure with one of these words, never a number. `turnwise runs` counts them,",
-        "`turnwise retry` tries them again. Observers of other packages may have words of their own.",
+        "A score that could not be made is a failure with one of these words, never a number. `turnwise runs`",
+        "counts them, `turnwise retry` tries them again. Observers of other packages may have words of their own.",
         "",
         *table(("reason", "meaning"), ((f"`{name}`", text) for name, text in words("failures.toml").items())),
         "## Problems of the service",
         "",
-        "`turnwise serve` answers with problem details (RFC 9457), of the type `urn:turnwise:problem:` and a word. Nothing of",
-        "the request is repeated.",
+        "`turnwise serve` answers with problem details (RFC 9457), of the type `urn:turnwise:problem:` and a",
+        "word. Nothing of the request is repeated.",
         "",
         *table(("status", "word", "what it says"), problems()),
     ]
@@ -168,10 +169,11 @@ def schema_page() -> str:
         "",
         MADE,
         "",
-        "The tables of the record, in SQLite and in PostgreSQL. [SQL](../sql.md) has examples of questions to them and the",
-        "narrower tables that `turnwise query --sql` asks; [the record](../architecture.md#the-record) says how they are written.",
-        "`T`, `I` and `F` need quotes in PostgreSQL. Times are text in ISO 8601 in SQLite and `timestamptz` in PostgreSQL.",
-        "Reading with other programs is welcome; writing is not, since a value that can't be makes a store damaged.",
+        "The tables of the record, in SQLite and in PostgreSQL. [SQL](../sql.md) has examples of questions to",
+        "them and the narrower tables that `turnwise query --sql` asks; [the",
+        "record](../architecture.md#the-record) says how they are written. `T`, `I` and `F` need quotes in",
+        "PostgreSQL. Times are text in ISO 8601 in SQLite and `timestamptz` in PostgreSQL. Reading with other",
+        "programs is welcome; writing is not, since a value that can't be makes a store damaged.",
         "",
         "```",
         *(inspect.getdoc(importlib.import_module("turnwise.store.schema")) or "").split("\n\n", 1)[1].splitlines(),
@@ -183,10 +185,10 @@ def schema_page() -> str:
         rows = []
         for column in one.columns:
             meaning = told[one.name].get(column.name) or told["common"][column.name]
-            keys = [f"{key.column.table.name}.{key.column.name}" for key in column.foreign_keys]
-            notes = "primary key" if column.primary_key else ""
-            notes = ", ".join(filter(None, (notes, f"of `{keys[0]}`" if keys else "", "" if not column.unique else "unique")))
-            rows.append((f"`{column.name}`", kind_of(column), "" if column.nullable else "no", notes, meaning))
+            keys = ["primary key"] * column.primary_key + ["unique"] * bool(column.unique)
+            keys += [f"of `{key.column.table.name}.{key.column.name}`" for key in column.foreign_keys]
+            null = "" if column.nullable else "no"
+            rows.append((f"`{column.name}`", kind_of(column), null, ", ".join(keys), meaning))
         lines += table(("column", "type", "may be null", "key", "meaning"), rows)
     lines += [
         "## Versions",
@@ -217,11 +219,13 @@ def presets_page() -> str:
         "",
         MADE,
         "",
-        "Configurations of the guard that ship. `GuardrailPipeline.from_preset(NAME)` builds one, `turnwise presets copy NAME",
-        "mine.yaml` gives it to be changed. [Guardrails](../guardrails.md) has the settings of each guardrail,",
-        "[the guard](../guard.md#configuration) those around them.",
+        "Configurations of the guard that ship. `GuardrailPipeline.from_preset(NAME)` builds one, `turnwise",
+        "presets copy NAME mine.yaml` gives it to be changed. [Guardrails](../guardrails.md) has the settings of",
+        "each guardrail, [the guard](../guard.md#configuration) those around them.",
         "",
-        *table(("preset", "what it is for"), ((f"[`{one}`](#{one})", preset_summary(one)) for one in preset_names())),
+        *table(
+            ("preset", "what it is for"), ((f"[`{one}`](#{one})", preset_summary(one)) for one in preset_names())
+        ),
     ]
     for one in preset_names():
         lines += [f"## {one}", "", "```yaml", preset_text(one).rstrip(), "```", ""]
@@ -249,7 +253,10 @@ class PythonPage(NamedTuple):
 
 PYTHON = (
     PythonPage(
-        "conversation", "Conversations", "Turns, conversations, sequences, and other people's formats.", ("conversation",)
+        "conversation",
+        "Conversations",
+        "Turns, conversations, sequences, and other people's formats.",
+        ("conversation",),
     ),
     PythonPage("scoring", "Scores", "T, I and F, evaluations, failures and trajectories.", ("scoring",)),
     PythonPage("patterns", "Patterns", "The [pattern language](../../patterns.md) as Python.", ("patterns",)),
@@ -259,8 +266,18 @@ PYTHON = (
     PythonPage("datasets", "Data sets", "Loaders of conversations.", ("datasets",)),
     PythonPage("observers", "Observers", "What gives scores.", ("observers",)),
     PythonPage("store", "Store", "The record.", ("store",)),
-    PythonPage("evaluation", "Evaluation", "Scores and verdicts, of one conversation and of many.", ("report", "evaluation")),
-    PythonPage("guard", "Guard", "Guardrails around a live model, and what they leave behind.", ("guard", "guard.forensics")),
+    PythonPage(
+        "evaluation",
+        "Evaluation",
+        "Scores and verdicts, of one conversation and of many.",
+        ("report", "evaluation"),
+    ),
+    PythonPage(
+        "guard",
+        "Guard",
+        "Guardrails around a live model, and what they leave behind.",
+        ("guard", "guard.forensics"),
+    ),
     PythonPage(
         "study",
         "Study",
@@ -289,8 +306,8 @@ def python_index() -> str:
         "",
         MADE,
         "",
-        "`import turnwise` offers what most programs need; the packages below have the rest. Importing is cheap: what is",
-        "heavy is loaded where it is used.",
+        "`import turnwise` offers what most programs need; the packages below have the rest. Importing is cheap:",
+        "what is heavy is loaded where it is used.",
         "",
         *table(("name", "what it is"), rows),
         "## Packages",
@@ -325,5 +342,5 @@ def public_names(module: str) -> list[str]:
             for name, item in vars(found).items()
             if not name.startswith("_") and getattr(item, "__module__", None) == found.__name__
         ]
-    kinds = (type, *map(type, (summary, len)))
-    return [name for name in names if isinstance(getattr(found, name), kinds) and name == getattr(found, name).__name__]
+    items = {name: getattr(found, name) for name in names}
+    return [name for name, item in items.items() if inspect.isroutine(item) or inspect.isclass(item)]

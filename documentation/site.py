@@ -9,7 +9,15 @@ from pathlib import Path
 
 ELSEWHERE = re.compile(r"(?i)\s*(?:[a-z][a-z0-9+.-]*:)?//")
 IN_STYLES = re.compile(r"""(?i)(?:url\(\s*|@import\s+)["']?((?:[a-z]+:)?//[^"')\s]+)""")
-LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src", "embed": "src"}
+LOADS = {
+    "script": "src",
+    "img": "src",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "audio": "src",
+    "embed": "src",
+}
 LINKS = {"stylesheet", "preconnect", "dns-prefetch", "preload", "modulepreload", "prefetch", "icon", "manifest"}
 """Kinds of ``<link>`` that a browser acts on by itself."""
 
@@ -17,8 +25,8 @@ LINKS = {"stylesheet", "preconnect", "dns-prefetch", "preload", "modulepreload",
 def outside_requests(folder: Path) -> list[str]:
     """Return a line for each thing that a page or style of a site loads from another host.
 
-    Links that a reader may click are none. Scripts are not run here; those of the theme ask other hosts only where a page
-    has diagrams or a repository, and a page with either is told.
+    Links that a reader may click are none. Scripts are not run here; those of the theme ask other hosts where
+    a page has diagrams or a repository alone, and a page with either is told.
 
     Args:
         folder: the built site.
@@ -28,10 +36,14 @@ def outside_requests(folder: Path) -> list[str]:
     """
     pages = sorted(folder.rglob("*.html"))
     if not pages:
-        raise FileNotFoundError(f"{folder} has no page; build the site first with mkdocs build --strict --site-dir {folder}")
+        raise FileNotFoundError(
+            f"{folder} has no page; build the site first with mkdocs build --strict --site-dir {folder}"
+        )
     faults = [f"{page.relative_to(folder)}: {what}" for page in pages for what in _loads(page)]
     for style in sorted(folder.rglob("*.css")):
-        faults += [f"{style.relative_to(folder)}: {url}" for url in IN_STYLES.findall(style.read_text(encoding="utf-8"))]
+        faults += [
+            f"{style.relative_to(folder)}: {url}" for url in IN_STYLES.findall(style.read_text(encoding="utf-8"))
+        ]
     return faults
 
 

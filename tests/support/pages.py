@@ -49,9 +49,9 @@ def blocks(page: str) -> list[Block]:
 def run(page: str, **names: Any) -> dict[str, Any]:
     """Run a page in the present folder and return the names that its Python left.
 
-    Blocks with a title become files. Python runs in one namespace. Of commands, those of turnwise run, each to its end;
-    what the page says of installing is the reader's. A block of text right after one of these is what it prints, word
-    for word; three dots stand for anything.
+    Blocks with a title become files. Python runs in one namespace. Of the commands in ``sh``, those of turnwise
+    run, each to its end; what stands in ``bash`` is the reader's, and so is installing. Text right after
+    one of these is what it prints, word for word; three dots stand for anything.
 
     Args:
         page: the page, from the folder of the documentation.
