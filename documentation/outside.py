@@ -17,6 +17,9 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 CARRIED = "repository"
+READ_ME = "read-me.md"
+"""The name of a README.md in the site, where one of that name would be taken for the index of a section."""
+
 MOST_BYTES = 200_000
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
 
@@ -41,7 +44,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if path in seen or not may_be_carried(root / path):
             continue
         seen.add(path)
-        files.append(File.generated(config, f"{CARRIED}/{path}", abs_src_path=str(root / path)))
+        files.append(File.generated(config, in_the_site(path), abs_src_path=str(root / path)))
         if path.endswith(".md"):
             todo += outside(docs, path, (root / path).read_text(encoding="utf-8"))
     return files
@@ -52,11 +55,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     root = Path(config.config_file_path).parent
     docs = Path(config.docs_dir).relative_to(root).as_posix()
     here = page.file.src_uri
+    path = f"{docs}/{here}"
     if here.startswith(f"{CARRIED}/"):
-        return with_links(
-            markdown, lambda link: in_site(docs, here, here.removeprefix(f"{CARRIED}/"), link, files)
-        )
-    return with_links(markdown, lambda link: in_site(docs, here, f"{docs}/{here}", link, files))
+        path = here.removeprefix(f"{CARRIED}/").replace(READ_ME, "README.md")
+    return with_links(markdown, lambda link: in_site(docs, here, path, link, files))
 
 
 def in_site(docs: str, here: str, path: str, link: str, files: Files) -> str | None:
@@ -80,10 +82,19 @@ def in_site(docs: str, here: str, path: str, link: str, files: Files) -> str | N
         if not found.endswith(".md") and files.get_file_from_path(found) is None:
             return None
     else:
-        found = f"{CARRIED}/{target}"
+        found = in_the_site(target)
         if files.get_file_from_path(found) is None:
             return None
     return posixpath.relpath(found, posixpath.dirname(here) or ".") + mark + anchor
+
+
+def in_the_site(path: str) -> str:
+    """Return where a file outside docs/ stands in the site.
+
+    Args:
+        path: the file, from the repository's root.
+    """
+    return f"{CARRIED}/{path}".replace("README.md", READ_ME)
 
 
 def may_be_carried(path: Path) -> bool:
