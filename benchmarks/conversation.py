@@ -2,6 +2,8 @@
 
 Run it with ``python benchmarks/conversation.py``. It prints the median of many single calls in microseconds, and
 how many times more the late one costs. Operations that return turns are asked for five of them.
+
+Shows: EDGE-2.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ conversations with the embedded observer (`turnwise evaluate`) and prints the ta
 compare` makes the first of them again from the same store. Thresholds at 1 and 5 % are set on ordinary training
 chats that were read in the same way, and are applied unchanged. Rates carry exact 95 % intervals, areas and alphas
 those of a bootstrap over conversations.
+
+Shows: SC-001, SC-002, SC-003, SC-008.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 
 Commands run as processes, as a user runs them, and are killed for real; the server runs in this process and counts
 every request by what it asks. The exit code is 1 where a requirement is missed.
+
+Shows: SC-004, SC-007.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ that nothing is trained on; the shipped one was set on other chats of one of the
 intervals, areas those of a bootstrap over conversations. ``--write`` puts what was measured of shipped weights on
 the test split into their ``metrics.json`` and writes docs/model-card.md; ``flagged_chats.json`` beside this file
 holds what a person found in the ordinary chats that are flagged.
+
+Shows: SC-002.
 """
 
 from __future__ import annotations

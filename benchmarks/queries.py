@@ -5,6 +5,8 @@
 
 Times are wall-clock times, best of several for warm questions, with the processor time beside them: on a machine
 that does other work at the same time, only the latter says what a question costs.
+
+Shows: SC-005.
 """
 
 from __future__ import annotations

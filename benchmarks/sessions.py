@@ -7,6 +7,8 @@ Run with ``python benchmarks/sessions.py``. Prints what was measured beside what
 - memory of 200,000 live sessions in the store, all with full histories;
 - turns a second through one store from eight threads;
 - 10,000 runs of each state machine of the tests (``--runs``).
+
+Shows: LATER-2.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
     python benchmarks/spine.py --data PATH_TO_DATA
 
 Commands run as processes, as a user runs them; each figure is the median of several runs.
+
+Shows: SC-004.
 """
 
 from __future__ import annotations

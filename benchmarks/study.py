@@ -12,6 +12,8 @@ Detectors that have something to search are tuned inside the conversations that 
 written twice and must have the same bytes. Five further seeds draw other splits: a gain counts as shown where its
 interval stays above 0 with all six. With --write, study-results.md and its figures are written to that
 folder. --limit takes the first conversations of each file alone, at a looser rate, to try the script.
+
+Shows: SC-001, SC-008, US-2.
 """
 
 from __future__ import annotations

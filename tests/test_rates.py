@@ -23,6 +23,7 @@ def test_agrees_with_scipy(pair: tuple[int, int], confidence: float) -> None:
     assert high == pytest.approx(exact.high, abs=1e-10)
 
 
+@pytest.mark.shows("SC-002")
 def test_no_false_alarm_in_fifty_still_allows_seven_per_cent() -> None:
     assert str(Rate(0, 50)) == "0/50 = 0.0 % [0.0, 7.1]"
 

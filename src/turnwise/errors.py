@@ -83,8 +83,7 @@ class ScoreError(TurnwiseError, ValueError):
 
 
 class ConversationError(TurnwiseError, ValueError):
-    """A conversation or turn that is not valid: an unknown role or type, or "
-    "something else where text is needed."""
+    """A conversation or turn that is not valid: an unknown role or type, or no text where text is needed."""
 
 
 class DatasetError(TurnwiseError):

@@ -77,6 +77,7 @@ def arm(demo: Any, observer: str, context: str) -> Any:
     return next(a for a in demo["arms"] if (a["observer"], a["context"]) == (observer, context))
 
 
+@pytest.mark.shows("FR-007")
 def test_the_demo_shows_a_recorded_reader_and_the_embedded_observer_both_ways(shown: Shown) -> None:
     runs = [f"{observer}-{context}" for observer in ("reader", shown.local) for context in ("turn", "history")]
     assert [a["run"] for a in shown.told["arms"]] == runs

@@ -52,6 +52,7 @@ def make_store(tmp_path_factory, succeed):
     return make
 
 
+@pytest.mark.shows("SC-006", "FR-012")
 def test_what_it_finds_is_ready_for_a_query(make_store, tmp_path, cli):
     store, out = make_store(), tmp_path / "found.yaml"
     done = cli("discover", "--store", store, "--run", "first", "--out", out, "--max-fpr", "0.02", "--json")

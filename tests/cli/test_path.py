@@ -89,6 +89,7 @@ def test_fail_on_findings_gives_exit_code_three(cli: Cli, evaluated: Path) -> No
     assert cli(*command, "--label", "benign").code == 0
 
 
+@pytest.mark.shows("US-3.3")
 def test_show_puts_all_principles_side_by_side(cli: Cli, evaluated: Path) -> None:
     shown = cli("show", "benign_02", "--store", evaluated, "--json").json
     assert [turn["turn"] for turn in shown["turns"]] == [1, 2, 3]

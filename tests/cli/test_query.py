@@ -13,6 +13,7 @@ import pytest
 Cli = Callable[..., Any]
 
 
+@pytest.mark.shows("FR-004")
 def test_matches_with_rates_first_turn_and_graph(cli: Cli, evaluated: Path) -> None:
     done = cli("query", "peak(reciprocity.F) >= 0.5", "--store", evaluated)
     assert done.code == 0
@@ -170,6 +171,7 @@ def test_what_a_sequence_lacks_is_counted(cli: Cli, evaluated: Path, tmp_path: P
     assert cli(*ask, "--quiet").err == ""
 
 
+@pytest.mark.shows("FR-010")
 def test_only_some_sequences_by_what_is_known_of_them(cli: Cli, evaluated: Path) -> None:
     def matches(where: str) -> list[str]:
         found = cli("query", "F >= 0", "--where", where, "--store", evaluated, "--json").json
@@ -211,6 +213,7 @@ def test_results_are_exported(cli: Cli, evaluated: Path, tmp_path: Path, suffix:
     assert read(str(file)).to_pylist() == [{"top": 0.9}]
 
 
+@pytest.mark.shows("US-3.1")
 def test_the_strongest_matches_are_drawn_and_counted(cli: Cli, evaluated: Path, tmp_path: Path) -> None:
     chart = tmp_path / "strongest.svg"
     ask = "query", "F > 0.01", "--when", "ever", "--store", evaluated, "--plot", chart, "--limit", "2"

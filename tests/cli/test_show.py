@@ -119,6 +119,7 @@ def test_replies_and_reasoning_are_shown(cli: Cli, bought: Path) -> None:
     assert "why" not in shown
 
 
+@pytest.mark.shows("FR-003")
 def test_why_prints_all_that_a_score_rests_on(cli: Cli, bought: Path) -> None:
     done = cli("show", "a", "--turn", 1, "--why", "--store", bought)
     assert done.code == 0, done.err

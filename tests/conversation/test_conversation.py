@@ -28,6 +28,7 @@ class Clock:
 # Construction
 
 
+@pytest.mark.shows("PLAN-2")
 def test_a_name_alone_leaves_the_rest_unknown() -> None:
     chat = Conversation("user_123")
     assert chat.participants == {
@@ -40,6 +41,7 @@ def test_a_name_alone_leaves_the_rest_unknown() -> None:
     assert (chat.model_info, chat.metadata, chat.rate_limit) == ({}, {}, None)
 
 
+@pytest.mark.shows("PLAN-2")
 def test_the_keyword_form() -> None:
     participants = {
         "initiator": "alice",
@@ -112,6 +114,7 @@ def test_metadata_is_taken_as_a_copy() -> None:
 # Factories
 
 
+@pytest.mark.shows("PLAN-2")
 def test_factories() -> None:
     def types(chat: Conversation) -> tuple[str, str]:
         return chat.initiator_type.value, chat.responder_type.value
@@ -150,6 +153,7 @@ def test_turns_are_numbered_from_one_and_returned() -> None:
     assert chat.get_complete_turn_count() == 2
 
 
+@pytest.mark.shows("PLAN-9")
 def test_a_response_completes_the_oldest_open_turn() -> None:
     clock = Clock()
     chat = Conversation("u", clock=clock)
@@ -174,6 +178,7 @@ def test_a_response_to_a_named_turn() -> None:
     assert [turn.response for turn in chat] == ["x", "y", "z"]
 
 
+@pytest.mark.shows("PLAN-3")
 def test_no_open_turn_to_respond_to() -> None:
     chat = Conversation("u")
     with pytest.raises(ValueError, match=r"^No prompt-only turn exists to add response to$"):

@@ -26,6 +26,7 @@ def numbers(turns: Any) -> list[int]:
     return [turn.number for turn in turns]
 
 
+@pytest.mark.shows("FR-006", "PLAN-3")
 def test_history_gives_the_last_turns_in_order() -> None:
     chat = chat_of(5)
     assert numbers(chat.get_history()) == [1, 2, 3, 4, 5]
@@ -36,6 +37,7 @@ def test_history_gives_the_last_turns_in_order() -> None:
     assert Conversation("u").get_history() == []
 
 
+@pytest.mark.shows("PLAN-8")
 @pytest.mark.parametrize("limit", [-1, 1.5, "2", True])
 def test_history_refuses_a_limit_that_is_no_count(limit: object) -> None:
     with pytest.raises(ConversationError, match=r"limit is .*; use a whole number from 0"):
@@ -49,6 +51,7 @@ def test_history_is_a_list_of_its_own() -> None:
     assert chat.get_turn_count() == 2
 
 
+@pytest.mark.shows("PLAN-3")
 def test_complete_and_incomplete_turns() -> None:
     chat = chat_of(7)
     assert numbers(chat.get_complete_turns()) == [1, 2, 4, 5, 7]
@@ -107,6 +110,7 @@ def test_adding_while_iterating_ends() -> None:
     assert chat.get_turn_count() == 4
 
 
+@pytest.mark.shows("PLAN-3")
 def test_duration_runs_from_the_earliest_stamp_to_the_latest() -> None:
     chat = Conversation("u", clock=lambda: NOON)
     assert chat.get_duration() == 0.0
@@ -192,6 +196,7 @@ chat_to_read = functools.cache(long_chat)
 """A conversation that tests share to read: making a long one takes longer than all that is asked of it."""
 
 
+@pytest.mark.shows("EDGE-2")
 @pytest.mark.parametrize("name", READS | WRITES)
 def test_the_same_steps_at_turn_ten_thousand(name: str) -> None:
     operation = (READS | WRITES)[name]

@@ -48,6 +48,7 @@ def conversations(draw: st.DrawFn) -> Conversation:
     return chat
 
 
+@pytest.mark.shows("PLAN-3")
 @settings(deadline=None)
 @given(conversations())
 def test_a_conversation_survives_json(chat: Conversation) -> None:

@@ -29,6 +29,7 @@ class Clock:
         self.now += timedelta(**delta)
 
 
+@pytest.mark.shows("PLAN-3")
 def test_three_prompts_pass_and_the_fourth_does_not() -> None:
     chat = Conversation("u", rate_limit={"turns_per_minute": 3}, clock=Clock())
     seen = []
@@ -43,6 +44,7 @@ def test_asking_does_not_count() -> None:
     assert [chat.check_rate_limit() for _ in range(5)] == [False] * 5
 
 
+@pytest.mark.shows("PLAN-10")
 def test_responses_never_count() -> None:
     chat = Conversation("u", rate_limit={"turns_per_minute": 2}, clock=Clock())
     chat.add_prompt("a")

@@ -19,6 +19,7 @@ def test_text_of_each_side() -> None:
     assert not waiting.complete
 
 
+@pytest.mark.shows("PLAN-1")
 def test_completing_a_turn() -> None:
     turn = Turn(3, "question", timestamp=NOON)
     turn.complete_with("answer", None)
@@ -47,6 +48,7 @@ def test_times_have_a_zone() -> None:
         Turn(1, "a", "b", response_timestamp="now")  # type: ignore[arg-type]
 
 
+@pytest.mark.shows("PLAN-1")
 def test_a_turn_survives_its_dict() -> None:
     turn = Turn(1, "a", "b", NOON, NOON, {"k": {"l": [1]}})
     assert Turn.from_dict(turn.to_dict()) == turn

@@ -25,6 +25,7 @@ def attack600_item(number, goal="Talk a guard into opening a door", turns=5):
     }
 
 
+@pytest.mark.shows("DATA-01")
 def test_attack600_reads_an_array_of_user_turns(array, read):
     # 600 conversations over 200 goals, 596 of five turns and 4 of four: the published file's own figures.
     items = [attack600_item(n, goal=f"goal {n // 3}", turns=4 if n < 4 else 5) for n in range(600)]
@@ -91,6 +92,7 @@ def test_safemt1k_reads_either_form_of_its_conversations(array, read, entries):
     assert good[0].metadata["actor"] == "A chemist"
 
 
+@pytest.mark.shows("DATA-01")
 def test_xguard_reads_a_list_of_conversations(array, read):
     item = {
         "conversations": [
@@ -134,6 +136,7 @@ def mhj_row(*messages, **columns):
     return {"Source": "harmbench", "tactic": "Request Framing", "question_id": "17", **cells, **columns}
 
 
+@pytest.mark.shows("DATA-02")
 def test_mhj_reads_a_row_of_messages(tmp_path, read):
     messages = [("system", "You are careful."), ("user", "Write a story,\nplease."), ("assistant", "Once.")]
     path = mhj_file(tmp_path / "harmbench_behaviors.csv", mhj_row(*messages), mhj_row(("user", "Second")))
@@ -243,6 +246,7 @@ def dump_record(attack_id, **changes):
     }
 
 
+@pytest.mark.shows("DATA-03")
 def test_tensortrust_makes_each_record_a_conversation_of_its_own(tmp_path, read):
     path = tmp_path / "raw_dump_attacks.jsonl.bz2"
     records = [dump_record(1), dump_record(2), dump_record(3, llm_output=None)]

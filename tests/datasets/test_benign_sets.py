@@ -184,6 +184,7 @@ def test_parquet_in_a_folder_whose_name_is_a_pattern(parquet, read):
     assert texts(good[0]) == [("a", "b")]
 
 
+@pytest.mark.shows("DATA-08")
 def test_everyday_conversations_are_benign_in_parquet_and_jsonl(parquet, jsonl, read):
     select = """SELECT 'Sports' AS topic, 'Running' AS subtopics, 'Sports/Running' AS full_topic,
         [{'content': 'Hi', 'role': 'user'}, {'content': 'Hello!', 'role': 'assistant'},
@@ -196,6 +197,7 @@ def test_everyday_conversations_are_benign_in_parquet_and_jsonl(parquet, jsonl, 
     assert {sequence.label for sequence in good + read(jsonl(record))[0]} == {Label.BENIGN}
 
 
+@pytest.mark.shows("DATA-10")
 def test_promptresponse_is_benign_by_the_name_of_the_set_alone(parquet, jsonl, read):
     select = "SELECT 'Name a tree.' AS prompt, 'Oak.' AS response, 'No.' AS refusal"
     good, bad = read(parquet(select, name="LLM-LAT/benign-dataset/train.parquet"))
@@ -219,6 +221,7 @@ def dialogue(name, article):
     return {"answers": "B", "options": ["m : yes", "m : no"], "article": article, "id": name}
 
 
+@pytest.mark.shows("DATA-06")
 def test_mutual_reads_a_folder_in_the_order_of_its_numbers(tmp_path, read):
     folder = tmp_path / "dev"
     folder.mkdir()

@@ -83,6 +83,7 @@ def test_prompts_are_conversations_of_one_turn(jsonl, read):
     assert (good[0].sequence_id, good[0].source) == ("0", "demo")
 
 
+@pytest.mark.shows("DATA-07", "DATA-11")
 @pytest.mark.parametrize("layout", ["lines", "array", "document", "bare", "lists", "parquet"])
 def test_messages_come_in_many_layouts(jsonl, array, parquet, tmp_path, read, layout):
     item = {"messages": CHAT}
@@ -103,6 +104,7 @@ def test_messages_come_in_many_layouts(jsonl, array, parquet, tmp_path, read, la
     assert (good[0].label, good[0].sequence_id) == (Label.UNLABELLED, f"{good[0].source}-1")
 
 
+@pytest.mark.shows("DATA-09", "DATA-11")
 def test_messages_under_other_names(jsonl, read):
     record = {"uid": 4, "dialog": CHAT, "verdict": "harmful", "model": "m", "metadata": {"tactic": "t"}}
     good, bad = read(
@@ -186,6 +188,7 @@ def test_metadata_that_is_no_object_is_kept(jsonl, read):
     assert good[0].metadata == {"metadata": "a note"}
 
 
+@pytest.mark.shows("DATA-04", "DATA-07", "DATA-12")
 @pytest.mark.parametrize(
     ("conversations", "expected"),
     [

@@ -45,16 +45,6 @@ def test_a_folder_and_a_table_and_parquet_may_be_the_example(tmp_path):
     check_loader(DATASETS.get("turns"), packed)
 
 
-def test_the_loader_of_the_docs_keeps_the_contract(tmp_path):
-    text = DOCS.read_text(encoding="utf-8")
-    code = text.split("```python\n")[1].split("```")[0]
-    made = {}
-    exec(compile(code, str(DOCS), "exec"), made)
-    path = tmp_path / "notes.jsonl"
-    path.write_text('{"note": "Buy milk."}\n{"note": "Call home."}\n')
-    check_loader(made["Notes"], path)
-
-
 def test_the_table_of_labels_of_the_docs_is_the_one_that_is_used():
     lines = DOCS.read_text(encoding="utf-8").splitlines()
     rows = {cells[0]: cells[1] for line in lines if len(cells := line.strip("| ").split(" | ")) == 2}

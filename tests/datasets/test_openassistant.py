@@ -41,6 +41,7 @@ PATHS = {
 }
 
 
+@pytest.mark.shows("DATA-05")
 def test_every_path_of_a_tree_is_a_conversation(tmp_path, read):
     path = tmp_path / "2023-04-12_oasst_ready.trees.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(tree()).encode()))

@@ -16,6 +16,7 @@ def test_the_score_is_the_highest_falsity_of_the_turn_and_of_no_other(make_turns
     assert signals[1].contributions == {"reciprocity": 0.1, "context_integrity": 0.3}
 
 
+@pytest.mark.shows("SESSION-8")
 @pytest.mark.parametrize(("F", "fires"), [(0.5, True), (math.nextafter(0.5, 0), False), (0.0, False), (1.0, True)])
 def test_it_fires_from_the_threshold_on(make_turns, F, fires):
     assert run_detector(AnyTurn(threshold=0.5), make_turns(reciprocity=[F])).fired is fires

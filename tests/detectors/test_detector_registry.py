@@ -153,6 +153,7 @@ def installed_plugin(tmp_path, monkeypatch):
     monkeypatch.setattr(DETECTORS, "_parts", {})
 
 
+@pytest.mark.shows("FR-011")
 @pytest.mark.usefixtures("installed_plugin")
 def test_a_detector_of_an_installed_package_is_built_by_name():
     assert {"careful", "elsewhere"} <= set(detector_names())

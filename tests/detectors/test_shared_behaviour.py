@@ -81,6 +81,7 @@ FORGETTING = [spec for spec in BY_PRINCIPLE if not spec.startswith(NEVER_FORGET)
 HARMLESS, BAD = 0.0, 1.0
 
 
+@pytest.mark.shows("FR-011")
 @pytest.mark.parametrize("spec", SPECS)
 def test_it_keeps_the_contract(spec):
     check_detector(lambda: build_detector(spec))
@@ -116,6 +117,7 @@ def test_it_fires_for_all_principles_when_and_where_it_first_fires_for_one(spec,
     assert together.fired == (first is not None)
 
 
+@pytest.mark.shows("EDGE-4")
 @pytest.mark.parametrize("spec", [*BY_PRINCIPLE, LEARNED, JUST_ONE])
 def test_a_principle_that_falls_does_not_hide_one_that_rises(spec, make_turns):
     rising = [0.0, 0.2, 0.5, 0.8, 1.0, 1.0]
@@ -147,6 +149,7 @@ def test_it_recovers_after_a_bad_stretch_but_remembers_that_it_fired(spec, make_
     assert last.reason.endswith(f"; fired at turn {last.turn}")
 
 
+@pytest.mark.shows("US-1.2")
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if not spec.startswith(("always", "length_only"))])
 def test_a_harmless_conversation_never_fires(spec, make_turns):
     verdict = run_detector(

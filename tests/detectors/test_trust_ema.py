@@ -49,6 +49,7 @@ def signals_of(conversation: str):
     return run_detector(TrustEma(), turns).signals
 
 
+@pytest.mark.shows("SESSION-2", "SESSION-7")
 @pytest.mark.parametrize("conversation", RECORDED)
 def test_it_reproduces_the_recorded_trust(conversation):
     trust = [1 - signal.score for signal in signals_of(conversation)]

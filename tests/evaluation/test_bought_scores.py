@@ -182,6 +182,7 @@ def test_what_was_paid_for_is_free_for_another_run(
     assert set(sent(client).values()) == {2}
 
 
+@pytest.mark.shows("SC-007", "EDGE-3")
 def test_sc_007_a_further_principle_costs_its_own_calls_alone(
     filled: Store,
     judge: Callable[..., LlmObserver],

@@ -36,6 +36,7 @@ def counts(summary: Summary) -> tuple[int, int, int, int, int]:
     return summary.sequences, summary.evaluations, summary.failures, summary.skipped, summary.gaps
 
 
+@pytest.mark.shows("FR-001")
 def test_every_turn_is_scored_once(filled: Store, observer: Any, principles: Principles) -> None:
     first = evaluate(filled, "r", observer, principles=principles)
     assert counts(first) == (4, 24, 0, 0, 0)
@@ -64,6 +65,7 @@ def test_gaps_are_asked_for_again_and_are_no_failures(filled: Store, principles:
     assert filled.counts()["failures"] == 0
 
 
+@pytest.mark.shows("FR-003")
 def test_provenance_is_whole(filled: Store, principles: Principles) -> None:
     def script(conversation_id: str, turn: Turn, request: Request) -> Score:
         return Score(0.25, 0.5, 0.75)
@@ -81,6 +83,7 @@ def test_provenance_is_whole(filled: Store, principles: Principles) -> None:
     assert evaluation.created_at == NOW
 
 
+@pytest.mark.shows("FR-003")
 def test_all_that_an_observer_says_is_kept(filled: Store, principles: Principles) -> None:
     class Talkative(ScriptedObserver):
         def observe(self, state: str, turn: Turn, wanted: Any) -> Any:
@@ -128,6 +131,7 @@ def test_failures_are_tried_again(filled: Store, observer: Any, principles: Prin
     assert len(filled.failures("r")) == 8
 
 
+@pytest.mark.shows("FR-002", "EDGE-3")
 def test_a_further_principle_is_scored_alone(
     filled: Store, observer: Any, principles: Principles, make_principle: Callable[..., Principle]
 ) -> None:

@@ -136,6 +136,7 @@ def test_what_nobody_asks_for_is_not_read():
     assert ["drift" in result.details for result in results] == [False, True]
 
 
+@pytest.mark.shows("EDGE-2")
 def test_a_turn_costs_the_same_however_long_the_conversation_is():
     observer = Words()
     guard = guarded(observer)

@@ -39,6 +39,7 @@ def talk_through(guard, turns, talk=None):
     return talk, results
 
 
+@pytest.mark.shows("FR-005", "US-1.1")
 def test_turns_that_are_harmless_by_themselves_add_up():
     guard = scripted(0.1, 0.3, 0.4, 0.4, 0.4, 0.1, detector="cusum:drift=0.2,limit=0.5")
     _, results = talk_through(guard, 6)
@@ -90,6 +91,7 @@ def test_what_is_kept_has_scores_and_threshold():
 # Sessions
 
 
+@pytest.mark.shows("FR-009")
 def test_a_session_recovers_and_then_a_turn_in_good_faith_passes():
     guard = scripted(0.1, 0.9, 0.9, *[0.05] * 8, session="default", breaker="block")
     _, results = talk_through(guard, 11)
@@ -152,6 +154,7 @@ def test_stance_may_warn_before_it_blocks():
     assert first.stance.mode == "guarded"
 
 
+@pytest.mark.shows("LATER-1")
 def test_a_session_may_span_the_conversations_of_one_person():
     config = {"observer": "scripted:0.9,0.9,0.9", "principles": ["reciprocity"], "block_at": 0.95}
     guard = GuardrailPipeline({"session_by": "initiator", "guardrails": [{"drift": config}]})

@@ -21,6 +21,7 @@ def chat():
     return Conversation.human_ai("user_123", "gpt-4")
 
 
+@pytest.mark.shows("PLAN-4")
 def test_the_five_lines_of_the_plan(chat):
     guard = pipeline({"use": Contains("123-45-6789"), "action": "redact", "name": "pii"})
     result = guard.check_input("My SSN is 123-45-6789", conversation=chat)
@@ -182,6 +183,7 @@ def test_cheap_guardrails_run_first_and_later_ones_see_what_was_redacted(chat):
     assert told.texts == ["a [WORD] day"]
 
 
+@pytest.mark.shows("PLAN-4")
 def test_none_is_no_content(chat):
     guard = pipeline(Contains())
     for check in (guard.check_input, guard.check_output):
@@ -228,6 +230,7 @@ def test_a_response_answers_the_oldest_turn_that_waits(chat):
     assert [turn.response for turn in chat] == ["to one", "to two", "to three"]
 
 
+@pytest.mark.shows("PLAN-9")
 def test_a_verdict_goes_to_the_turn_that_was_checked(chat):
     guard = pipeline(Contains())
     guard.check_input("one", conversation=chat)
@@ -268,6 +271,7 @@ def test_a_refusal_may_be_kept_with_the_blocked_turn(chat):
 # What is kept
 
 
+@pytest.mark.shows("PLAN-4", "PLAN-7")
 def test_results_of_a_turn_have_the_keys_of_the_plan_and_both_sides_apart(chat):
     guard = pipeline(Contains(), {"use": Contains("odd"), "name": "odd", "action": "warn"})
     guard.check_input("odd but fine", conversation=chat)

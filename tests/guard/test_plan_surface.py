@@ -43,6 +43,7 @@ def pipeline() -> GuardrailPipeline:
 # Turns and conversations
 
 
+@pytest.mark.shows("PLAN-1")
 def test_a_turn_says_who_speaks_to_whom() -> None:
     chat = Conversation.bot_to_bot("sales", "support")
     turn = chat.add_turn("Hello", "Hi")
@@ -57,6 +58,7 @@ def test_a_turn_says_who_speaks_to_whom() -> None:
     assert Conversation().add_prompt("Hello").speaker == "unknown"
 
 
+@pytest.mark.shows("PLAN-2")
 def test_a_conversation_says_when_it_began_and_when_it_was_last_used() -> None:
     clock = Clock()
     chat = Conversation("ann", clock=clock)
@@ -84,6 +86,7 @@ def test_prompts_that_count_against_the_limit_can_be_seen() -> None:
     assert Conversation("ann").rate_limit_turns == []
 
 
+@pytest.mark.shows("PLAN-2")
 def test_further_keys_of_the_participants_are_kept() -> None:
     given = {"initiator": "ann", "responder": "m", "initiator_role": "customer", "tags": ["a"]}
     chat = Conversation(participants=given)
@@ -105,6 +108,7 @@ def test_further_keys_of_the_participants_are_not_written_to_the_audit(tmp_path:
 # Checks and results
 
 
+@pytest.mark.shows("PLAN-4")
 def test_the_conversation_may_be_given_by_place(pipeline: GuardrailPipeline) -> None:
     chat = Conversation.human_ai("ann", "m")
     assert pipeline.check_input("Hello", chat).turn_number == 1
@@ -187,6 +191,7 @@ def test_replacing_a_response_of_a_list_of_messages_takes_the_old_one_out(pipeli
     assert "project x" not in json.dumps(chat.to_messages())
 
 
+@pytest.mark.shows("PLAN-5")
 def test_the_summary_of_an_analysis_has_the_usual_names(pipeline: GuardrailPipeline) -> None:
     chat = Conversation.human_ai("ann", "m", clock=Clock())
     pipeline.check_input("I am jane@example.com", chat)

@@ -24,10 +24,12 @@ def preset(name):
     return GuardrailPipeline.from_preset(name)
 
 
+@pytest.mark.shows("PLAN-6")
 def test_the_presets_that_there_are():
     assert GuardrailPipeline.available_presets() == preset_names() == NAMES
 
 
+@pytest.mark.shows("PLAN-6")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_builds_says_what_it_is_for_and_can_be_copied(name, tmp_path):
     copy = tmp_path / "copy.yaml"
@@ -39,6 +41,7 @@ def test_a_preset_builds_says_what_it_is_for_and_can_be_copied(name, tmp_path):
     assert preset_summary(name).endswith(".")
 
 
+@pytest.mark.shows("SC-002")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("text", ["Was this law racist?", "Hello!", "How do I kill a Python process?"])
 def test_no_preset_blocks_an_ordinary_question(name, text):

@@ -31,6 +31,7 @@ def guard(clock, **limits):
     return GuardrailPipeline({"guardrails": [Contains()], "rate_limits": limits}, clock=clock)
 
 
+@pytest.mark.shows("PLAN-10")
 def test_a_conversation_has_its_own_limit_and_a_refused_try_is_no_turn(clock):
     talk = Conversation.human_ai("u", "m", rate_limit={"turns_per_minute": 2}, clock=clock)
     pipeline = guard(clock)

@@ -1,8 +1,4 @@
-"""The specification's requirements on patterns.
-
-FR-005: temporal queries over trajectories. FR-011: patterns are composable. FR-012: a library of named patterns
-that users extend.
-"""
+"""What the specification asks of patterns: questions over time, composition, a library that users extend."""
 
 from __future__ import annotations
 
@@ -34,6 +30,7 @@ def turns(rows: Rows) -> list[TurnScores]:
     ]
 
 
+@pytest.mark.shows("FR-005")
 @pytest.mark.parametrize(
     ("query", "turn"),
     [
@@ -45,13 +42,14 @@ def turns(rows: Rows) -> list[TurnScores]:
         ("ema(reciprocity.strength, alpha=0.3, start=0.5) < 0.8 and turn > 4", 5),
     ],
 )
-def test_fr_005_temporal_queries_over_trajectories(query: str, turn: int) -> None:
+def test_temporal_queries_over_trajectories(query: str, turn: int) -> None:
     assert match(parse(query), turns(ATTACK)).turn == turn
     if "strength" not in query:
         assert not match(parse(query), turns(BENIGN)).ever
 
 
-def test_fr_011_patterns_are_composable() -> None:
+@pytest.mark.shows("FR-012")
+def test_patterns_are_composable() -> None:
     drift, doubt = parse("slope(reciprocity.F, window=3) > 0.1"), parse("streak(reciprocity.I > 0.6) >= 3")
     both = drift & doubt
     assert both == parse(f"{drift} and {doubt}")
@@ -63,7 +61,8 @@ def test_fr_011_patterns_are_composable() -> None:
     assert match(nested, turns(ATTACK)).turn == 5
 
 
-def test_fr_012_named_patterns_ship_and_users_add_theirs(tmp_path: Path) -> None:
+@pytest.mark.shows("FR-012")
+def test_named_patterns_ship_and_users_add_theirs(tmp_path: Path) -> None:
     assert len(shipped_patterns()) == 8
     path = tmp_path / "ours.yaml"
     path.write_text(

@@ -209,6 +209,7 @@ def test_an_evaluator_goes_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(evaluator)).run(turns) == evaluator.run(turns)
 
 
+@pytest.mark.shows("FR-006")
 def test_turns_come_in_order() -> None:
     stream = parse("F > 0.5").stream()
     stream.update(TurnScores(3, {}))
@@ -254,6 +255,7 @@ def test_ever_and_final_are_two_answers() -> None:
         match(parse_expression("peak(F)"), [])
 
 
+@pytest.mark.shows("FR-005")
 @settings(max_examples=25)
 @given(pattern=trees(Kind.CONDITION), turns=trajectories(), cut=st.integers(0, 12))
 def test_a_pattern_is_causal(pattern: Expression, turns: list[TurnScores], cut: int) -> None:

@@ -38,6 +38,7 @@ class TestEachText:
         texts = (principle.prompt, principle.summary, principle.truth, principle.indeterminacy, principle.falsity)
         assert not [text for text in texts if re.search(FORBIDDEN, text, re.IGNORECASE)]
 
+    @pytest.mark.shows("FR-009")
     def test_addresses_a_neutral_third_party(self, principle):
         assert "You are a neutral third party." in principle.prompt
 
@@ -55,6 +56,7 @@ class TestEachText:
             assert re.findall(r"^(0|0\.5|1): \S", meaning, re.MULTILINE) == ["0", "0.5", "1"]
 
 
+@pytest.mark.shows("LATER-3")
 def test_they_come_in_a_fixed_order_and_by_name():
     assert principle_names() == ("reciprocity", "context_integrity", "third_party_harm")
     assert builtin_principles() == tuple(load_principle(name) for name in principle_names())

@@ -24,6 +24,7 @@ class Unhelpful:
         raise TypeError("no float after all")
 
 
+@pytest.mark.shows("LATER-4", "FR-001")
 @given(fractions, fractions, fractions)
 def test_any_three_numbers_between_zero_and_one_are_a_score(T, I, F):  # noqa: E741
     score = Score(T, I, F)
@@ -105,11 +106,13 @@ class TestBalance:
         low, high = sorted((T, other))
         assert balance(Score(low, I, F), length) <= balance(Score(high, I, F), length)
 
+    @pytest.mark.shows("SESSION-1")
     @given(fractions, fractions, st.floats(0, 0.6), st.integers(0, 5_000))
     def test_is_the_formula_of_the_specification_below_the_rules(self, T, I, F, length):  # noqa: E741
         expected = max(-1.0, min(1.0, T - 0.5 * abs(I - 0.3) - 0.5 * F))
         assert balance(Score(T, I, F), length) == expected
 
+    @pytest.mark.shows("SESSION-1")
     @pytest.mark.parametrize(
         ("T", "I", "F", "length", "expected"),
         [
@@ -146,6 +149,7 @@ class TestTrustStrength:
     def test_reads_falsity_alone(self, T, I, F, length):  # noqa: E741
         assert trust_strength(Score(T, I, F), length) == trust_strength(Score(0, 0, F), length)
 
+    @pytest.mark.shows("SESSION-1")
     @pytest.mark.parametrize(
         ("F", "length", "expected"),
         [

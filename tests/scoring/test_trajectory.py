@@ -44,6 +44,7 @@ def test_it_gives_back_what_it_was_given_whatever_the_order(table, data):
     assert trajectory.principles == tuple(sorted({principle for _, principle, _ in table}))
 
 
+@pytest.mark.shows("FR-006")
 @given(table=tables)
 def test_a_series_has_the_evaluated_turns_of_one_principle_and_side_in_order(table):
     trajectory = Trajectory("run", "s1", 9, [evaluation(*key, F) for key, F in table.items()])
@@ -55,6 +56,7 @@ def test_a_series_has_the_evaluated_turns_of_one_principle_and_side_in_order(tab
             assert [(turn, score.F) for turn, score in trajectory.series(principle, side)] == expected
 
 
+@pytest.mark.shows("FR-008")
 def test_gaps_stay_gaps():
     trajectory = Trajectory("run", "s1", 4, [evaluation(2, F=0.0), evaluation(4, "context_integrity")])
     assert [dict(scores.scores) for scores in trajectory] == [

@@ -40,6 +40,7 @@ def test_the_default_forgets_breakers_after_ten_turns_and_the_original_never(aft
     assert "breakers" in rules_met(original, after(original, turns)[0])
 
 
+@pytest.mark.shows("SESSION-8")
 def test_a_saturated_text_is_a_breaker_of_its_own_kind(after, turn):
     memory = SessionMemory(preset("original"))
     state, _ = after(memory, [turn(0.55, length=6_000), turn(0.9, length=6_000)])
@@ -100,12 +101,14 @@ def test_refusals_are_forgotten_by_default_and_kept_by_the_original(after):
         assert ("refusals" in rules_met(memory, state)) is met
 
 
+@pytest.mark.shows("SESSION-8")
 def test_option_1_asks_for_trust_of_060(after):
     memory = SessionMemory(preset("trust_only"))
     assert after(memory, [0.1])[1].boundary == ()
     assert after(memory, [0.1, 0.9])[1].boundary == ("trust",)
 
 
+@pytest.mark.shows("SESSION-8")
 def test_option_2_asks_for_three_of_four_signals(after, turn):
     memory = SessionMemory(preset("multi_signal"))
     grooming = [turn(0.1), turn(0.9), turn(0.9)]
@@ -114,6 +117,7 @@ def test_option_2_asks_for_three_of_four_signals(after, turn):
     assert after(memory, friction)[1].boundary == ()
 
 
+@pytest.mark.shows("SESSION-8")
 def test_option_3_looks_at_two_changes(after, turn):
     memory = SessionMemory(preset("short_windows"))
     assert after(memory, [turn(0.1), turn(0.1), turn(0.6, T=0.1)])[1].boundary == ("fall",)
@@ -136,6 +140,7 @@ def test_weak_signals(trust, balances, degrading, found):
     assert weak_signals(trust, balances, degrading=degrading) == found
 
 
+@pytest.mark.shows("SESSION-4")
 def test_each_rule_can_be_met_alone(after, turn):
     memory = SessionMemory()
     alone = {
@@ -154,6 +159,7 @@ SCORES = st.builds(
 )
 
 
+@pytest.mark.shows("SESSION-4")
 @given(st.lists(st.tuples(SCORES, st.sampled_from([50, 9_000]), st.booleans()), min_size=1, max_size=25))
 def test_the_original_rules_by_their_direct_formula(turns):
     """All turns at hand, nothing folded: what the session memory says at each turn must be the same."""

@@ -26,6 +26,7 @@ def after(*turns: float, state: BreakerState | None = None) -> BreakerState:
     return state
 
 
+@pytest.mark.shows("LATER-2", "SESSION-6")
 @pytest.mark.parametrize("machine", [machines.BreakerMachine, machines.MemoryMachine])
 def test_the_invariants_hold(machine):
     run_state_machine_as_test(
@@ -33,6 +34,7 @@ def test_the_invariants_hold(machine):
     )
 
 
+@pytest.mark.shows("SESSION-6")
 def test_a_violation_cuts_trust_and_stops_processing():
     state = after(0.9)
     assert state == BreakerState(Phase.VIOLATED, attempts=0, trust=0.15, violations=1)
@@ -46,6 +48,7 @@ def test_the_next_clean_turn_begins_a_recovery():
     assert state.trust == pytest.approx(0.3 * 0.9 + 0.7 * 0.15)
 
 
+@pytest.mark.shows("SESSION-6")
 def test_clean_turns_lead_back_to_normal_and_attempts_start_again():
     state = after(0.9, 0.1, 0.9, 0.1)
     assert state.attempts == 2

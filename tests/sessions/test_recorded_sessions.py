@@ -35,6 +35,7 @@ def scores_for(value: float) -> TurnScores:
     return TurnScores(1, {"reciprocity": scores}, length=100)
 
 
+@pytest.mark.shows("SESSION-2")
 def test_trust_comes_out_after_every_turn(recorded):
     assert len(recorded) == 20
     for record in recorded:
@@ -42,6 +43,7 @@ def test_trust_comes_out_after_every_turn(recorded):
     assert largest_difference(recorded) < 1e-9
 
 
+@pytest.mark.shows("SESSION-7")
 def test_the_table_of_rules(recorded):
     rows = rate_rules(recorded)
     assert {row.rule.name: (row.rates["attack"].count, row.rates["benign"].count) for row in rows} == TABLE
@@ -73,6 +75,7 @@ def test_recorded_modes_follow_from_trust_and_trajectory(recorded):
         assert mode == record.mode
 
 
+@pytest.mark.shows("SESSION-7")
 def test_where_the_prose_of_the_summary_differs_from_its_records(recorded):
     by_name = {record.scenario: record for record in recorded}
     benign = [record.trust for record in recorded if record.label == "benign"]

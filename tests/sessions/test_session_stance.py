@@ -21,6 +21,7 @@ from turnwise.sessions.stance import original_stance
 ORIGINAL = SessionMemory(preset("original"))
 
 
+@pytest.mark.shows("SESSION-5")
 @pytest.mark.parametrize(
     ("trust", "trajectory", "mode", "level"),
     [
@@ -69,11 +70,13 @@ def test_a_session_that_stays_as_it_is_has_no_direction(F, turns):
     assert set(headings([F] * turns)) <= {"stable", "hostile"}
 
 
+@pytest.mark.shows("SESSION-5")
 @given(st.lists(st.floats(0.0, 0.2), min_size=3, max_size=40))
 def test_good_faith_is_normal_from_the_third_turn_on(turns):
     assert set(modes(turns)[2:]) == {"normal"}
 
 
+@pytest.mark.shows("SESSION-3")
 def test_drift_reads_degrading(after):
     assert headings([0.05, 0.1, 0.2, 0.35, 0.5, 0.64])[-1] == "degrading"
 
@@ -85,6 +88,7 @@ def test_friction_that_heals_is_forgiven(after):
     assert modes(healed)[-1] == "normal"
 
 
+@pytest.mark.shows("SESSION-3")
 def test_a_session_that_turns_to_good_reads_improving():
     assert "improving" in headings([0.6, 0.6, 0.6, 0.6, 0.1, 0.1, 0.1])
 

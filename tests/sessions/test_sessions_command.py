@@ -8,6 +8,7 @@ import json
 import pytest
 
 
+@pytest.mark.shows("SESSION-7")
 def test_audit_prints_the_table_with_intervals(cli, recorded_file):
     done = cli("sessions", "audit", recorded_file)
     assert done.code == 0

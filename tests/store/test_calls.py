@@ -96,6 +96,7 @@ def test_a_reply_that_no_journal_kept_is_stored_with_its_call(
     assert texts == ["one", "two"]
 
 
+@pytest.mark.shows("LATER-4")
 def test_a_trajectory_tells_how_far_repeats_lie_apart(
     begun: Store, make_reply: MakeReply, make_evaluation: MakeEvaluation
 ) -> None:

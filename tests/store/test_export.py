@@ -513,6 +513,7 @@ def test_what_does_not_carry_all_is_not_imported(filled: Store, other: Store, tm
         other.import_from(tmp_path / "out")
 
 
+@pytest.mark.shows("DATA-13")
 def test_arangodb_gets_documents_and_edges_between_them(filled: Store, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     filled.export(folder, format="arangodb")
@@ -548,6 +549,7 @@ def test_keys_are_such_as_arangodb_takes(content: Content) -> None:
             assert all(set(key) <= allowed and 0 < len(key) <= 254 for key in keys)
 
 
+@pytest.mark.shows("DATA-13")
 def test_the_questions_in_aql_ask_for_what_is_there(filled: Store, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
     folder = tmp_path / "out"

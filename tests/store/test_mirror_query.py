@@ -101,6 +101,7 @@ def test_a_pattern_over_what_nobody_scored_is_no_answer(asked: Store, pattern: s
         asked.query(pattern)
 
 
+@pytest.mark.shows("FR-010")
 @pytest.mark.parametrize(
     ("where", "expected"),
     [

@@ -27,6 +27,7 @@ def begun(store: Store, make_sequence: MakeSequence, make_run: Callable[..., Run
     return store
 
 
+@pytest.mark.shows("FR-001")
 def test_an_evaluation_comes_back_whole(location: str, begun: Store, make_evaluation: MakeEvaluation) -> None:
     full = make_evaluation(
         "a",
@@ -45,6 +46,7 @@ def test_an_evaluation_comes_back_whole(location: str, begun: Store, make_evalua
     assert full.created_at.utcoffset() is not None
 
 
+@pytest.mark.shows("FR-008")
 def test_a_failure_comes_back_whole_and_is_no_score(
     location: str, begun: Store, make_failure: MakeFailure
 ) -> None:

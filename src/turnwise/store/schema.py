@@ -387,7 +387,7 @@ def may_be_store(tables: Collection[str]) -> bool:
 
 
 class Migration(NamedTuple):
-    """One step of the
+    """One step from an older schema to this one.
 
     A step adds what is not there yet: the first one makes the tables as this version has them, so that in a fresh
     store the later ones find nothing left to do.

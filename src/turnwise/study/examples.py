@@ -22,8 +22,7 @@ class Example:
     Args:
         sequence_id: its id.
         group: what it shares with others that must not be on another side of a split, such as the goal of the
-        attack;
-            its own id where there is nothing.
+            attack; its own id where there is nothing.
         attack: whether it is an attack.
         turns: scores turn by turn, from turn 1.
     """

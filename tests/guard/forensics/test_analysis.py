@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from guard_rails import Contains, Raises
 
 from turnwise.conversation import Conversation
@@ -71,6 +72,7 @@ def test_who_when_and_how_many(talk: Talk) -> None:
     assert (totals["blocked_turns"], totals["unchecked"]) == (1, 0)
 
 
+@pytest.mark.shows("PLAN-5")
 def test_input_and_output_are_counted_apart() -> None:
     rails = [Contains("bad"), {"use": Contains("odd"), "action": "warn", "name": "odd"}]
     pipeline = GuardrailPipeline({"guardrails": rails})
@@ -118,6 +120,7 @@ def test_redactions_by_kind() -> None:
     assert analysis["timeline"][0]["redacted"] == ["pii"]
 
 
+@pytest.mark.shows("PLAN-5")
 def test_the_timeline_is_in_order_of_time_with_refused_prompts_in_it(talk: Talk) -> None:
     now = datetime(2025, 6, 7, tzinfo=UTC)
 

@@ -30,6 +30,7 @@ def test_harmless_prompts_are_clean(verdict) -> None:  # type: ignore[no-untyped
     assert verdict(Harm(warn_above=0.0, block_above=0.0), " ") == "clean"
 
 
+@pytest.mark.shows("LATER-3")
 def test_the_two_levels_are_levels_of_falsity(check) -> None:  # type: ignore[no-untyped-def]
     scorer = Scorer("local", "turn")
     F = scorer.score_after((), check(HARMFUL).turn, Side.PROMPT).scores["third_party_harm"].F

@@ -109,6 +109,7 @@ HARMLESS = [
 ]
 
 
+@pytest.mark.shows("EDGE-5")
 @pytest.mark.parametrize("text", OPEN)
 def test_an_open_attempt_is_found_in_full_by_its_phrase(verdict, text: str) -> None:  # type: ignore[no-untyped-def]
     assert verdict(PHRASES, text) == "block"

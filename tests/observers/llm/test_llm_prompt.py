@@ -68,6 +68,7 @@ def test_it_asks_whether_the_principle_is_kept_and_never_who_is_to_blame(name):
         assert not re.search(FORBIDDEN, message.content, re.IGNORECASE)
 
 
+@pytest.mark.shows("FR-009")
 def test_it_addresses_a_neutral_third_party_and_gives_all_anchors():
     system = render(load_principle("reciprocity"), TURNS, 1, Side.PROMPT, Context.parse("turn"))[0].content
     assert "You are a neutral third party." in system
@@ -84,6 +85,7 @@ def test_what_looks_like_a_field_of_the_frame_in_a_principle_stays_as_it_is():
     assert "Is {it} meant? %s" in render(OWN, TURNS, 1, Side.PROMPT, Context.parse("turn"))[0].content
 
 
+@pytest.mark.shows("FR-007")
 @pytest.mark.parametrize(
     ("context", "turn", "side", "texts"),
     [

@@ -78,6 +78,7 @@ def test_every_split_is_the_study_that_its_seed_gives(guarantee):
             assert found.redraw.false_positive_rate[split, place] == rate.count / rate.of
 
 
+@pytest.mark.shows("SC-008")
 def test_a_planted_effect_is_found_on_all_splits_and_none_where_there_is_none(usual):
     gain = usual.redrawn.redraw.overall
     assert gain.expected.low > 0

@@ -125,6 +125,7 @@ def test_no_group_crosses_and_every_threshold_comes_from_others(folds, study_dat
             assert (known.flagged + 1) / (benign + 1) <= 0.05
 
 
+@pytest.mark.shows("SC-008")
 def test_a_planted_effect_is_found(study_data):
     found = study(study_data(effect=0.3), "cusum:drift=0.3", "learned")
     name = found.arms[found.chosen].name
@@ -139,6 +140,7 @@ def test_a_planted_effect_is_found(study_data):
     assert "length_only@t" not in found.unbeaten(name)
 
 
+@pytest.mark.shows("SC-008")
 def test_shuffled_labels_find_nothing(study_data):
     below = 0
     for seed in range(10):
@@ -366,6 +368,7 @@ def test_the_first_turn_that_gives_attacks_away_is_warned_of(study_data):
     )
 
 
+@pytest.mark.shows("SC-008")
 def test_the_same_seed_gives_the_same_study_and_another_another(study_data, usual):
     one, same, other = usual, *(study(study_data(), "cusum:drift=0.3", seed=seed) for seed in (0, 1))
     assert (one.folds, one.results, one.tests, one.cells) == (same.folds, same.results, same.tests, same.cells)

@@ -37,6 +37,7 @@ def shuffled(examples, seed):
     return [dataclasses.replace(example, attack=dealt[example.group]) for example in examples]
 
 
+@pytest.mark.shows("SC-006")
 def test_a_planted_pattern_is_found_in_an_equivalent_form(found, make_planted):
     fresh = make_planted(100, 300, seed=99)
     wanted = ever(parse(PLANTED), fresh)
@@ -103,6 +104,7 @@ def test_the_same_seed_gives_the_same_in_any_order(found, planted):
     assert discover(mixed, seed=1) == found
 
 
+@pytest.mark.shows("SC-006")
 def test_on_shuffled_labels_it_reports_nothing(make_planted):
     examples = make_planted(32, 64)
     told = [discover(shuffled(examples, seed), seed=seed) for seed in range(SHUFFLES)]

@@ -117,6 +117,7 @@ def test_nothing_is_found_where_single_turns_say_it_all():
     assert rule.held_out.attacks.count >= 0.95 * rule.held_out.attacks.of
 
 
+@pytest.mark.shows("SC-006")
 def test_what_single_turns_do_not_say_is_found_and_measured():
     found = discover(spiked(planted=True), seed=2)
     assert found.found

@@ -87,6 +87,7 @@ def test_a_threshold_is_carried_from_source_to_source():
     assert "at least 19 are needed" in found["rare", "calm"].reason
 
 
+@pytest.mark.shows("EDGE-5")
 def test_a_source_is_held_out_with_its_goals(make_examples):
     examples = make_examples(150, 400)
     sources = {example.sequence_id: "abc"[number % 3] for number, example in enumerate(examples)}

@@ -1,0 +1,42 @@
+"""How-to pages run as pasted, in order, and print what they say they print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pages import run
+
+import turnwise.datasets
+from turnwise import Store, evaluate, load
+from turnwise.store import import_sequences
+
+EXAMPLES = Path(turnwise.datasets.__file__).parent / "examples.jsonl"
+
+
+@pytest.mark.parametrize("kind", ["principle", "observer", "detector", "guardrail", "loader"])
+def test_what_a_user_brings_passes_its_kit_and_is_used(kind, folder):
+    run(f"how-to/own-{kind}.md")
+
+
+def test_a_forensic_report_is_read(folder):
+    run("how-to/forensic-report.md")
+    assert "<script" not in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_threshold_is_calibrated(folder):
+    scored("live")
+    run("how-to/calibrate.md")
+
+
+def test_turns_are_judged_by_hand(folder):
+    scored("history")
+    run("how-to/judge-turns.md")
+    assert (folder / "people" / "ann").is_dir()
+
+
+def scored(run_name):
+    """Score the examples that ship."""
+    with Store("work.db", create=True) as store:
+        import_sequences(store, load(str(EXAMPLES)), where="examples")
+        evaluate(store, run_name, "local-small")

@@ -1,0 +1,55 @@
+"""Pages that are made from the program and its tests are current, and say all there is to say."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from importlib import import_module
+
+import pytest
+from documentation import reference, specification
+from documentation.__main__ import current, made
+
+from turnwise import errors
+from turnwise.observers.llm.chat import FaultKind
+from turnwise.observers.llm.replies import MALFORMED, REFUSED
+from turnwise.store.schema import metadata
+
+PAGES = made()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_it_is_current(path):
+    assert current(path) == PAGES[path], "run python -m documentation"
+
+
+def test_every_error_is_listed():
+    page = PAGES["docs/reference/errors.md"]
+    for name, kind in inspect.getmembers(errors, inspect.isclass):
+        assert kind.__module__ != errors.__name__ or f"`{name}`" in page
+
+
+def test_every_reason_that_a_language_model_may_fail_for_is_listed():
+    told = set(reference.words("failures.toml"))
+    assert {MALFORMED, REFUSED, *FaultKind} - {FaultKind.FATAL} <= told  # what is fatal stops the run
+
+
+@pytest.mark.parametrize("table", metadata.tables)
+def test_every_column_of_the_record_has_its_meaning(table):
+    told = reference.words("store.toml")
+    names = {column.name for column in metadata.tables[table].columns}
+    assert names <= {*told[table], *told["common"]}
+    assert set(told[table]) - {"about"} <= names
+
+
+def test_every_public_name_stands_on_one_page():
+    for page in reference.PYTHON:
+        for module in page.modules:
+            names = reference.public_names(module)
+            assert names, module
+            assert all(inspect.getdoc(getattr(import_module(f"turnwise.{module}"), name)) for name in names)
+
+
+@pytest.mark.parametrize("module", [reference, specification])
+def test_examples_of_the_scripts_hold(module):
+    assert doctest.testmod(module).failed == 0
