@@ -1,4 +1,4 @@
-"""What the README shows works."""
+"""What the README and the page on commands show works."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ import turnwise.datasets
 from turnwise.cli import main
 
 README = Path(__file__).parent.parent / "README.md"
+COMMANDS = README.parent / "docs" / "command-line.md"
 
 
 def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
-    guard, detect = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+    pages = README.read_text(encoding="utf-8") + COMMANDS.read_text(encoding="utf-8")
+    guard, detect = re.findall(r"```python\n(.*?)```", pages, flags=re.DOTALL)
     told: list[object] = []
     names = {"call_model": lambda messages: told.append(messages) or "Thank you, noted."}
     exec(compile(guard, str(README), "exec"), names)
@@ -30,7 +32,7 @@ def test_the_example_line_can_be_imported(tmp_path: Path) -> None:
     from turnwise.conversation import Sequence
     from turnwise.datasets import open_dataset
 
-    (line,) = re.findall(r'^\{"id".*\}$', README.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (line,) = re.findall(r'^\{"id".*\}$', COMMANDS.read_text(encoding="utf-8"), flags=re.MULTILINE)
     (tmp_path / "line.jsonl").write_text(line + "\n", encoding="utf-8")
     (sequence,) = open_dataset(str(tmp_path / "line.jsonl"))
     assert isinstance(sequence, Sequence)
@@ -45,9 +47,9 @@ MAY_NEED_MORE = {
 """Commands that the few conversations here, or a lack of a key, keep from their end, with what they then say."""
 
 
-def commands() -> list[str]:
-    """Return the turnwise commands of the page, in order."""
-    blocks = README.read_text(encoding="utf-8").split("```")[1::2]
+def commands(page: Path) -> list[str]:
+    """Return the turnwise commands of a page, in order."""
+    blocks = page.read_text(encoding="utf-8").split("```")[1::2]
     lines = [line for block in blocks for line in block.splitlines()]
     return [line for line in lines if line.startswith("turnwise ")]
 
@@ -64,15 +66,16 @@ def write_chats(folder: Path) -> str:
     return str(few[0]["id"])
 
 
+@pytest.mark.parametrize(("page", "least"), [(README, 5), (COMMANDS, 20)], ids=["README", "command-line"])
 def test_every_command_runs_as_pasted_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Path, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TURNWISE_STORE", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     name = write_chats(tmp_path)
-    found = commands()
-    assert len(found) >= 20
+    found = commands(page)
+    assert len(found) >= least
     for command in found:
         monkeypatch.setattr("sys.stdin", io.StringIO("Hello\n"))
         _, *arguments = shlex.split(re.sub(r"\bID\b", name, command), comments=True)
