@@ -1,7 +1,7 @@
 """An agent of LangChain with the guard as middleware.
 
-Run it with `python examples/langchain_agent.py`, after `pip install 'turnwise[langchain]'`. A model that says what is
-written here stands for yours.
+Run it with `python examples/langchain_agent.py`, after `pip install 'turnwise[langchain]'`. A model that says what
+is written here stands for yours.
 """
 
 from langchain.agents import create_agent

@@ -1,7 +1,7 @@
 """A client of the `openai` package with the guard around it; calls stay as they are.
 
-Run it with `python examples/openai_client.py`, after `pip install 'turnwise[openai]'`. A server on this machine stands
-for the model and repeats what it was sent; `OpenAI()` alone asks the real one.
+Run it with `python examples/openai_client.py`, after `pip install 'turnwise[openai]'`. A server on this machine
+stands for the model and repeats what it was sent; `OpenAI()` alone asks the real one.
 """
 
 import json

@@ -32,7 +32,7 @@ def after(file: Path) -> None:
         chat = pipeline.load_conversation("chat-7")
         result = pipeline.check_input("And cubic ones?", conversation=chat)
         session = pipeline.session("user_123")
-        print(f"turn {result.turn_number} of {chat.conversation_id}, {result.stance.interactions} turns in the session")
+        print(f"turn {result.turn_number} of {chat.conversation_id}, {result.stance.interactions} in the session")
         print(f"trust {session.trust:.2f}, stance {result.stance.mode}: {result.stance.rationale}")
         print(f"forgotten on request: {pipeline.forget('user_123')}")
 
