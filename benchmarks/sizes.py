@@ -1,8 +1,8 @@
 """What an installation weighs and how soon it answers, beside the first release: ``python benchmarks/sizes.py``.
 
 For each of two states of the repository a wheel is built and installed without extras into an environment of its
-own; then files are counted and commands timed. Needs the package index. `--write docs/decisions/0022-sizes.md` puts
-the tables into that page.
+own; then files are counted and commands timed. Needs the package index. `--write docs/decisions/0022-sizes.md`
+puts the tables into that page.
 """
 
 from __future__ import annotations

@@ -22,9 +22,10 @@ from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardr
 from turnwise.guard.guardrails.progress import Progress, park, resume, speaker_of
 from turnwise.guard.guardrails.speakers import Judge, of_outputs, responder_session
 from turnwise.guard.metadata import GuardMetadataError, kept_scores
-from turnwise.guard.observing import Scorer, SideScores, Trajectory
+from turnwise.guard.observing import Scorer
 from turnwise.guard.records import DriftData
 from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.scorer_state import SideScores, Trajectory
 from turnwise.guard.state.work import Named
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring import Score, TurnScores
