@@ -17,7 +17,7 @@ from turnwise import Conversation, GuardrailPipeline
 
 ROOT = str(Path(turnwise.__file__).parent)
 GUARD = "guard"
-OF_OTHERS = ("guardrails", "recognisers", "observing.py")
+OF_OTHERS = ("guardrails", "recognisers", "observing.py", "scorer_state.py")
 """Parts of the guard that are counted by themselves."""
 OWN = ("observe", "start", "__deepcopy__")
 """What observers do themselves: their calls are not counted."""

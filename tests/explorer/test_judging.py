@@ -9,7 +9,7 @@ import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.explorer.data.judging import give_scores, given_by, judging, next_conversation, score_again
+from turnwise.explorer.data.judging import Judging, given_by, judging, next_conversation, score_again
 from turnwise.principles import principle_names
 from turnwise.scoring import Score
 from turnwise.store import Store
@@ -28,6 +28,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+def give_scores(state: Judging, store: Store, scores: dict[str, Score], note: str = "") -> Judging:
+    """Score the turn that is due."""
+    assert state.now is not None
+    return score_again(state, store, state.now, scores, note)
+
+
 def test_later_turns_are_hidden_until_the_earlier_are_scored(store: Store) -> None:
     state = judging(store, "a", "ann")
     assert (state.now, [one.text for one in state.texts]) == (1, ["a1"])
@@ -37,8 +43,8 @@ def test_later_turns_are_hidden_until_the_earlier_are_scored(store: Store) -> No
     assert state.done
     assert sorted(state.scored) == [1, 2, 3]
     assert state.scored[1]["reciprocity"].note == "nothing here"
-    with pytest.raises(UsageError, match="every turn of 'a' is scored"):
-        give_scores(state, store, MILD)
+    with pytest.raises(UsageError, match="turn 4 is not due"):
+        score_again(state, store, 4, MILD)
 
 
 def test_each_way_of_reading_shows_what_it_says(store: Store) -> None:

@@ -187,8 +187,7 @@ def test_each_speaker_has_a_session_of_their_own():
     asked, reply = exchange(guard, talk, "hello", "sorry")
     assert (asked.blocked, reply.blocked) == (False, True)
     assert reply.reasons[0].startswith("drift: the responder's texts: session terminated")
-    (drift,) = (step.guardrail for step in guard.steps)
-    assert drift.forget_session(talk.conversation_id)
+    assert guard.session(f"{talk.conversation_id}/responder").reset()
     assert [one.blocked for one in exchange(guard, talk, "hello", "sorry")] == [False, False]
 
 

@@ -109,9 +109,8 @@ def test_a_session_that_never_relents_is_terminated_and_stays_so_until_it_is_for
     talk, results = talk_through(guard, 16)
     assert results[-1].blocked
     assert results[-1].reasons[0].startswith("drift: session terminated")
-    (drift,) = (step.guardrail for step in guard.steps)
-    assert drift.forget_session(talk.conversation_id)
-    assert not drift.forget_session(talk.conversation_id)
+    assert guard.session(talk.conversation_id).reset()
+    assert not guard.session(talk.conversation_id).reset()
     assert not guard.check_input("hello again", conversation=talk).blocked
 
 

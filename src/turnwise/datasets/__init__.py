@@ -6,6 +6,7 @@ from turnwise.datasets.loaders.turnwise import examples, to_line
 from turnwise.datasets.opening import DATASETS, dataset_loader, get_loader, list_datasets, open_dataset
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions, RecordError
 from turnwise.datasets.record_loader import USUAL_COLUMNS, RecordLoader, SequenceBuilder
+from turnwise.datasets.records import Head
 
 __all__ = [
     "DATASETS",
@@ -14,6 +15,7 @@ __all__ = [
     "USUAL_LABELS",
     "BadRecord",
     "DatasetInfo",
+    "Head",
     "LoadOptions",
     "Loader",
     "RecordError",

@@ -1,5 +1,6 @@
 """Detectors: they read the turns of a trajectory in order and say when it went wrong. Pure: no IO, clock."""
 
+from turnwise.detectors.kit.base import ByPrinciple
 from turnwise.detectors.kit.conformance import check_detector
 from turnwise.detectors.kit.protocol import Detector, Signal, State, ThresholdSource, Verdict, run_detector
 from turnwise.detectors.kit.registry import (
@@ -20,6 +21,7 @@ from turnwise.detectors.kit.registry import (
 
 __all__ = [
     "DETECTORS",
+    "ByPrinciple",
     "Detector",
     "DetectorFactory",
     "DetectorInfo",

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import cache, partial
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.errors import ObserverError
-from turnwise.guard.guardrail import Finding
 from turnwise.guard.request import encodable
+from turnwise.guard.scorer_state import KEPT, Parked, ScorerState, SideScores, Taken, Trajectory
 from turnwise.observers import (
     DEFAULT_OBSERVER,
     Context,
@@ -29,9 +28,6 @@ from turnwise.observers import (
 from turnwise.principles import Principle, load_principle, principle_names
 from turnwise.scoring import Score
 
-KEPT = 4
-"""Turns whose beginning a state remembers, so that a response may arrive after later prompts."""
-
 LEFT_OUT_FOR = 8
 """Turns after a blocked text for which the observer still has it before it; then it is left out for good."""
 
@@ -45,128 +41,6 @@ HARM, OWN_HARM = "third_party_harm", 0.2
 below which what is before it makes no harm of it there; set likewise."""
 
 _BUILDING = threading.Lock()
-
-
-class Trajectory(StrEnum):
-    """Whose texts make a trajectory, and as what they are read."""
-
-    INITIATOR = "initiator"
-    """The initiator's prompts; the replies to them are heard."""
-
-    RESPONDER = "responder"
-    """The responder's texts, read as prompts to the initiator, whose texts are heard as the replies."""
-
-    REPLIES = "replies"
-    """The responder's texts, read as replies: whether they carry harm on."""
-
-    @property
-    def side(self) -> Side:
-        """The side of a turn that has the texts."""
-        return Side.PROMPT if self is Trajectory.INITIATOR else Side.RESPONSE
-
-
-@dataclass(frozen=True, slots=True)
-class SideScores:
-    """What an observer says of one side of a turn.
-
-    Args:
-        scores: score by principle; one that the observer says nothing about is not there.
-        failures: what it tried to score and could not.
-        reasonings: the reason in words by principle, where the observer gives one.
-    """
-
-    scores: Mapping[str, Score]
-    failures: tuple[ObservationFailure, ...] = ()
-    reasonings: Mapping[str, str] = field(default_factory=dict)
-
-    def score(self, principle: str) -> Score | None:
-        """Return the score of one principle, or None where the observer has nothing to say of it.
-
-        Raises:
-            ObserverError: the observer tried to score it and could not.
-        """
-        for failure in self.failures:
-            if failure.principle == principle:
-                raise ObserverError(_told(failure))
-        return self.scores.get(principle)
-
-    def settle(self, finding: Finding) -> Finding:
-        """Return what was found in the scores, unless a principle without one could make it graver.
-
-        A finding in full stands, and says what could not be scored.
-
-        Args:
-            finding: what the scores say.
-
-        Raises:
-            ObserverError: a principle could not be scored, and nothing was found in full.
-        """
-        if not self.failures:
-            return finding
-        told = "; ".join(map(_told, self.failures))
-        if not finding.in_full:
-            raise ObserverError(told)
-        return replace(finding, reason=f"{finding.reason}; {told}")
-
-
-@dataclass(slots=True)
-class _Taken:
-    """A turn as it was taken in, with the sessions before it.
-
-    Args:
-        turn: the turn, whose texts may change.
-        before: the observer's session before it.
-        passed: the same without blocked texts; None where there were none.
-        prompt: its prompt as it was taken; None where that was elsewhere, so that it is read again.
-        response: its response likewise.
-        left_out: whether its judged text was blocked and reached nobody.
-    """
-
-    turn: Turn
-    before: ObserverSession
-    passed: ObserverSession | None
-    prompt: str | None
-    response: str | None
-    left_out: bool = False
-
-
-@dataclass(slots=True)
-class ScorerState:
-    """What a scorer remembers of one speaker in one conversation.
-
-    Args:
-        session: the observer's, after the latest turn, with everything that the speaker tried to say.
-        trajectory: whose texts are judged.
-        passed: the same without the texts that were blocked; None where nothing was blocked of late.
-        blocked_at: number of the latest turn with a blocked text, while `passed` is there.
-        recent: the last `KEPT` turns by number, as they were taken.
-    """
-
-    session: ObserverSession
-    trajectory: Trajectory = Trajectory.INITIATOR
-    passed: ObserverSession | None = None
-    blocked_at: int = 0
-    recent: dict[int, _Taken] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Parked:
-    """Where a speaker stands in a conversation, as it can be kept.
-
-    Args:
-        recent: the turns that may still change and are read again, in the order in which they were taken.
-        blocked_at: number of the latest turn with a blocked text, while `passed` is there.
-        session: the observer's state before those turns.
-        passed: the same without the texts that were blocked; None where nothing was blocked of late.
-        whole: whether this is all; else the observer's state can't become bytes, and every turn is read again.
-    """
-
-    recent: tuple[int, ...] = ()
-    blocked_at: int = 0
-    session: bytes = b""
-    passed: bytes | None = None
-    whole: bool = True
 
 
 class Scorer:
@@ -256,7 +130,7 @@ class Scorer:
                 self._let_go(state)
                 passed = None
             before = None if passed is None else passed.copy()
-            state.recent[turn.number] = _Taken(turn, state.session.copy(), before, prompt, response)
+            state.recent[turn.number] = Taken(turn, state.session.copy(), before, prompt, response)
             if len(state.recent) > KEPT:
                 del state.recent[next(iter(state.recent))]
             if trajectory is Trajectory.RESPONDER:
@@ -461,7 +335,7 @@ class Scorer:
         if parked.passed is not None:
             state.passed = resumed(parked.passed)
         for number in parked.recent:
-            state.recent[number] = _Taken(conversation.turn(number), state.session, state.passed, None, None)
+            state.recent[number] = Taken(conversation.turn(number), state.session, state.passed, None, None)
         self.follow(state)
         return state
 
@@ -528,10 +402,6 @@ def _left_out(trajectory: Trajectory, turn: Turn) -> bool:
     if trajectory is Trajectory.INITIATOR:
         return turn.response is None and turn.blocked(Side.PROMPT)
     return turn.blocked(Side.RESPONSE) and turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is not True
-
-
-def _told(failure: ObservationFailure) -> str:
-    return f"{failure.principle} could not be scored: {failure.reason}: {failure.message}"
 
 
 def _readable(turn: Turn) -> Turn:

@@ -23,6 +23,7 @@ from turnwise.store import schema
 from turnwise.store.bulk import numbers, rows
 from turnwise.store.damage import intact
 from turnwise.store.database import Database
+from turnwise.store.progress_bar import hide_progress_bar
 from turnwise.store.runs import edition
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _LISTS = "lists"
 _MAKE_TABLES = (
     "SET python_enable_replacements = false",  # a name in a question is a table, never a variable of the program
     f"ATTACH ':memory:' AS {_LISTS} (ROW_GROUP_SIZE 4096)",  # a group is what one thread takes at a time
-    "SET enable_progress_bar = false",
     "SET temp_directory = ''",  # what does not fit into memory fails, rather than leave files behind
     "SET enable_external_access = false",
     "SET lock_configuration = true",
@@ -157,6 +157,7 @@ class Mirror:
             import duckdb
 
             self._database = duckdb.connect(":memory:")
+            hide_progress_bar(self._database)
             for statement in _MAKE_TABLES:
                 self._database.execute(statement)
         return self._database

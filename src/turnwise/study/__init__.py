@@ -3,17 +3,19 @@
 from turnwise.study.examples import Example, Loaded, load_examples, split_by_group
 from turnwise.study.fitting.calibrate import Tuned, tune
 from turnwise.study.fitting.fit import FITTED, fit_detector
-from turnwise.study.stats.paired import holm
+from turnwise.study.stats.paired import McNemar, holm, mcnemar
 from turnwise.study.stats.thresholds import needed_benign, threshold_for, threshold_with_confidence
 
 __all__ = [
     "FITTED",
     "Example",
     "Loaded",
+    "McNemar",
     "Tuned",
     "fit_detector",
     "holm",
     "load_examples",
+    "mcnemar",
     "needed_benign",
     "split_by_group",
     "threshold_for",

@@ -10,7 +10,8 @@ import pytest
 from turnwise.conversation import Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.errors import ObserverError, UnknownNameError, UsageError
-from turnwise.guard.observing import KEPT, Scorer, shared_observer
+from turnwise.guard.observing import Scorer, shared_observer
+from turnwise.guard.scorer_state import KEPT
 from turnwise.observers import (
     Context,
     ContextMode,

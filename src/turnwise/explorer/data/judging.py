@@ -114,27 +114,17 @@ def judging(store: Store, sequence_id: str, author: str, mode: str = "history") 
     return Judging(sequence_id, mode, author, turns, scored, now, tuple(texts))
 
 
-def give_scores(state: Judging, store: Store, scores: dict[str, Score], note: str = "") -> Judging:
-    """Keep the scores of the turn that is due, and return how far the person is then.
-
-    Args:
-        state: how far they were.
-        store: the record.
-        scores: T, I and F by principle: of every principle that ships.
-        note: why, in their words.
-
-    Raises:
-        UsageError: all turns are scored already, or a principle is left out.
-    """
-    if state.now is None:
-        raise UsageError(f"every turn of {state.sequence_id!r} is scored; mend one of them by scoring it again")
-    return score_again(state, store, state.now, scores, note)
-
-
 def score_again(state: Judging, store: Store, turn: int, scores: dict[str, Score], note: str = "") -> Judging:
     """Keep other scores of a turn that was scored before, or those of the one that is due.
 
     What was given before stays in the record; the last counts.
+
+    Args:
+        state: how far they were.
+        store: the record.
+        turn: number of the turn.
+        scores: T, I and F by principle: of every principle that ships.
+        note: why, in their words.
 
     Raises:
         UsageError: a later turn, which the person has not seen, or a principle is left out.

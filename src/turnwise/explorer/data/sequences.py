@@ -225,14 +225,6 @@ class Sequences:
         judged = (1, 1) if flags is None else (flags.done, flags.of)
         return Found(rows, total, of, rule, judged, indexed)
 
-    def neighbours(self, wanted: Filter, sequence_id: str) -> tuple[str | None, str | None]:
-        """Return the ids before and after a sequence on its page, so that one can go on from it."""
-        ids = [row.sequence_id for row in self.find(wanted).rows]
-        if sequence_id not in ids:
-            return None, None
-        at = ids.index(sequence_id)
-        return (ids[at - 1] if at else None), (ids[at + 1] if at + 1 < len(ids) else None)
-
     def every(self, wanted: Filter, most: int = 100_000) -> list[Row]:
         """Return all rows that a filter holds for, whatever the page, without their series."""
         rows: list[Row] = []

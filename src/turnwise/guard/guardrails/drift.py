@@ -20,11 +20,12 @@ from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
 from turnwise.guard.guardrails.progress import Progress, park, resume, speaker_of
-from turnwise.guard.guardrails.speakers import Judge, of_outputs, responder_session, sessions_of
+from turnwise.guard.guardrails.speakers import Judge, of_outputs, responder_session
 from turnwise.guard.metadata import GuardMetadataError, kept_scores
-from turnwise.guard.observing import Scorer, SideScores, Trajectory
+from turnwise.guard.observing import Scorer
 from turnwise.guard.records import DriftData
 from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.scorer_state import SideScores, Trajectory
 from turnwise.guard.state.work import Named
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring import Score, TurnScores
@@ -226,18 +227,6 @@ class Drift(Guardrail):
         else:
             sessions = before._built.sessions.ruled_by(SessionMemory(preset(self.session or "default")))
             object.__setattr__(self, "_built", replace(self._built, sessions=sessions))
-
-    def forget_session(self, session_id: str) -> bool:
-        """Forget a session, a terminated one as well, so that it may begin anew; return whether it was known.
-
-        Args:
-            session_id: a session; that of the responder beside it, ``"<session_id>/responder"``, is forgotten too.
-        """
-        sessions = self._built.sessions
-        if sessions is None:
-            return False
-        known = [sessions.forget(short_id(one)) for one in sessions_of(session_id)]
-        return any(known)
 
     def placed(self, name: str, clock: Clock) -> Drift:
         """Return the guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""

@@ -11,7 +11,8 @@ from typing import Any
 from turnwise.conversation import Side, Turn
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Finding
-from turnwise.guard.observing import Scorer, SideScores, shared_observer
+from turnwise.guard.observing import Scorer, shared_observer
+from turnwise.guard.scorer_state import SideScores
 
 LEVELS_FILE = "levels.yaml"
 

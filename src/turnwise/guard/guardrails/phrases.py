@@ -222,11 +222,6 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
     return Phrases(phrases, words, scripts=scripts, mentions=mentions, signs=made, together=together)
 
 
-def phrase_types(files: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the types of phrases in files of this package, in their order."""
-    return tuple(dict.fromkeys(entry["type"] for file in files for entry in _read(file).get("phrases", ())))
-
-
 @cache
 def _read(file: str) -> Mapping[str, Any]:
     import yaml

@@ -12,8 +12,9 @@ from turnwise.bounded import read_json
 from turnwise.conversation import Conversation
 from turnwise.detectors.kit.protocol import State
 from turnwise.guard.guardrail import Finding
-from turnwise.guard.observing import Parked, Scorer, ScorerState, Trajectory
+from turnwise.guard.observing import Scorer
 from turnwise.guard.request import short_id
+from turnwise.guard.scorer_state import Parked, ScorerState, Trajectory
 
 _VERSION = 1
 """Version of what `park` writes."""

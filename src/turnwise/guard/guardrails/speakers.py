@@ -6,8 +6,8 @@ from typing import Literal
 
 from turnwise.conversation import Conversation, ParticipantType
 from turnwise.conversation.participants import UNKNOWN_NAME
-from turnwise.guard.observing import Trajectory
 from turnwise.guard.request import short_id
+from turnwise.guard.scorer_state import Trajectory
 
 Judge = Literal["auto", "initiator", "responder", "both", "replies"]
 """Whose texts are judged."""

@@ -16,6 +16,7 @@ from sqlalchemy import Column, Table
 from turnwise.batches import batched
 from turnwise.bounded import is_too_deep
 from turnwise.errors import StoreError
+from turnwise.store.progress_bar import hide_progress_bar
 from turnwise.store.transfer.snapshot import Snapshot
 from turnwise.store.transfer.tables import TABLES, Kind, Progress, Row, kind_of, time_text
 
@@ -61,7 +62,7 @@ def _opened(location: str, where: Path) -> Iterator[DuckDBPyConnection]:
         with duckdb.connect(location) as database:
             database.execute("SET threads = 1")  # several would divide the rows as it happens
             database.execute("SET memory_limit = '512MB'")
-            database.execute("SET enable_progress_bar = false")  # it would go to standard output
+            hide_progress_bar(database)
             yield database
     except duckdb.Error as error:
         raise StoreError(f"{where}: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,68 @@
+"""Check what a wheel and an sdist hold, and list it: ``python .ci/dist_contents.py dist``."""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+import zipfile
+from collections import Counter
+from pathlib import Path, PurePosixPath
+
+WEIGHTS = "turnwise/observers/local/weights/"
+IN_SDIST = {
+    *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "PKG-INFO", "README.md"),
+    *("SECURITY.md", "docs", "documentation", "examples", "mkdocs.yml", "pyproject.toml", "src", "tests", ".gitignore"),
+}
+STRAY = ("__pycache__", ".pyc", ".db", ".db-wal", ".db-shm", ".orig", ".ipynb_checkpoints", ".DS_Store")
+MOST_WHEEL = 100_000_000
+"""Bytes of a wheel: what package indexes take by default."""
+
+
+def main() -> None:
+    """Check both files of a folder; leave with an error that names what is wrong."""
+    (folder,) = sys.argv[1:]
+    (wheel,), (sdist,) = sorted(Path(folder).glob("*.whl")), sorted(Path(folder).glob("*.tar.gz"))
+    with zipfile.ZipFile(wheel) as file:
+        sizes = {one.filename: one.file_size for one in file.infolist() if not one.is_dir()}
+        (entry_points,) = (file.read(name).decode() for name in sizes if name.endswith("/entry_points.txt"))
+    with tarfile.open(sdist) as archive:
+        inside = {one.name.partition("/")[2]: one.size for one in archive if one.isfile()}
+
+    package = {name for name in sizes if not name.split("/")[0].endswith(".dist-info")}
+    info = {name.partition("/")[2] for name in sizes if name not in package}
+    _demand({name.split("/")[0] for name in package} == {"turnwise"}, "the wheel holds another package")
+    _demand({"METADATA", "licenses/LICENSE", "licenses/NOTICE"} <= info, f"of the wheel's dist-info: {info}")
+    _demand("turnwise = turnwise.cli:main" in entry_points, "the wheel has no command turnwise")
+    _demand("turnwise/py.typed" in package, "the wheel does not say that it is typed")
+    _demand(any(name.startswith(WEIGHTS) for name in package), "the wheel has no weights")
+    _demand(wheel.stat().st_size < MOST_WHEEL, f"the wheel has {wheel.stat().st_size:,} bytes")
+    source = {name.removeprefix("src/") for name in inside if name.startswith("src/")}
+    _demand(source == package, f"wheel and sdist differ in {sorted(source ^ package)[:5]}")
+    _demand({name.split("/")[0] for name in inside} == IN_SDIST, f"top of the sdist: {_tops(inside)}")
+    stray = [name for name in (*sizes, *inside) if any(part in name for part in STRAY)]
+    _demand(not stray, f"stray files: {stray[:5]}")
+
+    for path, held in ((wheel, sizes), (sdist, inside)):
+        print(f"{path.name}: {path.stat().st_size:,} bytes, {len(held)} files of {sum(held.values()):,}")
+        for top, count in _tops(held).most_common():
+            size = sum(each for name, each in held.items() if _top(name) == top)
+            print(f"  {top:32} {count:5} files {size:12,}")
+
+
+def _tops(names: dict[str, int]) -> Counter[str]:
+    return Counter(map(_top, names))
+
+
+def _top(name: str) -> str:
+    parts = PurePosixPath(name).parts
+    start = 1 if parts[0] == "src" else 0
+    return "/".join(parts[: start + 2]) if parts[start] == "turnwise" and len(parts) > start + 2 else parts[0]
+
+
+def _demand(kept: bool, message: str) -> None:
+    if not kept:
+        sys.exit(f"dist_contents: {message}")
+
+
+if __name__ == "__main__":
+    main()

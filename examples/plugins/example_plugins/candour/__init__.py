@@ -1,0 +1,1 @@
+"""The principle of candour: the folder is the principle."""
