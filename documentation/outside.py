@@ -26,9 +26,6 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s]+)\)")
 ALWAYS = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages that stand in the navigation though no page need link to them."""
 
-WRITTEN_ON_DEMAND = frozenset({"study-results.md"})
-"""Pages that a benchmark writes where the data are, and that others may speak of before they are there."""
-
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the files outside docs/ that pages link to, and those that these link to."""
@@ -75,8 +72,6 @@ def in_site(docs: str, here: str, path: str, link: str, files: Files) -> str | N
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
     if target.startswith(f"{docs}/"):
         found = target.removeprefix(f"{docs}/")
-        if found in WRITTEN_ON_DEMAND and files.get_file_from_path(found) is None:
-            return None
         if not here.startswith(f"{CARRIED}/"):
             return link
         if not found.endswith(".md") and files.get_file_from_path(found) is None:

@@ -12,7 +12,6 @@ DOCS = ROOT / "docs"
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("*.md")), *sorted((ROOT / "corpus").rglob("*.md"))]
 FENCE = re.compile(r"^```.*?^```", flags=re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-WRITTEN_ON_DEMAND = {"study-results.md"}  # by benchmarks/study.py, where the data are
 
 
 def anchors(path: Path) -> set[str]:
@@ -29,8 +28,6 @@ def test_links_lead_somewhere(page):
             continue
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve() if name else page
-        if target.name in WRITTEN_ON_DEMAND and target.parent == DOCS:
-            continue
         assert target.exists(), f"{link}: there is nothing"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), f"{link}: no such heading"
