@@ -1,0 +1,152 @@
+"""Writing the files of a part: columns to Parquet, dead letters to JSONL, each file whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from turnwise.findings import COLUMNS, FAILURES, SCORES, SEQUENCES, TURNS, PartFile, part_file
+from turnwise.locations import Location, LocationError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
+
+    Columns = Mapping[str, NDArray[Any]]
+
+_SIDES = "['prompt', 'response']"
+
+_SPECIAL = {
+    (SCORES, "side"): f"{_SIDES}[side + 1]",
+    (SCORES, "principle"): "$principles[principle + 1]",
+    (SCORES, "flag_turn"): "nullif(flag_turn, 0)",
+    (SEQUENCES, "flag_turn"): "nullif(flag_turn, 0)",
+    (SEQUENCES, "peak"): "CASE WHEN isnan(peak) THEN NULL ELSE peak END",
+}
+"""Columns that come as numbers for something else: codes of names, and what stands for NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What could not be read or scored.
+
+    Args:
+        file: the input file.
+        row: number of the record in it, from 1.
+        reason: what is wrong, for a person; nothing of the text.
+        sequence: id of the conversation, where it could be read.
+        turn: number of the turn whose score failed; None where it is the record.
+        side: the half of that turn.
+        principle: the principle of that score.
+    """
+
+    file: str
+    row: int
+    reason: str
+    sequence: str | None = None
+    turn: int | None = None
+    side: str | None = None
+    principle: str | None = None
+
+
+class PartFiles:
+    """Writes the files of parts into a folder of findings; one a process.
+
+    Parquet is written by DuckDB with one thread, so equal columns give equal bytes. The file of sequences is the
+    last: where it is there, the part is whole.
+
+    Args:
+        folder: the folder of findings.
+        principles: names by their code in the columns of scores.
+    """
+
+    def __init__(self, folder: Location, principles: Sequence[str]) -> None:
+        self._folder = folder
+        self._principles = list(principles)
+        self._connection: DuckDBPyConnection | None = None
+
+    def write(
+        self,
+        number: int,
+        *,
+        scores: Columns,
+        sequences: Columns,
+        turns: Columns | None,
+        failures: Sequence[DeadLetter] = (),
+    ) -> dict[str, PartFile]:
+        """Write a part and return its files by their path within the folder.
+
+        Args:
+            number: number of the part.
+            scores: an array a column of `turnwise.findings.COLUMNS`; ``side`` is 0 for the prompt and 1 for the
+                response, ``principle`` an index, and a ``flag_turn`` of 0 is none.
+            sequences: likewise; a ``peak`` that is not a number is none.
+            turns: likewise; None where texts are not kept.
+            failures: dead letters, in order.
+
+        Raises:
+            LocationError: a file can't be written.
+        """
+        files: dict[str, PartFile] = {}
+        if failures:
+            place = part_file(FAILURES, number)
+            lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in failures)
+            content = "".join(lines).encode(errors="replace")
+            (self._folder / place).write(content)
+            files[place] = PartFile(len(content), hashlib.sha256(content).hexdigest())
+        tables = {TURNS: turns, SCORES: scores, SEQUENCES: sequences}
+        for table, columns in tables.items():
+            if columns is not None:
+                place = part_file(table, number)
+                files[place] = self._write_parquet(table, columns, self._folder / place)
+        return dict(sorted(files.items()))
+
+    def _write_parquet(self, table: str, columns: Columns, place: Location) -> PartFile:
+        if place.is_url:
+            with tempfile.TemporaryDirectory() as folder:
+                local = Path(folder) / place.base
+                self._copy(table, columns, local)
+                content = local.read_bytes()
+            place.write(content)
+            return PartFile(len(content), hashlib.sha256(content).hexdigest())
+        partial = place.partial()
+        try:
+            partial.parent.mkdir(parents=True, exist_ok=True)
+            self._copy(table, columns, partial)
+            with partial.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            entry = PartFile(partial.stat().st_size, digest)
+            partial.replace(place.path)
+        except OSError as error:
+            raise LocationError(f"can't write {place}: {error.strerror or error}") from error
+        finally:
+            partial.unlink(missing_ok=True)
+        return entry
+
+    def _copy(self, table: str, columns: Columns, path: Path) -> None:
+        import duckdb
+
+        if self._connection is None:
+            self._connection = duckdb.connect(config={"threads": 1})
+        given = dict(columns)
+        query = ", ".join(
+            f'CAST({_SPECIAL.get((table, name), f"{chr(34)}{name}{chr(34)}")} AS {kind}) AS "{name}"'
+            for name, kind in COLUMNS[table].items()
+        )
+        query = query.replace("$principles", "[" + ", ".join(map(_quoted, self._principles)) + "]")
+        try:
+            self._connection.execute(
+                f"COPY (SELECT {query} FROM given) TO {_quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)"
+            )
+        except duckdb.Error as error:
+            raise LocationError(f"can't write {path}: {str(error).splitlines()[0]}") from error
+        del given  # DuckDB reads the variable by its name
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
