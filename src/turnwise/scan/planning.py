@@ -27,7 +27,7 @@ from turnwise.scan.inputs import Reading, is_record_wise
 from turnwise.scan.parts import PART_BYTES, ByteRange, Content, LineBytes, ParquetRows, Part, Records
 
 _LARGE_GROUP = 4
-"""Parts that a row group of Parquet may hold for workers to read from it, each of them unpacking it up to its rows."""
+"""Parts that a row group of Parquet may hold for workers to read them: each unpacks the group up to its rows."""
 
 Item = ParsedRecord | BadRecord | conversation.Sequence
 

@@ -1,4 +1,4 @@
-"""Setting a scan up: what is read, by what it is scored, and what the manifest says of it, before anything runs."""
+"""Setting a scan up: what is read, by what it is scored, and what its manifest says, before anything runs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Scan:
         return parts, sum(sizes[number] for number in chosen)
 
     def _drawable(self, part: Part) -> Sequence[int]:
-        """Return the places of a part that a sample may draw: those for which the condition holds, if there is one."""
+        """Return the places of a part that a sample may draw: those for which the condition holds, if any."""
         if self.work.where is None:
             return range(part.rows)
         condition = parse_where(self.work.where)

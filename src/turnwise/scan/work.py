@@ -88,7 +88,7 @@ class ScanWorker:
 
     def __init__(self, work: ScanWork, scorer: Scorer) -> None:
         self._work = work
-        self._scorer = scorer
+        self.scorer = scorer
         self._files = PartFiles(work.folder, [principle.name for principle in work.principles])
         self._where = None if work.where is None else parse_where(work.where)
 
@@ -98,7 +98,7 @@ class ScanWorker:
         taken = _Taken(name)
         for place, row, item in read_part(part, self._work.reading):
             taken.take(place, row, item, self._where)
-        scored = self._scorer.score(taken.sequences)
+        scored = self.scorer.score(taken.sequences)
         letters = taken.letters + [
             DeadLetter(
                 name,
