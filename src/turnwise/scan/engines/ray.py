@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import os
 import pickle
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from turnwise import __version__
 from turnwise.errors import ObserverError, PluginError, TurnwiseError, UsageError
 from turnwise.scan.engines import Work, Worker
+from turnwise.scan.engines.allowance import PaidWork
 from turnwise.scan.parts import Done, Part
 
 if TYPE_CHECKING:
@@ -65,12 +69,13 @@ class RayEngine:
             UsageError: the observer or detector can't go to another process, or there is no cluster.
         """
         try:
-            pickled = pickle.dumps(work)
+            pickle.dumps(work)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"this observer or detector can't go to another process ({error}): use the engine inline"
             ) from error
-        with self.cluster() as ray:
+        with self.cluster() as ray, _sharing(ray, work) as shared:
+            pickled = pickle.dumps(shared)
             jobs = self._jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
             actor = ray.remote(num_cpus=1, num_gpus=self._gpus, max_restarts=-1, max_task_retries=TRIES - 1)(
                 _Actor
@@ -115,6 +120,74 @@ class RayEngine:
             yield ray
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _sharing(ray: ModuleType, work: Work) -> Iterator[Work]:
+    """Return work whose workers share a budget and a pace, which an actor keeps meanwhile."""
+    if not isinstance(work, PaidWork) or work.pays is None:
+        yield work
+        return
+    books = ray.remote(num_cpus=0)(_Books).options(name=f"turnwise-{uuid4()}").remote(dict(work.pays))
+    try:
+        yield work.with_allowance(RayAllowance(ray.get(books.name.remote())))
+    finally:
+        ray.kill(books, no_restart=True)
+
+
+class _Books:
+    """The ledger as an actor."""
+
+    def __init__(self, pays: dict[str, float | None]) -> None:
+        from turnwise.observers.llm.allowance import Ledger
+
+        self._ledger = Ledger(**pays)
+
+    def name(self) -> str:
+        """Return the name under which the actor is found."""
+        import ray
+
+        return str(ray.get_runtime_context().get_actor_name())
+
+    def call(self, worker: str, name: Any, *arguments: float) -> Any:
+        """Do something for a worker; see `turnwise.observers.llm.allowance.Ledger.call`."""
+        return self._ledger.call(worker, name, *arguments)
+
+    def gone(self, worker: str) -> None:
+        """Take back what a worker had before it was replaced."""
+        self._ledger.gone(worker)
+
+
+@dataclass
+class RayAllowance:
+    """Carries the calls of an actor to the one that keeps the books.
+
+    Args:
+        name: of the actor that keeps them.
+    """
+
+    name: str
+    _books: Any = field(default=None, repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RayAllowance, (self.name,)
+
+    def call(self, name: str, *arguments: float) -> Any:
+        """Have the ledger do something for this actor; see `turnwise.observers.llm.allowance.Allowance.call`."""
+        import ray
+
+        worker = ray.get_runtime_context().get_actor_id()
+        try:
+            with self._lock:
+                if self._books is None:
+                    self._books = ray.get_actor(self.name)
+                    ray.get(self._books.gone.remote(worker))  # of the actor that this one replaces
+            return ray.get(self._books.call.remote(worker, name, *arguments))
+        except (ray.exceptions.RayError, ValueError) as error:
+            raise ObserverError(
+                "the actor that keeps the common budget is gone; the same command continues"
+            ) from error
 
 
 def _done(ray: ModuleType, actors: list[Any], parts: Iterable[Part]) -> Iterator[Done]:
