@@ -81,6 +81,11 @@ class Scorer:
         self._detector = detector
         self._threads = threads
 
+    @property
+    def spent_usd(self) -> float:
+        """US dollars that the observer of this worker has spent; 0 for one that costs nothing."""
+        return float(getattr(self._observer, "spent_usd", 0.0))
+
     def score(self, conversations: Sequence[Conversation]) -> Scored:
         """Score conversations, every turn of each.
 

@@ -13,10 +13,10 @@ import numpy as np
 from turnwise.conversation import Sequence, Side
 from turnwise.datasets import BadRecord
 from turnwise.detectors import Detector
-from turnwise.errors import ConversationError
+from turnwise.errors import ConversationError, UsageError
 from turnwise.findings import PLACES, Counts
 from turnwise.locations import Location
-from turnwise.observers import Context, Observer, build_observer
+from turnwise.observers import Context, Observer, SharesAllowance, build_observer, describe_observer
 from turnwise.principles import Principle
 from turnwise.scan.inputs import Reading
 from turnwise.scan.part_files import DeadLetter, PartFiles
@@ -58,6 +58,16 @@ class ScanWork:
     threads: int = 1
     allowance: Any = field(default=None, compare=False)
 
+    @property
+    def pays(self) -> Mapping[str, float | None] | None:
+        """What all workers together may spend and send, where the observer is paid for; else None."""
+        if not isinstance(self.observer, str) or not describe_observer(self.observer).costs:
+            return None
+        return {
+            "budget_usd": self.settings.get("budget_usd"),
+            "per_minute": self.settings.get("requests_per_minute"),
+        }
+
     def with_allowance(self, allowance: Any) -> ScanWork:
         """Return the same work whose workers share an allowance."""
         return replace(self, allowance=allowance)
@@ -71,8 +81,12 @@ class ScanWork:
         observer: Any = self.observer
         if isinstance(observer, str):
             observer = build_observer(observer, **self.settings)
-        if self.allowance is not None:
+        if self.allowance is not None and isinstance(observer, SharesAllowance):
             observer = observer.with_allowance(self.allowance)
+        elif self.allowance is not None and self.settings.get("budget_usd") is not None:
+            raise UsageError(
+                f"observer {observer.info.name!r} can't share a budget between workers: use --engine inline"
+            )
         detector: Detector = pickle.loads(self.detector)  # made by the driver, a moment ago
         scorer = Scorer(observer, self.context, self.principles, self.sides, detector, self.threads)
         return ScanWorker(self, scorer)
@@ -98,6 +112,7 @@ class ScanWorker:
         taken = _Taken(name)
         for place, row, item in read_part(part, self._work.reading):
             taken.take(place, row, item, self._where)
+        spent = self.scorer.spent_usd
         scored = self.scorer.score(taken.sequences)
         letters = taken.letters + [
             DeadLetter(
@@ -132,7 +147,7 @@ class ScanWorker:
             input=part.input,
             first_row=part.first_row,
         )
-        return Done(entry, part.size)
+        return Done(entry, part.size, self.scorer.spent_usd - spent)
 
 
 class _Taken:

@@ -9,6 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from turnwise.errors import ObserverError, TurnwiseError, UsageError
 from turnwise.evaluation.engines import as_they_come, process_pool
 from turnwise.scan.engines import Work, Worker
+from turnwise.scan.engines.allowance import shared_allowance
 from turnwise.scan.parts import Done, Part
 
 
@@ -36,12 +37,15 @@ class ProcessEngine:
             ObserverError: a worker can't go on, or died.
         """
         try:
-            pickled = pickle.dumps(work)
+            pickle.dumps(work)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"this observer or detector can't go to another process ({error}): use the engine inline"
             ) from error
-        with process_pool(self._jobs, _open, pickled) as pool:
+        with (
+            shared_allowance(work) as shared,
+            process_pool(self._jobs, _open, pickle.dumps(shared)) as pool,
+        ):
             try:
                 # One more than workers, so that none waits for its next part; what is held is bounded by that.
                 for batch in as_they_come(pool, _do, parts, self._jobs + 1, lambda: None):
