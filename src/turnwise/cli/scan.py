@@ -56,9 +56,17 @@ def scan(
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     engine: Annotated[
         str | None,
-        typer.Option(help="How parts get to workers: inline, process. [default: process where -j is above 1]"),
+        typer.Option(
+            help="How parts get to workers: inline, process, ray. [default: process where -j is above 1, else inline]"
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option("-j", "--jobs", help="Parallel workers. [default: 1; of ray one a processor]", min=1),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster to use: its address, or auto. [default: a Ray of its own]")
+    ] = None,
     part_rows: Annotated[
         int | None,
         typer.Option(help="Conversations of a part. [default: 2000, fewer where there is little]", min=1),
@@ -86,8 +94,8 @@ def scan(
 
     settings = options.GivenSettings(observer_setting, budget_usd=budget)
     settings.check([observer])
-    engine_name = engine or ("process" if jobs > 1 else "inline")
-    chosen = make_engine(engine_name, jobs)
+    engine_name = engine or ("process" if (jobs or 1) > 1 else "inline")
+    chosen = make_engine(engine_name, jobs, address)
     prepared = set_up(
         inputs,
         out,
@@ -107,14 +115,14 @@ def scan(
         seed=seed,
         part_rows=part_rows,
         texts=not no_texts,
-        threads=jobs if engine_name == "inline" else 1,
+        threads=(jobs or 1) if engine_name == "inline" else 1,
     )
     if dry_run:
         found = forecast(prepared)
         if json:
             print_json(dataclasses.asdict(found))
         else:
-            _tell_forecast(found, prepared, jobs)
+            _tell_forecast(found, prepared, jobs or 1)
         return
     try:
         with _shown() as tell:
