@@ -109,6 +109,8 @@ def test_dead_letters_say_file_row_and_reason(cli: Cli, tmp_path: Path) -> None:
     path = write(tmp_path, 2)
     path.write_bytes(path.read_bytes() + b"{\n")
     cli("scan", path, "--out", "found", "--observer", SCRIPT)
-    letters = [json.loads(line) for line in (tmp_path / "found/failures/failures-000000.jsonl").open()]
+    letters = [
+        json.loads(line) for line in (tmp_path / "found/failures/failures-000000.jsonl").read_text().splitlines()
+    ]
     assert [(one["file"], one["row"], one["sequence"]) for one in letters] == [(str(path), 3, None)]
     assert "not JSON" in letters[0]["reason"]

@@ -116,6 +116,7 @@ def scan(
         part_rows=part_rows,
         texts=not no_texts,
         threads=(jobs or 1) if engine_name == "inline" else 1,
+        priced_only=dry_run,
     )
     if dry_run:
         found = forecast(prepared)
