@@ -29,7 +29,7 @@ def test_device_is_a_setting_of_both_embedded_observers() -> None:
 
 
 def test_an_unknown_device_is_told_with_the_known_ones(weights_folder: Path) -> None:
-    with pytest.raises(UsageError, match="one of cpu, cuda, .* not 'gpu'"):
+    with pytest.raises(UsageError, match=r"one of cpu, cuda, .* not 'gpu'"):
         LocalObserver(str(weights_folder), device="gpu")
 
 
@@ -37,7 +37,7 @@ def test_a_device_that_onnxruntime_lacks_is_told_with_what_to_install(
     weights_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network.onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
-    with pytest.raises(ObserverError, match="runs on cpu only; install .*onnxruntime-gpu for cuda"):
+    with pytest.raises(ObserverError, match=r"runs on cpu only; install .*onnxruntime-gpu for cuda"):
         LocalObserver(str(weights_folder), device="cuda")
     with pytest.raises(ObserverError, match="runs on cpu only"):
         build_observer("local-small", device="cuda")
@@ -53,7 +53,7 @@ def test_a_device_that_onnxruntime_has_but_can_t_start_is_told(
 
     monkeypatch.setattr(network.onnxruntime, "get_available_providers", lambda: list(network.DEVICES.values()))
     monkeypatch.setattr(network.onnxruntime, "InferenceSession", without_driver)
-    with pytest.raises(ObserverError, match="could not start it .*would run on the processor"):
+    with pytest.raises(ObserverError, match=r"could not start it .*would run on the processor"):
         LocalObserver(str(weights_folder), device="cuda")
 
 

@@ -133,8 +133,8 @@ def session_of(model: bytes, device: str = "cpu") -> onnxruntime.InferenceSessio
     if provider not in known:
         here = ", ".join(name for name, one in DEVICES.items() if one in known)
         raise ObserverError(
-            f"device {device}: the installed onnxruntime {onnxruntime.__version__} runs on {here} only; install the "
-            "package of onnxruntime for this device instead of it, such as onnxruntime-gpu for cuda"
+            f"device {device}: the installed onnxruntime {onnxruntime.__version__} runs on {here} only; install "
+            "the package of onnxruntime for this device in its place, such as onnxruntime-gpu for cuda"
         )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -150,8 +150,8 @@ def session_of(model: bytes, device: str = "cpu") -> onnxruntime.InferenceSessio
         ) from error
     if session.get_providers()[0] != provider:  # it goes on with the processor where a driver is missing
         raise ObserverError(
-            f"device {device}: onnxruntime could not start it (driver or libraries missing, or of another version) "
-            "and would run on the processor; use device cpu, or mend that"
+            f"device {device}: onnxruntime could not start it (driver or libraries missing, or of another "
+            "version) and would run on the processor; use device cpu, or mend that"
         )
     return session
 

@@ -78,8 +78,8 @@ class LocalObserver:
         argument: folder with trained weights; None for the weights that ship with turnwise.
         cache_bytes: what the caches of live conversations may take together; 256 MB by default. A conversation
             whose cache is gone is read again when its next turn comes.
-        device: where the network is run: ``cpu``, or ``cuda``, ``tensorrt``, ``migraphx``, ``directml``, ``coreml``
-            or ``openvino`` where the installed onnxruntime can. Scores differ by at most 1e-3.
+        device: where the network is run: ``cpu``, or ``cuda``, ``tensorrt``, ``migraphx``, ``directml``,
+            ``coreml`` or ``openvino`` where the installed onnxruntime can.
 
     Raises:
         UsageError: no such device.
