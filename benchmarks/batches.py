@@ -37,6 +37,9 @@ LENGTHS = ((30, 16), (100, 8), (300, 4), (896, 2))
 """Tokens of a window, and windows of a batch."""
 
 ROUNDS = 3
+SHORT = 60
+"""Tokens of a pass below which a batch dimension might pay."""
+
 PART_ROWS = 2_000
 PROMPTS = tuple(Request(principle, Side.PROMPT) for principle in builtin_principles())
 BOTH = tuple(Request(principle, side) for side in Side for principle in builtin_principles())
@@ -123,10 +126,11 @@ def read(file: Path) -> list[list[Turn]]:
 class _Counting(Network):
     """A network that reads nothing."""
 
-    runs = 0
+    runs = short = 0
 
     def run(self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None = None) -> tuple[Any, Cache]:
         self.runs += 1
+        self.short += len(tokens) * (len(tokens) < SHORT)
         return np.zeros((len(spans), 2, 10), np.float32), Cache((), (before.length if before else 0) + len(tokens))
 
 
@@ -143,7 +147,7 @@ def measure_repeats(files: Sequence[Path]) -> None:
             repeated += sum(seen.values()) - len(seen)
             texts.update(seen)
         for name, wanted in (("prompts", PROMPTS), ("both sides", BOTH)):
-            told = alone = runs = 0
+            told = alone = runs = short = 0
             for part in _parts(talks):
                 said, _ = utterances(part, wanted, history=True)
                 together = Passes(speech, network)
@@ -151,15 +155,16 @@ def measure_repeats(files: Sequence[Path]) -> None:
                 told += together.tokens_read
                 for one in said:
                     single = Passes(speech, network)
-                    runs -= network.runs
+                    runs, short = runs - network.runs, short - network.short
                     single.read([one])
-                    runs += network.runs
+                    runs, short = runs + network.runs, short + network.short
                     alone += single.tokens_read
             print(
                 f"{file.name}: {len(talks)} conversations, {sum(texts.values())} prompts, "
                 f"{repeated / sum(texts.values()):.2%} of them repeat another of their part; {name} scored: "
                 f"{alone / len(talks):.0f} tokens a conversation in {runs / len(talks):.2f} passes, "
-                f"{1 - told / alone:.2%} of the tokens are not read again"
+                f"{1 - told / alone:.2%} of the tokens are not read again, {short / alone:.1%} of them lie in "
+                f"passes of fewer than {SHORT}"
             )
 
 

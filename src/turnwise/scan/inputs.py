@@ -175,13 +175,16 @@ def default_part_rows(inputs: Sequence[Input], most: int) -> int:
         inputs: the files.
         most: what a part has where there is plenty.
 
-    >>> default_part_rows([Input("a", 10_000_000, "")], 2_000), default_part_rows([Input("a", 10**10, "")], 2_000)
-    (100, 2000)
+    >>> [default_part_rows([Input("a.jsonl", size, "")], 2_000) for size in (10**7, 10**9, 10**10)]
+    [100, 1907, 2000]
     """
-    total = sum(one.bytes for one in inputs)
+    total = sum(one.bytes * (_PACKING if one.name.endswith((".parquet", *_PACKED)) else 1) for one in inputs)
     return max(_FEWEST, min(most, total // (_USUAL_BYTES * _USUAL_PARTS)))
 
 
 _FEWEST = 100
+_PACKING = 4
+"""So many times as long as what is packed is its content, about."""
+
 _USUAL_BYTES = 8_192
 _USUAL_PARTS = 64

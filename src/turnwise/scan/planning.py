@@ -20,14 +20,13 @@ from turnwise.datasets.files import (
     parquet_lines,
 )
 from turnwise.datasets.records import TOO_LONG, Head, Layout, ParsedRecord, broken_off, read_records
-from turnwise.errors import DatasetError, UsageError
-from turnwise.findings import PLACES
+from turnwise.errors import DatasetError
 from turnwise.locations import Location
 from turnwise.scan.inputs import Reading, is_record_wise
 from turnwise.scan.parts import PART_BYTES, ByteRange, Content, LineBytes, ParquetRows, Part, Records
 
 _LARGE_GROUP = 4
-"""Parts that a row group of Parquet may hold for workers to read from it, each of them unpacking it up to its rows."""
+"""Parts that a row group of Parquet may hold for workers to read them: each unpacks the group up to its rows."""
 
 Item = ParsedRecord | BadRecord | conversation.Sequence
 
@@ -48,13 +47,11 @@ def plan_parts(reading: Reading, part_rows: int) -> Iterator[Part]:
 
     Args:
         reading: the files and how they are read.
-        part_rows: records that a part has at most; a part also ends after `PART_BYTES` of text.
+        part_rows: records that a part has at most, 1 to 2^24 - 1; a part also ends after `PART_BYTES` of text.
 
     Raises:
-        UsageError: columns that a format does not take, or a size of parts that can't be.
+        UsageError: columns that a format does not take.
     """
-    if not 1 <= part_rows < PLACES:
-        raise UsageError(f"a part has 1 to {PLACES - 1} records, not {part_rows}")
     number = 0
     for place in range(len(reading.files)):
         try:

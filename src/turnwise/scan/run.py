@@ -36,15 +36,23 @@ class Progress:
         bytes: bytes of the inputs that are done.
         total: all of their bytes that are to be read.
         counts: what the parts that are done came to, with those of earlier runs.
+        before: those of them that earlier runs had done.
         here: conversations of this run alone.
-        seconds: seconds since this run began with the parts.
+        seconds: seconds since this run began.
     """
 
     bytes: int
     total: int
     counts: Counts
+    before: int
     here: int
     seconds: float
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left at the pace of this run; None while nothing is done."""
+        done = self.bytes - self.before
+        return self.seconds * (self.total - self.bytes) / done if done > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +165,7 @@ class _Runner:
         for part in keeper.done.values():
             self._counts += part.counts
         self._bytes = 0
+        self._before = 0
         self._here = 0
         self.parts = 0
         self.cost_usd = 0.0
@@ -166,6 +175,7 @@ class _Runner:
         for part in parts:
             if part.number in self._keeper.done:
                 self._bytes += part.size
+                self._before += part.size
             else:
                 yield part
 
@@ -179,7 +189,8 @@ class _Runner:
         self.cost_usd += done.cost_usd
         if self._progress is not None:
             seconds = time.monotonic() - self._began
-            self._progress(Progress(min(self._bytes, self._total), self._total, self._counts, self._here, seconds))
+            reached = min(self._bytes, self._total)
+            self._progress(Progress(reached, self._total, self._counts, self._before, self._here, seconds))
 
 
 def scan(

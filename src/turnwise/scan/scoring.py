@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from turnwise.conversation import Side, Turn
 from turnwise.conversation import Sequence as Conversation
+from turnwise.conversation import Side, Turn
 from turnwise.detectors import Detector, run_detector
 from turnwise.observers import Context, ObservationFailure, Observer, Request
 from turnwise.observers.many import ObservedMany, observe_conversations

@@ -1,4 +1,4 @@
-"""Setting a scan up: what is read, by what it is scored, and what the manifest says of it, before anything runs."""
+"""Setting a scan up: what is read, by what it is scored, and what its manifest says, before anything runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from turnwise.datasets.labels import parse_columns, parse_label, parse_label_map
 from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_mapping
 from turnwise.detectors.kit.registry import PatternSource
 from turnwise.errors import UsageError
-from turnwise.findings import Manifest
+from turnwise.findings import PLACES, Manifest
 from turnwise.locations import Location
 from turnwise.observers import DEFAULT_OBSERVER, Context, Observer, build_observer, check_supported
 from turnwise.principles import Principle, builtin_principles
@@ -76,7 +76,7 @@ class Scan:
         return parts, sum(sizes[number] for number in chosen)
 
     def _drawable(self, part: Part) -> Sequence[int]:
-        """Return the places of a part that a sample may draw: those for which the condition holds, if there is one."""
+        """Return the places of a part that a sample may draw: those for which the condition holds, if any."""
         if self.work.where is None:
             return range(part.rows)
         condition = parse_where(self.work.where)
@@ -120,7 +120,7 @@ def set_up(
     judged = tuple(principles) if principles is not None else builtin_principles()
     seen = context if isinstance(context, Context) else Context.parse(context)
     halves = tuple(side for side in Side if side in {Side(one) for one in sides})
-    _check(judged, halves, sample, where)
+    _check(judged, halves, sample, part_rows, where)
     info = None if format is None else get_loader(format).info
     names = [inputs] if isinstance(inputs, str | PathLike) else list(inputs)
     options = LoadOptions(parse_columns(columns), parse_label(label), source, parse_label_map(label_map))
@@ -178,7 +178,13 @@ def set_up(
     return Scan(work, manifest, sample, seed, named)
 
 
-def _check(principles: Sequence[Principle], sides: Sequence[Side], sample: int | None, where: str | None) -> None:
+def _check(
+    principles: Sequence[Principle],
+    sides: Sequence[Side],
+    sample: int | None,
+    part_rows: int | None,
+    where: str | None,
+) -> None:
     if not principles or not sides:
         raise UsageError("a scan needs at least one principle and one side")
     names = [principle.name for principle in principles]
@@ -187,6 +193,8 @@ def _check(principles: Sequence[Principle], sides: Sequence[Side], sample: int |
         raise UsageError(f"principle {twice!r} is given twice")
     if sample is not None and sample < 1:
         raise UsageError(f"a sample has at least 1 conversation, not {sample}")
+    if part_rows is not None and not 1 <= part_rows < PLACES:
+        raise UsageError(f"a part has 1 to {PLACES - 1} conversations, not {part_rows}")
     if where is not None and "cost" in parse_where(where).fields:
         raise UsageError("where: a conversation that is not scored yet has no cost")
 

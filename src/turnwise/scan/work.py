@@ -102,7 +102,7 @@ class ScanWorker:
 
     def __init__(self, work: ScanWork, scorer: Scorer) -> None:
         self._work = work
-        self._scorer = scorer
+        self.scorer = scorer
         self._files = PartFiles(work.folder, [principle.name for principle in work.principles])
         self._where = None if work.where is None else parse_where(work.where)
 
@@ -112,8 +112,8 @@ class ScanWorker:
         taken = _Taken(name)
         for place, row, item in read_part(part, self._work.reading):
             taken.take(place, row, item, self._where)
-        spent = self._scorer.spent_usd
-        scored = self._scorer.score(taken.sequences)
+        spent = self.scorer.spent_usd
+        scored = self.scorer.score(taken.sequences)
         letters = taken.letters + [
             DeadLetter(
                 name,
@@ -147,7 +147,7 @@ class ScanWorker:
             input=part.input,
             first_row=part.first_row,
         )
-        return Done(entry, part.size, self._scorer.spent_usd - spent)
+        return Done(entry, part.size, self.scorer.spent_usd - spent)
 
 
 class _Taken:
