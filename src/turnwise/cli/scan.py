@@ -60,7 +60,8 @@ def scan(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="How parts get to workers: inline, process, ray. [default: process where -j is above 1 and the observer computes, else inline]"
+            help="How parts get to workers: inline, process, ray. [default: process where -j is above 1 and the "
+            "observer computes, else inline]"
         ),
     ] = None,
     jobs: Annotated[
