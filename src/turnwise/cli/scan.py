@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from turnwise.scan import Progress, Scan, ScanResult
     from turnwise.scan.forecast import Forecast
 
+_REQUESTS = 4
+"""Conversations that a worker process has under way where its observer waits for answers."""
+
 
 def scan(
     inputs: Annotated[
@@ -57,7 +60,8 @@ def scan(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="How parts get to workers: inline, process, ray. [default: inline, process from -j 2 on]"
+            help="How parts get to workers: inline, process, ray. [default: process where -j is above 1 and the "
+            "observer computes, else inline]"
         ),
     ] = None,
     jobs: Annotated[
@@ -66,6 +70,12 @@ def scan(
     ] = None,
     address: Annotated[
         str | None, typer.Option(help="Ray cluster to use: its address, or auto. [default: a Ray of its own]")
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Setting device: where the observer's network runs, such as cpu or cuda. [default: cpu]",
+        ),
     ] = None,
     part_rows: Annotated[
         int | None,
@@ -89,18 +99,21 @@ def scan(
     turnwise query, compare, calibrate and explore read the findings: --store OUT.
     """
     from turnwise.cli.output import print_json
+    from turnwise.observers import describe_observer
     from turnwise.scan import make_engine, run_scan, set_up
     from turnwise.scan.forecast import forecast
 
-    settings = options.GivenSettings(observer_setting, budget_usd=budget)
+    settings = options.GivenSettings(observer_setting, budget_usd=budget, device=device)
     settings.check([observer])
-    engine_name = engine or ("process" if (jobs or 1) > 1 else "inline")
-    chosen = make_engine(engine_name, jobs, address)
+    waits = describe_observer(observer).costs
+    engine_name = engine or ("process" if (jobs or 1) > 1 and not waits else "inline")
+    given = settings.of(observer, None)
+    chosen = make_engine(engine_name, jobs, address, given.get("device"))
     prepared = set_up(
         inputs,
         out,
         observer=observer,
-        settings=settings.of(observer, None),
+        settings=given,
         context=context,
         principles=options.read_principles(principle),
         sides=options.read_sides(sides),
@@ -115,7 +128,7 @@ def scan(
         seed=seed,
         part_rows=part_rows,
         texts=not no_texts,
-        threads=(jobs or 1) if engine_name == "inline" else 1,
+        threads=(jobs or 1) if engine_name == "inline" else _REQUESTS if waits else 1,
         priced_only=dry_run,
     )
     if dry_run:

@@ -12,8 +12,13 @@ from turnwise.scan.engines.process import ProcessEngine
 ENGINES: Final = ("inline", "process", "ray")
 """What ``--engine`` takes."""
 
+GPU_DEVICES = frozenset({"cuda", "tensorrt", "migraphx"})
+"""Devices that Ray counts as a GPU."""
 
-def make_engine(name: str, jobs: int | None = None, address: str | None = None) -> Engine:
+
+def make_engine(
+    name: str, jobs: int | None = None, address: str | None = None, device: str | None = None
+) -> Engine:
     """Return the engine of a name.
 
     Args:
@@ -21,6 +26,7 @@ def make_engine(name: str, jobs: int | None = None, address: str | None = None) 
         jobs: workers, at least 1; ``inline`` has one whatever this says, ``process`` has one by default, and
             ``ray`` one a processor.
         address: of a running Ray cluster, such as ``auto``; for ``ray`` alone.
+        device: where the observer runs; Ray gives each worker a GPU where that needs one.
 
     Raises:
         UnknownNameError: no engine has that name.
@@ -34,5 +40,5 @@ def make_engine(name: str, jobs: int | None = None, address: str | None = None) 
     if name == "ray":
         from turnwise.scan.engines.ray import RayEngine
 
-        return RayEngine(jobs, address)
+        return RayEngine(jobs, address, gpus=float(device in GPU_DEVICES))
     return InlineEngine() if name == "inline" else ProcessEngine(1 if jobs is None else jobs)
