@@ -122,12 +122,15 @@ class Location:
             found = sorted(glob.glob(self.name, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
             return [Location(one) for one in found if Path(one).is_file()]
 
+    def stream(self) -> Any:
+        """Return a file that is open for reading bytes, which the caller closes; errors as for `exists`."""
+        with _errors(self, "read"):
+            return _filesystem(self).open(self.name, "rb") if self.is_url else self.path.open("rb")
+
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """Open a file for reading bytes; errors as for `exists`."""
-        with _errors(self, "read"):
-            file = _filesystem(self).open(self.name, "rb") if self.is_url else self.path.open("rb")
-        with file:
+        with self.stream() as file:
             yield file
 
     def read(self) -> bytes:

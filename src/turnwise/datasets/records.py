@@ -82,7 +82,7 @@ class Head:
 
     Args:
         path: the file or folder.
-        name: its name in lower case, without ``.gz`` or ``.bz2``.
+        name: its name in lower case, without ``.gz``, ``.bz2`` or ``.zst``.
         layout: how records follow each other.
         records: the first records that could be parsed, three at most; of a folder, the first of its files.
         delimiter: what separates the columns of a table.
@@ -188,7 +188,7 @@ def data_name(path: str) -> str:
     >>> data_name("data/Attacks.jsonl.bz2")
     'attacks.jsonl'
     """
-    return PurePath(path).name.lower().removesuffix(".gz").removesuffix(".bz2")
+    return PurePath(path).name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")
 
 
 def data_stem(path: str) -> str:

@@ -1,6 +1,7 @@
 """Observers: what scores a turn of a conversation against principles."""
 
 from turnwise.observers.conformance import check_observer
+from turnwise.observers.many import ObservedMany, observe_conversations
 from turnwise.observers.protocol import (
     BoundsRequests,
     CanStop,
@@ -13,6 +14,7 @@ from turnwise.observers.protocol import (
     ObservationFailure,
     Observer,
     ObserverInfo,
+    ObservesMany,
     Request,
     Workers,
 )
@@ -42,10 +44,12 @@ __all__ = [
     "KeepsReplies",
     "Observation",
     "ObservationFailure",
+    "ObservedMany",
     "ObservedTurn",
     "Observer",
     "ObserverInfo",
     "ObserverSession",
+    "ObservesMany",
     "Request",
     "Setting",
     "Workers",
@@ -56,6 +60,7 @@ __all__ = [
     "check_supported",
     "describe_observer",
     "list_observers",
+    "observe_conversations",
     "observer_settings",
     "read_settings",
 ]
