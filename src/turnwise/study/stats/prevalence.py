@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnwise.errors import UsageError
-from turnwise.rates import Rate
+from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.stats.melding import DRAWS, End, drawn, melded
 
 if TYPE_CHECKING:
@@ -66,8 +66,9 @@ def corrected_prevalence(
         draws: how many, at least 1.
 
     Raises:
-        UsageError: a rate of nothing, confidence out of range, or a recall that is not above the false-positive
-            rate: then flags tell nothing about prevalence.
+        UsageError: a rate of nothing, confidence out of range, or nothing can be told: recall is not above the
+            false-positive rate, or there are fewer flags than false positives alone give, or more than recall
+            allows, by more than chance.
 
     >>> found = corrected_prevalence(Rate(250, 10_000), Rate(62, 84), Rate(14, 1515))
     >>> print(f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]")
@@ -75,12 +76,9 @@ def corrected_prevalence(
     """
     import numpy as np
 
-    for what, rate in {
-        "share of flags": flagged,
-        "recall": recall,
-        "false-positive rate": false_positives,
-    }.items():
-        _check(rate, what)
+    _check(flagged, "share of flags")
+    _check(recall, "recall")
+    _check(false_positives, "false-positive rate")
     share, found, wrong = (rate.count / rate.of for rate in (flagged, recall, false_positives))
     if found <= wrong:
         raise UsageError(
@@ -88,10 +86,8 @@ def corrected_prevalence(
             "nothing about prevalence"
         )
     raw = (share - wrong) / (found - wrong)
-    unclear = (
-        Rate(recall.count, recall.of, confidence).interval[0]
-        <= (Rate(false_positives.count, false_positives.of, confidence).interval[1])
-    )
+    lowest_recall = clopper_pearson(recall.count, recall.of, confidence)[0]
+    unclear = lowest_recall <= clopper_pearson(false_positives.count, false_positives.of, confidence)[1]
     note = "; ".join(text for text, holds in {FEWER: raw < 0, MORE: raw > 1, UNCLEAR: unclear}.items() if holds)
     random = np.random.default_rng(seed)
 
@@ -100,7 +96,18 @@ def corrected_prevalence(
         return _corrected(drawn(flagged, end, random, draws), *known, otherwise)
 
     low, high = ends("low", "high", 0.0), ends("high", "low", 1.0)
-    return melded(min(max(raw, 0.0), 1.0), low, high, confidence, note)
+    made = melded(min(max(raw, 0.0), 1.0), low, high, confidence, note)
+    if made.high == 0 or made.low == 1:
+        how = (
+            f"fewer than a false-positive rate of {false_positives}"
+            if made.high == 0
+            else f"more than a recall of {recall}"
+        )
+        raise UsageError(
+            f"{flagged.count:,} of {flagged.of:,} conversations are flagged, {how} allows: these are not like those "
+            "that it was measured on"
+        )
+    return made
 
 
 def _corrected(flagged: Floats, recall: Floats, false_positives: Floats, otherwise: float) -> Floats:

@@ -1,0 +1,48 @@
+"""The tables of findings, to be asked in SQL."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from turnwise.findings import Findings, FindingsError
+from turnwise.locations import Location, filesystem
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+@contextmanager
+def open_tables(findings: Findings, *tables: str) -> Iterator[DuckDBPyConnection]:
+    """Give a connection of DuckDB in which tables of findings are views, by their names.
+
+    Args:
+        findings: of a scan; the parts that are done count.
+        tables: which ones, such as `turnwise.findings.SEQUENCES`.
+
+    Raises:
+        FindingsError: no part is done, a file is missing or damaged, or a question can't be answered.
+    """
+    import duckdb
+
+    with duckdb.connect() as connection:
+        try:
+            for table in tables:
+                files = findings.files(table)
+                if not files:
+                    raise FindingsError(f"{findings.folder} holds no {table}: no part of the scan is done")
+                for protocol in {one.name.partition("://")[0] for one in files if one.is_url}:
+                    connection.register_filesystem(filesystem(protocol))
+                names = ", ".join(map(_name, files))
+                connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{names}])")
+            yield connection
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0]
+            raise FindingsError(f"can't read the findings in {findings.folder}: {reason}") from error
+
+
+def _name(file: Location) -> str:
+    name = file.name if file.is_url else glob.escape(file.name)
+    return "'" + name.replace("'", "''") + "'"
