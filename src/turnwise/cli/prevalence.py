@@ -57,8 +57,8 @@ def prevalence(
             return
         _print_sample(sample)
         note(
-            f"wrote {place}: import it into a store of its own (turnwise import), label it there (turnwise explore "
-            f"or turnwise judgements label), then turnwise prevalence {findings} --labels STORE"
+            f"wrote {place}: import it into a store of its own (turnwise import), label it there (turnwise "
+            f"explore, turnwise judgements label), then turnwise prevalence {findings} --labels STORE"
         )
         return
     from turnwise.scan.prevalence import summarise

@@ -40,6 +40,13 @@ NEAR: Final = 0.01
 where these are more."""
 
 
+_CHOOSE: Final = """
+    SELECT md5($seed || ':order:' || key), key, sequence, file, row FROM sequences
+    WHERE {} ORDER BY md5($seed || ':' || key), key LIMIT $drawn
+"""
+"""Chooses conversations of a stratum. Put in order by the hash that chooses, small strata would stand last."""
+
+
 @dataclass(frozen=True, slots=True)
 class SampledStratum:
     """Conversations that were sampled alike.
@@ -132,9 +139,7 @@ def draw_label_sample(findings: Findings, wanted: int, seed: int = 0) -> LabelSa
             (order, key, name, sequence, file, row)
             for name, (condition, _) in conditions.items()
             for order, key, sequence, file, row in connection.execute(
-                f"SELECT md5($seed || ':' || key) AS place, key, sequence, file, row FROM sequences "
-                f"WHERE {condition} ORDER BY place, key LIMIT $drawn",
-                {"seed": str(seed), "drawn": counts[name]},
+                _CHOOSE.format(condition), {"seed": str(seed), "drawn": counts[name]}
             ).fetchall()
         ]
     taken: dict[str, int] = {}
@@ -167,7 +172,7 @@ def _strata(connection: DuckDBPyConnection) -> dict[str, tuple[str, int]]:
     high = "coalesce(peak >= getvariable('least'), false)"
     if not near or count(f"{others} AND {high}") > half:
         high = "false"  # too few, or so many with the same score that it tells nothing
-    clear = "coalesce(peak >= getvariable('middle'), false)"
+    clear = "coalesce(peak > getvariable('middle'), false)"
     conditions = {
         CLEAR: f"{flagged} AND {clear}",
         NARROW: f"{flagged} AND NOT {clear}",

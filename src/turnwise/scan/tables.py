@@ -29,12 +29,13 @@ def open_tables(findings: Findings, *tables: str) -> Iterator[DuckDBPyConnection
 
     with duckdb.connect() as connection:
         try:
-            for table in tables:
-                files = findings.files(table)
+            of_tables = {table: findings.files(table) for table in tables}
+            places = [file.name for files in of_tables.values() for file in files if file.is_url]
+            for protocol in sorted({place.partition("://")[0] for place in places}):
+                connection.register_filesystem(filesystem(protocol))
+            for table, files in of_tables.items():
                 if not files:
                     raise FindingsError(f"{findings.folder} holds no {table}: no part of the scan is done")
-                for protocol in {one.name.partition("://")[0] for one in files if one.is_url}:
-                    connection.register_filesystem(filesystem(protocol))
                 names = ", ".join(map(_name, files))
                 connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{names}])")
             yield connection

@@ -104,8 +104,8 @@ def corrected_prevalence(
             else f"more than a recall of {recall}"
         )
         raise UsageError(
-            f"{flagged.count:,} of {flagged.of:,} conversations are flagged, {how} allows: these are not like those "
-            "that it was measured on"
+            f"{flagged.count:,} of {flagged.of:,} conversations are flagged, {how} allows: these are not like "
+            "those that it was measured on"
         )
     return made
 
