@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from turnwise.observers.session import ObservedTurn, ObserverSession
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_log = logging.getLogger("turnwise.observers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +105,14 @@ def observe_conversations(
             return observer.observe_many(conversations, context, wanted)
         except ObserverError:
             raise
-        except Exception:  # noqa: BLE001 - foreign code; one by one it is told which conversation it failed on
-            pass
+        except Exception as error:  # noqa: BLE001 - foreign code; one by one it is told which conversation fails
+            _log.warning(
+                "observer %r failed on %d conversations at once (%s: %s); they are scored one by one",
+                observer.info.name,
+                len(conversations),
+                type(error).__name__,
+                error,
+            )
 
     def one(place: int) -> list[ObservedTurn]:
         session = ObserverSession(observer, context, names[place])
@@ -117,9 +126,7 @@ def observe_conversations(
     return _in_columns(map(one, places), wanted)
 
 
-def asked_of(
-    turn: Turn, turns: Sequence[Turn], context: Context, wanted: Sequence[Request]
-) -> Sequence[Request]:
+def asked_of(turn: Turn, turns: Sequence[Turn], context: Context, wanted: Sequence[Request]) -> Sequence[Request]:
     """Return what is asked of a turn.
 
     Args:
