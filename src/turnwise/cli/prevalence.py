@@ -55,7 +55,7 @@ def prevalence(
         if json:
             print_json({"file": str(place), **sample.to_dict()})
             return
-        _print_sample(sample)
+        print_sample(sample)
         note(
             f"wrote {place}: import it into a store of its own (turnwise import), label it there (turnwise "
             f"explore, turnwise judgements label), then turnwise prevalence {findings} --labels STORE"
@@ -78,10 +78,11 @@ def prevalence(
             {"from_flags": found.to_dict(), "from_labels": None if labelled is None else labelled.to_dict()}
         )
         return
-    _print(found, labelled)
+    print_prevalence(found, labelled)
 
 
-def _print(found: Prevalence, labelled: Labelled | None) -> None:
+def print_prevalence(found: Prevalence, labelled: Labelled | None = None) -> None:
+    """Print what flags, and labels where there are any, say of all that was scanned."""
     from turnwise.cli.output import Table, print_table
 
     table = Table("from the flags", "")
@@ -106,7 +107,8 @@ def _print(found: Prevalence, labelled: Labelled | None) -> None:
         note(caution)
 
 
-def _print_sample(sample: LabelSample) -> None:
+def print_sample(sample: LabelSample) -> None:
+    """Print what a sample for people to label consists of."""
     from turnwise.cli.output import Table, print_table
 
     table = Table(

@@ -15,6 +15,8 @@ from turnwise.cli.output import dollars, note, say
 if TYPE_CHECKING:
     from turnwise.scan import Progress, Scan, ScanResult
     from turnwise.scan.forecast import Forecast
+    from turnwise.scan.label_sample import LabelSample
+    from turnwise.scan.prevalence import Prevalence
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
@@ -90,6 +92,14 @@ def scan(
     ] = False,
     observer_setting: options.ObserverSettings = None,
     budget: options.Budget = None,
+    rates: Annotated[
+        str | None,
+        typer.Option(help="Recall and false-positive rate of the detector; see turnwise prevalence."),
+    ] = None,
+    label_sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Draw that many conversations for people to label into the findings."),
+    ] = None,
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
 ) -> None:
@@ -144,10 +154,11 @@ def scan(
     except KeyboardInterrupt:
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
+    flags, sample = _summed_up(result, rates, label_sample, seed)
     if json:
-        print_json(_as_json(result))
+        print_json({**_as_json(result), "prevalence": flags.to_dict()})
     else:
-        _tell(result, out)
+        _tell(result, out, flags, sample)
     if result.counts.failures:
         raise typer.Exit(1)
     if fail_on_findings and result.counts.fired:
@@ -169,7 +180,22 @@ def _as_json(result: ScanResult) -> dict[str, Any]:
     }
 
 
-def _tell(result: ScanResult, out: str) -> None:
+def _summed_up(
+    result: ScanResult, rates: str | None, label_sample: int | None, seed: int
+) -> tuple[Prevalence, LabelSample | None]:
+    """Return what the flags say of all that was scanned, and the sample that was drawn for people to label."""
+    from turnwise.scan.label_sample import write_label_sample
+    from turnwise.scan.prevalence import summarise
+    from turnwise.scan.rates import read_rates
+
+    findings = result.findings
+    found = summarise(findings, None if rates is None else read_rates(rates, findings.manifest))
+    return found, None if label_sample is None else write_label_sample(findings, label_sample, seed)
+
+
+def _tell(result: ScanResult, out: str, found: Prevalence, sample: LabelSample | None) -> None:
+    from turnwise.cli.prevalence import print_prevalence, print_sample
+
     counts, manifest = result.counts, result.findings.manifest
     rows = f" of {counts.rows} rows" if counts.rows != counts.conversations else ""
     before = f", {result.resumed} parts were done before" if result.resumed else ""
@@ -187,6 +213,9 @@ def _tell(result: ScanResult, out: str) -> None:
     )
     if result.cost_usd:
         say(f"cost: {dollars(result.cost_usd)}")
+    print_prevalence(found)
+    if sample is not None:
+        print_sample(sample)
     if counts.failures:
         note(f"{counts.failures} rows or scores failed; {out}/failures says which and why")
     say(f"next: turnwise query gradual_drift --store {out}")
