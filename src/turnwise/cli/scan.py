@@ -154,11 +154,11 @@ def scan(
     except KeyboardInterrupt:
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
-    flags, sample = _summed_up(result, rates, label_sample, seed)
+    flags, drawn = _summed_up(result, rates, label_sample, seed)
     if json:
         print_json({**_as_json(result), "prevalence": flags.to_dict()})
     else:
-        _tell(result, out, flags, sample)
+        _tell(result, out, flags, drawn)
     if result.counts.failures:
         raise typer.Exit(1)
     if fail_on_findings and result.counts.fired:
