@@ -25,9 +25,11 @@ from turnwise.cli.listings import datasets, detectors, observers, principles
 from turnwise.cli.output import keep_quiet, say
 from turnwise.cli.patterns import app as patterns
 from turnwise.cli.presets import guardrails, presets
+from turnwise.cli.prevalence import prevalence
 from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.query import query
 from turnwise.cli.runs import runs
+from turnwise.cli.scan import scan
 from turnwise.cli.serve import serve
 from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
@@ -76,6 +78,7 @@ app.command()(cost)
 app.command()(prompt)
 app.add_typer(cache, name="cache", cls=Commands)
 app.command()(detect)
+app.command()(scan)
 app.command()(discover)
 app.command()(show)
 app.command()(query)
@@ -89,6 +92,7 @@ app.command()(tune)
 app.command()(calibrate)
 app.command()(compare)
 app.command()(power)
+app.command()(prevalence)
 app.add_typer(judgements, name="judgements", cls=Commands)
 app.add_typer(sessions, name="sessions", cls=Commands)
 app.add_typer(patterns, name="patterns", cls=Commands)

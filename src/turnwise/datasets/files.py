@@ -10,7 +10,7 @@ import select
 import stat
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
@@ -18,7 +18,8 @@ from typing import Any
 
 from turnwise.bounded import ShallowStream, read_json
 from turnwise.datasets.protocol import RecordError
-from turnwise.errors import DatasetError
+from turnwise.errors import DatasetError, LocationError
+from turnwise.locations import Location, filesystem, is_url
 from turnwise.paths import to_path
 
 DAMAGED = (EOFError, OSError, zlib.error)
@@ -35,15 +36,18 @@ PARQUET_MAGIC = b"PAR1"
 _POLL_SECONDS = 0.05
 _PART = 1 << 16
 
+_PACKED_PART = 1 << 11
+"""Bytes of zstd that are unpacked at once: four of them may stand for 128 KiB."""
+
 _PARQUET_ROWS = 128
 """Rows that are held at a time; one conversation can be long, so few of them."""
 
 _BOM = b"\xef\xbb\xbf"
 _ZIP_MAGIC = b"PK\x03\x04"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _PACKED = {
     _ZIP_MAGIC: "a zip archive",
     b"\xfd7zXZ\x00": "packed with xz",
-    b"\x28\xb5\x2f\xfd": "packed with zstd",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
 }
 
@@ -61,17 +65,24 @@ def is_zip(path: str) -> bool:
 def open_binary(path: str) -> Iterator[BufferedReader]:
     """Open a file for reading from its first byte of content.
 
-    What is packed with gzip or bzip2 is unpacked on the way, whatever the name of the file; a UTF-8 byte order
-    mark is skipped.
+    What is packed with gzip, bzip2 or zstd is unpacked on the way, whatever the name of the file; a UTF-8 byte
+    order mark is skipped.
 
     Args:
-        path: the file.
+        path: the file, or its URL.
 
     Raises:
         DatasetError: there is no such file, it is a folder, may not be read, is damaged, or packed in another way.
     """
     with _open(path) as raw:
         yield _content(raw, path)
+
+
+@contextmanager
+def open_counted(path: str) -> Iterator[tuple[BufferedReader, Callable[[], int]]]:
+    """Open a file as `open_binary` does; the second value tells how many of its packed bytes were read so far."""
+    with _open(path) as raw:
+        yield _content(raw, path), raw.tell
 
 
 def is_stream(path: str) -> bool:
@@ -96,7 +107,7 @@ def open_stream(path: str, wait_seconds: float = WAIT_SECONDS) -> BufferedReader
     return _content(BufferedReader(_Pipe(path, wait_seconds)), path)
 
 
-def bounded_lines(stream: BufferedReader) -> Iterator[bytes | None]:
+def bounded_lines(stream: BufferedIOBase) -> Iterator[bytes | None]:
     """Yield the lines of a stream; None for one of more than `MAX_LINE` bytes, which is passed over.
 
     Args:
@@ -206,19 +217,55 @@ def json_items(stream: BufferedIOBase, prefix: str) -> Iterator[Any]:
 
 
 def read_parquet(path: str, limit: int | None = None) -> Iterator[Any]:
-    """Yield the rows of a Parquet file as JSON objects, in order.
+    """Yield the rows of a Parquet file as JSON objects, in order; see `parquet_lines`."""
+    for row in parquet_lines(path, (0, limit) if limit else None):
+        yield parse_json(row)
+
+
+def parquet_lines(path: str, rows: tuple[int, int] | None = None) -> Iterator[str]:
+    """Yield the rows of a Parquet file as JSON texts, in order.
 
     Each row crosses over as JSON, so that dates, decimals and nested structures arrive as JSON values and no
     further package is needed to convert them. The file is streamed: memory depends on the size of its row
     groups, not on its length.
 
     Args:
-        path: the file.
-        limit: rows at most; None for all.
+        path: the file, or its URL.
+        rows: the first row, from 0, and the first that is no longer wanted; None for all. Only row groups with
+            wanted rows are read.
 
     Raises:
         DatasetError: the file is damaged, or no Parquet file.
     """
+    wanted = ("", ()) if rows is None else (" WHERE file_row_number >= ? AND file_row_number < ?", rows)
+    query = (
+        "SELECT to_json(t)::VARCHAR FROM "
+        f"(SELECT * EXCLUDE (file_row_number) FROM read_parquet(?, file_row_number = true){wanted[0]}) t"
+        if rows is not None
+        else "SELECT to_json(t)::VARCHAR FROM read_parquet(?) t"
+    )
+    for (row,) in _ask_parquet(path, query, *wanted[1]):
+        yield row
+
+
+def parquet_groups(path: str) -> list[tuple[int, int]]:
+    """Return rows and bytes (unpacked) of each row group of a Parquet file, in order.
+
+    Args:
+        path: the file, or its URL.
+
+    Raises:
+        DatasetError: as for `parquet_lines`.
+    """
+    query = (
+        "SELECT any_value(row_group_num_rows), any_value(row_group_bytes) FROM parquet_metadata(?) "
+        "GROUP BY row_group_id ORDER BY row_group_id"
+    )
+    return [(int(rows), int(size)) for rows, size in _ask_parquet(path, query)]
+
+
+def _ask_parquet(path: str, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a query about a Parquet file, whose path is the first parameter."""
     import duckdb
 
     # One thread: more of them read ahead, and hold a row group each.
@@ -227,15 +274,13 @@ def read_parquet(path: str, limit: int | None = None) -> Iterator[Any]:
         "autoinstall_known_extensions": False,
     }
     with duckdb.connect(config=settings) as connection:
+        if is_url(path):
+            connection.register_filesystem(filesystem(path.partition("://")[0]))
         try:
-            rows = connection.execute(
-                "SELECT to_json(t)::VARCHAR FROM read_parquet(?) t" + (f" LIMIT {limit}" if limit else ""),
-                [_literal(path)],
-            )
+            rows = connection.execute(query, [_literal(path), *values])
             while batch := rows.fetchmany(_PARQUET_ROWS):
-                for (row,) in batch:
-                    yield parse_json(row)
-        except duckdb.Error as error:
+                yield from batch
+        except (duckdb.Error, OSError) as error:
             raise DatasetError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from error
 
 
@@ -246,7 +291,11 @@ def _literal(path: str) -> str:
 
 def _open(path: str) -> BufferedReader:
     try:
+        if is_url(path):
+            return BufferedReader(Location(path).stream())
         return to_path(path).open("rb")
+    except LocationError as error:
+        raise DatasetError(str(error)) from error
     except FileNotFoundError:
         raise DatasetError(f"there is no file {path}: check the path") from None
     except IsADirectoryError:
@@ -267,10 +316,70 @@ def _unpacked(raw: BufferedReader, path: str) -> BufferedReader:
         return BufferedReader(gzip.GzipFile(fileobj=raw))
     if start.startswith(b"BZh"):
         return BufferedReader(bz2.BZ2File(raw))
+    if start.startswith(_ZSTD_MAGIC):
+        return BufferedReader(_Zstd(raw, path))
     for magic, words in _PACKED.items():
         if start.startswith(magic):
-            raise DatasetError(f"{path} is {words}: unpack it first; gzip and bzip2 are read as they are")
+            raise DatasetError(f"{path} is {words}: unpack it first; gzip, bzip2 and zstd are read as they are")
     return raw
+
+
+class _Zstd(RawIOBase):
+    """What a stream that is packed with zstd holds, frame after frame.
+
+    Args:
+        raw: the packed stream.
+        path: where it comes from, for messages.
+
+    Raises:
+        DatasetError: the package that unpacks it is not installed.
+    """
+
+    def __init__(self, raw: BufferedReader, path: str) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise DatasetError(
+                f"{path} is packed with zstd, which needs another package: pip install 'turnwise[scan]'"
+            ) from None
+        self._raw = raw
+        self._unpacker = zstandard.ZstdDecompressor()
+        self._damage = zstandard.ZstdError
+        self._frame: Any = None
+        self._rest = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            packed = self._rest or self._raw.read1(_PACKED_PART)
+            if not packed:
+                if self._frame is not None:
+                    raise EOFError("the zstd stream ends within a frame")
+                return 0
+            self._unpack(packed)
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _unpack(self, packed: bytes) -> None:
+        if self._frame is None:
+            self._frame = self._unpacker.decompressobj()
+        try:
+            self._ready = memoryview(self._frame.decompress(packed))
+        except self._damage as error:
+            raise OSError(str(error)) from error
+        self._rest = self._frame.unused_data
+        if self._frame.eof:
+            self._frame = None
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
 
 
 def _skip_bom(stream: BufferedReader, path: str) -> None:

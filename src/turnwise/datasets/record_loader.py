@@ -240,17 +240,29 @@ class RecordLoader(ABC):
             options: what the user said.
         """
         ids = UniqueIds()
+        for number, item in self.numbered(records, path, options):
+            yield item if isinstance(item, BadRecord) else ids.check(number, item)
+
+    def numbered(
+        self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions
+    ) -> Iterator[tuple[int, Sequence | BadRecord]]:
+        """Yield number and sequence of every record, also where ids repeat; nothing is remembered of any.
+
+        Only where one record is one conversation: a loader that makes them otherwise has a `load_records` of its
+        own, and no use for this.
+        """
         source = self.source(path, options)
         for record in records:
             if isinstance(record, BadRecord):
-                yield record
+                yield record.line, record
                 continue
             try:
-                sequence = self.build(record.value, SequenceBuilder(source, record.number, path, options))
+                yield (
+                    record.number,
+                    self.build(record.value, SequenceBuilder(source, record.number, path, options)),
+                )
             except (RecordError, ConversationError) as error:
-                yield BadRecord(record.number, str(error))
-            else:
-                yield ids.check(record.number, sequence)
+                yield record.number, BadRecord(record.number, str(error))
 
     def source(self, path: str, options: LoadOptions) -> str:
         """Return the name of the data set that the sequences of a file belong to."""

@@ -1,6 +1,7 @@
 """Observers: what scores a turn of a conversation against principles."""
 
 from turnwise.observers.conformance import check_observer
+from turnwise.observers.many import ObservedMany, observe_conversations
 from turnwise.observers.protocol import (
     BoundsRequests,
     CanStop,
@@ -13,7 +14,9 @@ from turnwise.observers.protocol import (
     ObservationFailure,
     Observer,
     ObserverInfo,
+    ObservesMany,
     Request,
+    SharesAllowance,
     Workers,
 )
 from turnwise.observers.registry import (
@@ -42,12 +45,15 @@ __all__ = [
     "KeepsReplies",
     "Observation",
     "ObservationFailure",
+    "ObservedMany",
     "ObservedTurn",
     "Observer",
     "ObserverInfo",
     "ObserverSession",
+    "ObservesMany",
     "Request",
     "Setting",
+    "SharesAllowance",
     "Workers",
     "build_cost_estimator",
     "build_live_observer",
@@ -56,6 +62,7 @@ __all__ = [
     "check_supported",
     "describe_observer",
     "list_observers",
+    "observe_conversations",
     "observer_settings",
     "read_settings",
 ]

@@ -19,6 +19,7 @@ from turnwise.observers.protocol import (
     Observation,
     ObservationFailure,
     Observer,
+    ObservesMany,
     Request,
 )
 from turnwise.principles import Principle, builtin_principles
@@ -28,6 +29,9 @@ THREADS = 8
 
 WINDOW = 2
 """Turns of the window that the kit looks through."""
+
+CLOSE = 1e-6
+"""How near scores of many conversations at once come to those of turn by turn."""
 
 _Given = Observation | ObservationFailure
 _Outcomes = dict[tuple[int, str, Side], Any]
@@ -74,6 +78,8 @@ def check_observer(factory: Callable[[], Observer], *, repeatable: bool | None =
                 _check_sight(observer, context, turns, outcomes, where)
         if repeats:
             _check_threads(observer, context)
+            if isinstance(observer, ObservesMany) and context.mode is not ContextMode.TRANSCRIPT:
+                _check_many(observer, context)
     _check_unsupported(observer)
     if isinstance(observer, KeepsReplies):
         _check_journal(factory, repeats=repeats)
@@ -170,6 +176,38 @@ def _check_threads(observer: Observer, context: Context) -> None:
         mixed |= _observed(observer, states[0], turn, wanted, label)
         _observed(observer, states[1], other, wanted, label)
     _demand(mixed == alone[0], f"context {context}", "two conversations by turns change each other")
+
+
+def _check_many(observer: ObservesMany, context: Context) -> None:
+    """Check that whole conversations at once get the scores of turn by turn, whatever is beside them."""
+    plain: Any = observer
+    cases = [(label, turns) for label, turns in conversations()] * 2
+    wanted = _requests()
+    many = observer.observe_many([turns for _, turns in cases], context, wanted)
+    given: dict[int, _Outcomes] = {place: {} for place in range(len(cases))}
+    for place, turn, request, score in zip(
+        many.conversation.tolist(), many.turn.tolist(), many.request.tolist(), many.scores.tolist(), strict=True
+    ):
+        given[place][turn, wanted[request].principle.name, wanted[request].side] = score
+    for place, turn, failure in many.failures:
+        given[place][turn, failure.principle, failure.side] = failure.reason
+    for place, (label, turns) in enumerate(cases):
+        where = f"{label}, context {context}, many at once"
+        state, expected = plain.start("kit", context), _Outcomes()
+        for turn in turns:
+            for one in plain.observe(state, turn, _asked(turn, wanted)):
+                key = turn.number, one.principle, one.side
+                scored = isinstance(one, Observation)
+                expected[key] = list(one.score.to_dict().values()) if scored else one.reason
+        _demand(given[place].keys() == expected.keys(), where, "it scores other texts than turn by turn")
+        for key, value in expected.items():
+            _demand(_close(given[place][key], value), where, f"turn {key[0]} gets another score than turn by turn")
+
+
+def _close(one: Any, other: Any) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(one == other)
+    return all(abs(a - b) <= CLOSE for a, b in zip(one, other, strict=True))
 
 
 def _check_unsupported(observer: Observer) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from turnwise.conversation import Side, Turn
 from turnwise.errors import UsageError
 from turnwise.principles import Principle
 from turnwise.scoring import Call, Reply, ReplyJournal, Score
+
+if TYPE_CHECKING:
+    from turnwise.observers.many import ObservedMany
 
 
 class Workers(StrEnum):
@@ -169,6 +172,14 @@ class BoundsRequests(Protocol):
 
 
 @runtime_checkable
+class SharesAllowance(Protocol):
+    """An observer that pays for its scores, and can keep within what several processes may spend together."""
+
+    def with_allowance(self, allowance: Any) -> Observer:
+        """Return the same observer, whose budget and pace are those of an allowance."""
+
+
+@runtime_checkable
 class KeepsReplies(Protocol):
     """An observer that pays for its scores, and wants replies kept before it reads them."""
 
@@ -185,6 +196,25 @@ class CanPark(Protocol):
 
         Raises:
             ObserverError: the bytes are no such state, or one of another version of the observer.
+        """
+
+
+@runtime_checkable
+class ObservesMany(Protocol):
+    """An observer that scores whole conversations at once for less than turn by turn."""
+
+    def observe_many(
+        self, conversations: Sequence[Sequence[Turn]], context: Context, wanted: Sequence[Request]
+    ) -> ObservedMany:
+        """Return what `observe` would give turn by turn, each of T, I and F within 1e-6.
+
+        Args:
+            conversations: turns of each, in order. What the answer takes is bounded by them alone.
+            context: what may be seen of them; any that the observer supports, but ``transcript``.
+            wanted: what is wanted of every turn; a side that is None or blank has no score.
+
+        Raises:
+            ObserverError: the context mode is not supported.
         """
 
 

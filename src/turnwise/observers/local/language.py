@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.observers.local.network import Caches, Network, Span, beginning
-from turnwise.observers.local.protocol import BOUND, SIDES, Reading, unread
+from turnwise.observers.local.passes import Passes
+from turnwise.observers.local.protocol import BOUND, SIDES, Reading, Utterance, unread
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.window import Window
 
@@ -23,15 +25,17 @@ class LanguageReader:
         model: the network's graph.
         tokenizer: the tokeniser.
         cache_bytes: what the caches may take together.
+        device: where the network is run.
 
     Raises:
+        UsageError: no such device.
         ObserverError: the graph can't be run.
     """
 
-    def __init__(self, model: bytes, tokenizer: Tokenizer, cache_bytes: int = BOUND) -> None:
+    def __init__(self, model: bytes, tokenizer: Tokenizer, cache_bytes: int = BOUND, device: str = "cpu") -> None:
         self.speech = Speech(tokenizer)
         self.caches = Caches(cache_bytes)
-        self._network = Network(model)
+        self._network = Network(model, device)
 
     def start(self) -> Window:
         """Return the empty window."""
@@ -78,6 +82,16 @@ class LanguageReader:
             side: who says it.
         """
         return place.after(self.speech.remembered(self.speech.encode(said), side))
+
+    def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
+        """Return what `read` makes of each text; one pass reads what a window holds before it moves.
+
+        The caches of live conversations are left alone.
+
+        Args:
+            conversations: what is said in each, from its beginning.
+        """
+        return Passes(self.speech, self._network).read(conversations)
 
     def pack(self, place: Window) -> bytes:
         """Return a window as bytes: how many texts, their lengths, their ids."""

@@ -24,6 +24,7 @@ from turnwise.scoring import Score
 
 if TYPE_CHECKING:
     from turnwise.observers.local.protocol import Reader
+    from turnwise.observers.many import ObservedMany
 
 VERSION = "1.0"
 """Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
@@ -77,14 +78,17 @@ class LocalObserver:
         argument: folder with trained weights; None for the weights that ship with turnwise.
         cache_bytes: what the caches of live conversations may take together; 256 MB by default. A conversation
             whose cache is gone is read again when its next turn comes.
+        device: where the network is run: ``cpu``, or ``cuda``, ``tensorrt``, ``migraphx``, ``directml``,
+            ``coreml`` or ``openvino`` where the installed onnxruntime can.
 
     Raises:
+        UsageError: no such device.
         ObserverError: the weights can't be used.
     """
 
     name: ClassVar[str] = "local"
 
-    def __init__(self, argument: str | None = None, cache_bytes: int = BOUND) -> None:
+    def __init__(self, argument: str | None = None, cache_bytes: int = BOUND, device: str = "cpu") -> None:
         if argument == "":
             name = self.name
             raise ObserverError(f"{name}: the path after the colon is empty; use {name}, or {name}:path/to/model")
@@ -96,9 +100,9 @@ class LocalObserver:
         weights = load_weights(argument or shipped(self.name))
         self._reader: Reader
         if weights.kind == "small":
-            self._reader = SmallReader(weights.model, weights.tokenizer)
+            self._reader = SmallReader(weights.model, weights.tokenizer, device)
         else:
-            self._reader = LanguageReader(weights.model, weights.tokenizer, cache_bytes)
+            self._reader = LanguageReader(weights.model, weights.tokenizer, cache_bytes, device)
         self._calibration = Calibration.read(weights.metrics["calibration"])
         self._metrics = weights.metrics
         self._sha256 = weights.sha256
@@ -224,6 +228,31 @@ class LocalObserver:
             state.place = place
         return answers
 
+    def observe_many(
+        self, conversations: Sequence[Sequence[Turn]], context: Context, wanted: Sequence[Request]
+    ) -> ObservedMany:
+        """Score whole conversations at once: no beginning is read twice, and as much as fits is read in one pass.
+
+        Each of T, I and F is within 1e-6 of what `observe` gives turn by turn.
+
+        Args:
+            conversations: turns of each, in order.
+            context: ``turn`` or ``history``.
+            wanted: what is wanted of every turn; a blank text gets no score.
+
+        Raises:
+            ObserverError: another context mode.
+        """
+        from turnwise.observers.local.batch import observe_many
+
+        history = self.start("", context).mode is ContextMode.HISTORY
+        return observe_many(self._reader, self._calibration, conversations, wanted, self._unknown, history=history)
+
+    def _unknown(self, request: Request) -> ObservationFailure:
+        name = request.principle.name
+        message = f"observer {self.name} does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
+        return ObservationFailure(name, request.side, "unsupported", message)
+
     def _answers(
         self, asked: Sequence[Request], scores: Mapping[str, Score], left_out: str
     ) -> list[Observation | ObservationFailure]:
@@ -233,10 +262,7 @@ class LocalObserver:
             if name in scores:
                 found.append(Observation(name, request.side, scores[name], reasoning=left_out or None))
             else:
-                message = (
-                    f"observer {self.name} does not know principle {name!r}; it knows {', '.join(PRINCIPLES)}"
-                )
-                found.append(ObservationFailure(name, request.side, "unsupported", message))
+                found.append(self._unknown(request))
         return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from turnwise.conversation import Side
@@ -42,6 +43,20 @@ class Reading(NamedTuple):
     left_out: str
 
 
+class Utterance(NamedTuple):
+    """What somebody says in a conversation.
+
+    Args:
+        side: who says it.
+        said: the text; not blank.
+        scored: whether a score is wanted of it.
+    """
+
+    side: Side
+    said: str
+    scored: bool
+
+
 class Reader(Protocol):
     """Reads one text after what was said before. What was said before is a place, which nobody changes."""
 
@@ -65,6 +80,13 @@ class Reader(Protocol):
             place: what was said before.
             said: the text; not blank.
             side: who says it.
+        """
+
+    def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
+        """Return what `read` makes of each text of whole conversations; None of those that are not scored.
+
+        Args:
+            conversations: what is said in each, from its beginning.
         """
 
     def pack(self, place: Any) -> bytes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from turnwise.conversation import Side
 from turnwise.errors import ObserverError
 from turnwise.observers.local.protocol import SIDES, Reading
 from turnwise.observers.local.weights import PRINCIPLES
@@ -65,14 +66,50 @@ class Calibration:
         Returns:
             Shape (rows, principles, 3), each value in [0, 1].
         """
-        count, side = len(PRINCIPLES), SIDES.index(reading.side)
-        slope, offset = self.slope[side], self.offset[side]
-        triples = reading.logits[:, : 3 * count].reshape(-1, count, 3).astype(np.float64)
+        return self._calibrated(reading.logits, reading.side, reading.hidden, reading.unread)
+
+    def _calibrated(
+        self,
+        logits: NDArray[np.float32],
+        side: Side,
+        hidden: bool | NDArray[np.bool_],
+        unread: float | NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return T, I and F of rows of one side; `hidden` and `unread` of all of them, or of shape (rows, 1)."""
+        count, place = len(PRINCIPLES), SIDES.index(side)
+        slope, offset = self.slope[place], self.offset[place]
+        triples = logits[:, : 3 * count].reshape(-1, count, 3).astype(np.float64)
         truth = triples[:, :, 0] * slope[0] + offset[0]
         falsity = triples[:, :, 2] * slope[1] + offset[1]
-        given = features(triples[:, :, 1], falsity, reading)
-        unsure = (given @ self.indeterminacy[side][:, :, None])[:, :, 0]
+        given = _features(triples[:, :, 1], falsity, hidden, unread)
+        unsure = (given @ self.indeterminacy[place][:, :, None])[:, :, 0]
         return sigmoid(np.stack((truth, unsure[:, :, 0], falsity), axis=2))
+
+    def strongest_of_many(self, readings: Sequence[Reading]) -> NDArray[np.float64]:
+        """Return what `strongest` gives of each of many readings, in one go.
+
+        Args:
+            readings: what the network makes of texts.
+
+        Returns:
+            T, I and F; shape (readings, principles, 3), principles in the order of `PRINCIPLES`.
+        """
+        found = np.empty((len(readings), len(PRINCIPLES), 3))
+        for side in SIDES:
+            places = [place for place, one in enumerate(readings) if one.side is side]
+            if not places:
+                continue
+            told = [readings[place] for place in places]
+            counts = np.array([len(one.logits) for one in told])
+            hidden = np.repeat([one.hidden for one in told], counts)[:, None]
+            unread = np.repeat([one.unread for one in told], counts)[:, None]
+            rows = self._calibrated(np.concatenate([one.logits for one in told]), side, hidden, unread)
+            starts = np.cumsum(counts) - counts
+            found[places] = rows[starts]
+            for number in np.flatnonzero(counts > 1).tolist():
+                pieces = rows[starts[number] : starts[number] + counts[number]]
+                found[places[number]] = pieces[pieces[:, :, 2].argmax(axis=0), np.arange(len(PRINCIPLES))]
+        return found
 
     def strongest(self, reading: Reading) -> dict[str, Score]:
         """Return for each principle the score of the piece of a text with the highest F.
@@ -99,9 +136,18 @@ def features(logit: NDArray[np.float64], falsity: NDArray[np.float64], reading: 
     Returns:
         Shape (rows, principles, 1, features).
     """
+    return _features(logit, falsity, reading.hidden, reading.unread)
+
+
+def _features(
+    logit: NDArray[np.float64],
+    falsity: NDArray[np.float64],
+    hidden: bool | NDArray[np.bool_],
+    unread: float | NDArray[np.float64],
+) -> NDArray[np.float64]:
     probability = sigmoid(falsity)
     whole = np.ones_like(logit)
-    parts = (logit, 4 * probability * (1 - probability), whole * reading.hidden, whole * reading.unread, whole)
+    parts = (logit, 4 * probability * (1 - probability), whole * hidden, whole * unread, whole)
     return np.stack(parts, axis=-1)[:, :, None, :]
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.observers.local.network import session_of
-from turnwise.observers.local.protocol import SIDES, Reading, unread
+from turnwise.observers.local.protocol import SIDES, Reading, Utterance, unread
 from turnwise.observers.local.tokens import Speech
 
 if TYPE_CHECKING:
@@ -19,20 +21,36 @@ STRETCH = 128
 """Tokens that are taken in at once: of a longer text head and tail change the state, and its parts are read."""
 
 
+class _Step(NamedTuple):
+    """The state behind a text.
+
+    Args:
+        number: which one; the same beginning has the same, 0 the empty one.
+        state: the state.
+        logits: what was made of the text.
+    """
+
+    number: int
+    state: NDArray[np.float32]
+    logits: NDArray[np.float32]
+
+
 class SmallReader:
     """Holds network and tokeniser; one serves many conversations, and threads.
 
     Args:
         model: the network's graph.
         tokenizer: the tokeniser.
+        device: where the network is run.
 
     Raises:
+        UsageError: no such device.
         ObserverError: the graph can't be run.
     """
 
-    def __init__(self, model: bytes, tokenizer: Tokenizer) -> None:
+    def __init__(self, model: bytes, tokenizer: Tokenizer, device: str = "cpu") -> None:
         self.speech = Speech(tokenizer)
-        self._session = session_of(model)
+        self._session = session_of(model, device)
         state = next(one for one in self._session.get_inputs() if one.name == "state")
         self._width = int(state.shape[2])
 
@@ -65,6 +83,44 @@ class SmallReader:
         """
         return self._run(place, self.speech.ends(self.speech.encode(said), STRETCH), side)[1]
 
+    def read_many(self, conversations: Sequence[Sequence[Utterance]]) -> list[list[Reading | None]]:
+        """Return what `read` makes of each text: a run gives logits and state, and what repeats is read once.
+
+        Args:
+            conversations: what is said in each, from its beginning.
+        """
+        steps: dict[tuple[int, Side, bytes], _Step] = {}
+        rows: dict[tuple[int, Side, bytes], NDArray[np.float32]] = {}
+        found: list[list[Reading | None]] = []
+        start, empty = self.start(), np.zeros((0, len(SIDES), 0), np.float32)
+        for said in conversations:
+            step = _Step(0, start, empty)
+            readings: list[Reading | None] = []
+            for side, words, scored in said:
+                text = self.speech.encode(words)
+                place = step
+                ids = self.speech.ends(text, STRETCH)
+                key = place.number, side, _packed(ids)
+                if key not in steps:
+                    logits, after = self._run(place.state, ids, side)
+                    steps[key] = _Step(len(steps) + 1, after, logits)
+                step = steps[key]
+                if not scored:
+                    readings.append(None)
+                    continue
+                outputs = step.logits
+                stretches = self.speech.stretches(text, STRETCH)
+                if stretches:
+                    whole = place.number, side, _packed(text.ids)
+                    if whole not in rows:
+                        parts = [self._run(place.state, stretch, side)[0] for stretch in stretches]
+                        rows[whole] = np.concatenate((step.logits, *parts))
+                    outputs = rows[whole]
+                fit = unread(text.bytes_per_token, len(text.ids))
+                readings.append(Reading(side, outputs[:, SIDES.index(side)], text.hidden, fit, text.left_out))
+            found.append(readings)
+        return found
+
     def pack(self, place: NDArray[np.float32]) -> bytes:
         """Return a state as bytes."""
         return place.astype("<f4").tobytes()
@@ -86,3 +142,7 @@ class SmallReader:
         feed = {"ids": np.array(ids or [0], np.int64), "side": np.array([SIDES.index(side)]), "state": place}
         logits, after = self._session.run(["logits", "after"], feed)
         return logits, after
+
+
+def _packed(ids: list[int]) -> bytes:
+    return array("H", ids).tobytes()

@@ -1,0 +1,124 @@
+"""``turnwise prevalence``: how common attacks are among what was scanned, from flags and from labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from turnwise.cli import options
+from turnwise.cli.output import note, print_json, say
+from turnwise.errors import UsageError
+
+if TYPE_CHECKING:
+    from turnwise.scan.label_sample import LabelSample
+    from turnwise.scan.labels import Labelled
+    from turnwise.scan.prevalence import Prevalence
+
+
+def prevalence(
+    findings: Annotated[str, typer.Argument(help="Folder of a scan's findings, or its URL.", show_default=False)],
+    rates: Annotated[
+        str | None,
+        typer.Option(
+            help="JSON with recall and false_positive_rate, each with count and of, or results.json of a study. "
+            "[default: the observer's model card]"
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            help="Labels of the label sample: a store in which people gave them, or JSONL with id and label."
+        ),
+    ] = None,
+    author: Annotated[
+        list[str] | None, typer.Option(help="Only labels of this person; may be given several times.")
+    ] = None,
+    label_sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Draw that many conversations for people to label into the findings."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of --label-sample.")] = 0,
+    json: options.Json = False,
+) -> None:
+    """Estimate how common attacks are among what was scanned: from the flags, and from labels of a sample."""
+    from turnwise.findings import open_findings
+
+    opened = open_findings(findings)
+    if label_sample is not None:
+        if labels is not None:
+            raise UsageError("give --label-sample to draw a sample, or --labels to use its labels, not both")
+        from turnwise.scan.label_sample import TEXTS, write_label_sample
+
+        sample = write_label_sample(opened, label_sample, seed)
+        place = opened.folder / TEXTS
+        if json:
+            print_json({"file": str(place), **sample.to_dict()})
+            return
+        print_sample(sample)
+        note(
+            f"wrote {place}: import it into a store of its own (turnwise import), label it there (turnwise "
+            f"explore, turnwise judgements label), then turnwise prevalence {findings} --labels STORE"
+        )
+        return
+    from turnwise.scan.prevalence import summarise
+    from turnwise.scan.rates import read_rates
+
+    found = summarise(opened, None if rates is None else read_rates(rates, opened.manifest))
+    labelled = None
+    if labels is not None:
+        from turnwise.scan.label_sample import read_label_sample
+        from turnwise.scan.labels import estimate_from_labels, read_labels
+
+        labelled = estimate_from_labels(read_label_sample(opened), read_labels(labels, author or ()))
+    elif author:
+        raise UsageError("--author says whose labels count: give --labels too")
+    if json:
+        print_json(
+            {"from_flags": found.to_dict(), "from_labels": None if labelled is None else labelled.to_dict()}
+        )
+        return
+    print_prevalence(found, labelled)
+
+
+def print_prevalence(found: Prevalence, labelled: Labelled | None = None) -> None:
+    """Print what flags, and labels where there are any, say of all that was scanned."""
+    from turnwise.cli.output import Table, print_table
+
+    table = Table("from the flags", "")
+    for row in found.rows():
+        table.add_row(*row)
+    print_table(table)
+    for caution in found.cautions:
+        note(caution)
+    if labelled is None:
+        return
+    table = Table("from the labels", "")
+    for row in labelled.rows():
+        table.add_row(*row)
+    print_table(table)
+    strata = Table(
+        "stratum", "conversations", "labelled", "attacks", numeric=("conversations", "labelled", "attacks")
+    )
+    for one in labelled.strata:
+        strata.add_row(one.name, f"{one.population:,}", str(one.labelled), str(one.attacks))
+    print_table(strata)
+    for caution in labelled.cautions:
+        note(caution)
+
+
+def print_sample(sample: LabelSample) -> None:
+    """Print what a sample for people to label consists of."""
+    from turnwise.cli.output import Table, print_table
+
+    table = Table(
+        "stratum",
+        "conversations",
+        "drawn",
+        "each stands for",
+        numeric=("conversations", "drawn", "each stands for"),
+    )
+    for one in sample.strata:
+        table.add_row(one.name, f"{one.population:,}", str(one.drawn), f"{one.weight:,.1f}")
+    print_table(table)
+    say(f"{len(sample.conversations)} conversations drawn with seed {sample.seed}")

@@ -1,0 +1,292 @@
+"""Findings: what a scan leaves in a folder. Names of files, columns of tables, and the manifest.
+
+    findings/manifest.json
+    findings/scores-000000.parquet                  a row a score, by sequence, turn, side and principle
+    findings/sequences/sequences-000000.parquet     a row a conversation
+    findings/turns/turns-000000.parquet             its texts; not where they were not wanted
+    findings/failures/failures-000000.jsonl         what could not be read or scored; only where there is such
+
+A part of the input is a file of each. Only the files of parts that are done count; `Findings` names them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+from turnwise.errors import FindingsError
+from turnwise.locations import Location
+
+LAYOUT: Final = 1
+"""Version of names, columns and manifest."""
+
+MANIFEST: Final = "manifest.json"
+SCORES: Final = "scores"
+SEQUENCES: Final = "sequences"
+TURNS: Final = "turns"
+FAILURES: Final = "failures"
+
+PLACES: Final = 1 << 24
+"""Conversations that a part can have: a key is the number of the part times this, and the place in the part."""
+
+COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    SCORES: {
+        "key": "BIGINT",
+        "sequence": "VARCHAR",
+        "turn": "INTEGER",
+        "side": "VARCHAR",
+        "principle": "VARCHAR",
+        "T": "DOUBLE",
+        "I": "DOUBLE",
+        "F": "DOUBLE",
+        "detector_score": "DOUBLE",
+        "fired": "BOOLEAN",
+        "flag_turn": "INTEGER",
+        "chars": "INTEGER",
+    },
+    SEQUENCES: {
+        "key": "BIGINT",
+        "sequence": "VARCHAR",
+        "label": "VARCHAR",
+        "source": "VARCHAR",
+        "file": "VARCHAR",
+        "row": "BIGINT",
+        "turns": "INTEGER",
+        "scored": "BOOLEAN",
+        "screened_out": "BOOLEAN",
+        "fired": "BOOLEAN",
+        "flag_turn": "INTEGER",
+        "peak": "DOUBLE",
+        "digest": "VARCHAR",
+        "metadata": "VARCHAR",
+    },
+    TURNS: {
+        "key": "BIGINT",
+        "sequence": "VARCHAR",
+        "turn": "INTEGER",
+        "prompt": "VARCHAR",
+        "response": "VARCHAR",
+    },
+}
+"""Columns of each table in order, with their types in DuckDB; docs/scan.md says what they hold."""
+
+
+def part_file(table: str, number: int) -> str:
+    """Return the path of a part's file within the folder of findings.
+
+    >>> part_file("scores", 7), part_file("turns", 7), part_file("failures", 7)
+    ('scores-000007.parquet', 'turns/turns-000007.parquet', 'failures/failures-000007.jsonl')
+    """
+    ending = "jsonl" if table == FAILURES else "parquet"
+    folder = "" if table == SCORES else f"{table}/"
+    return f"{folder}{table}-{number:06d}.{ending}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a part, or a whole scan, came to.
+
+    Args:
+        rows: records of the input that were looked at.
+        conversations: of these, the ones that could be read and were wanted.
+        turns: their turns.
+        scored: conversations with at least one score.
+        scores: scores.
+        fired: conversations at which the detector fired.
+        screened_out: conversations that a screen cleared, so that they were not scored in full.
+        failures: dead letters: what could not be read or scored.
+        left_out: rows that a condition or a sample left out.
+    """
+
+    rows: int = 0
+    conversations: int = 0
+    turns: int = 0
+    scored: int = 0
+    scores: int = 0
+    fired: int = 0
+    screened_out: int = 0
+    failures: int = 0
+    left_out: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        mine, others = asdict(self), asdict(other)
+        return Counts(**{name: mine[name] + others[name] for name in mine})
+
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """A file of a part: its bytes and their SHA-256 as hexadecimal digits."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartEntry:
+    """A part that is done.
+
+    Args:
+        number: number of the part, from 0.
+        input: index of the input file in `Manifest.inputs`.
+        first_row: number of its first record in that file, from 1.
+        counts: what it came to.
+        files: its files by their path within the folder.
+    """
+
+    number: int
+    input: int
+    first_row: int
+    counts: Counts
+    files: Mapping[str, PartFile]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input file: its path or URL, its size, and the SHA-256 of what `digest` stands for.
+
+    Args:
+        name: path or URL as it was given or found.
+        bytes: its size.
+        digest: ``sha256:...`` of the whole content.
+    """
+
+    name: str
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What findings are: how they were made, of what, and which parts are done.
+
+    Args:
+        versions: of turnwise, its code, Python and the libraries that bytes depend on.
+        run: ``name``, ``observer`` (its specification), ``observer_version``, ``context``, ``parameters`` and
+            ``operating_points``, as a run of a store has them.
+        principles: name and revision of each, in the order in which they are scored.
+        detector: ``spec``, ``threshold`` (None where it never fires), ``threshold_source``, and ``mapping``, which
+            builds it.
+        reading: format, columns, label and source as they were given.
+        selection: condition, sample and seed, sides, and whether texts are kept.
+        part_rows: conversations a part has at most.
+        inputs: the files, in order.
+        parts: those that are done, by number.
+        complete: whether all are.
+        totals: the sum over the parts that are done.
+        screen: what screened conversations, with its measured loss; None where nothing did.
+        layout: version of names and columns.
+    """
+
+    versions: Mapping[str, str]
+    run: Mapping[str, Any]
+    principles: tuple[Mapping[str, str], ...]
+    detector: Mapping[str, Any]
+    reading: Mapping[str, Any]
+    selection: Mapping[str, Any]
+    part_rows: int
+    inputs: tuple[Input, ...]
+    parts: tuple[PartEntry, ...] = ()
+    complete: bool = False
+    totals: Counts = field(default_factory=Counts)
+    screen: Mapping[str, Any] | None = None
+    layout: int = LAYOUT
+
+    def to_json(self) -> bytes:
+        """Return it as JSON; equal manifests give equal bytes."""
+        return (json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+    @classmethod
+    def from_json(cls, content: bytes, where: str) -> Manifest:
+        """Read what `to_json` wrote.
+
+        Args:
+            content: the JSON.
+            where: its path, for messages.
+
+        Raises:
+            FindingsError: it is no manifest, damaged, or of a later layout.
+        """
+        try:
+            value = json.loads(content)
+            layout = value["layout"]
+            if layout != LAYOUT:
+                raise FindingsError(
+                    f"{where} has layout {layout!r}, and this version of turnwise reads {LAYOUT}: "
+                    "use the version that made it"
+                )
+            value["principles"] = tuple(value["principles"])
+            value["inputs"] = tuple(Input(**one) for one in value["inputs"])
+            value["parts"] = tuple(map(part_entry, value["parts"]))
+            value["totals"] = Counts(**value["totals"])
+            return cls(**value)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise FindingsError(
+                f"{where} is not the manifest of a scan, or damaged: {type(error).__name__}: {error}"
+            ) from error
+
+    def with_parts(self, parts: Mapping[int, PartEntry], *, complete: bool) -> Manifest:
+        """Return the same manifest with these parts done, by number."""
+        ordered = tuple(parts[number] for number in sorted(parts))
+        totals = Counts()
+        for part in ordered:
+            totals += part.counts
+        return replace(self, parts=ordered, complete=complete, totals=totals)
+
+
+def part_entry(value: Mapping[str, Any]) -> PartEntry:
+    """Return the entry of a part from its JSON values; what is missing or wrong raises as a constructor does."""
+    files = {name: PartFile(**one) for name, one in value["files"].items()}
+    return PartEntry(**{**value, "counts": Counts(**value["counts"]), "files": files})
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Findings that were opened: the manifest, and the files of the parts that are done.
+
+    Args:
+        folder: where they are.
+        manifest: what they are.
+    """
+
+    folder: Location
+    manifest: Manifest
+
+    def files(self, table: str) -> list[Location]:
+        """Return the files of a table, in the order of the parts; those of `FAILURES` are JSONL.
+
+        Args:
+            table: `SCORES`, `SEQUENCES`, `TURNS` or `FAILURES`.
+        """
+        wanted: Callable[[PartEntry], str] = lambda part: part_file(table, part.number)  # noqa: E731
+        return [self.folder / wanted(part) for part in self.manifest.parts if wanted(part) in part.files]
+
+
+def findings_folder(name: str) -> Location:
+    """Return the folder that findings are in, named by itself, by its manifest, or by a pattern of its files.
+
+    >>> [str(findings_folder(name)) for name in ("a", "a/", "a/manifest.json", "a/*.parquet", "s3://b/a/*.parquet")]
+    ['a', 'a', 'a', 'a', 's3://b/a']
+    """
+    location = Location(name)
+    if location.base == MANIFEST or location.base.endswith(".parquet"):
+        return location.parent
+    return location
+
+
+def open_findings(name: str) -> Findings:
+    """Open findings by their folder, their manifest, or a pattern of their files.
+
+    Args:
+        name: such as ``findings/``, ``findings/manifest.json`` or ``'s3://bucket/findings/*.parquet'``.
+
+    Raises:
+        FindingsError: there is no manifest, or it can't be read.
+        LocationError: the place can't be reached.
+    """
+    folder = findings_folder(name)
+    place = folder / MANIFEST
+    if not place.exists():
+        raise FindingsError(f"{folder} has no {MANIFEST}: it is not the folder of a scan's findings")
+    return Findings(folder, Manifest.from_json(place.read(), str(place)))

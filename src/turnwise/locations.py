@@ -1,0 +1,232 @@
+"""Folders and files that are on this machine or behind a URL (``s3://bucket/chats``), by one small set of verbs.
+
+URLs go through fsspec, which is imported for them alone: ``pip install 'turnwise[scan]'``, and ``[s3]``, ``[gs]``
+or ``[az]`` for the clients of those clouds.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from turnwise.errors import LocationError, TurnwiseError
+from turnwise.paths import to_path
+
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "adl": "az"}
+"""The extra of turnwise that brings the client of a protocol."""
+
+
+def is_url(name: str | os.PathLike[str]) -> bool:
+    """Return whether a name is a URL for fsspec and not the path of a file.
+
+    >>> is_url("s3://bucket/chats.parquet"), is_url("memory://a"), is_url("logs/a.jsonl"), is_url("C:/logs")
+    (True, True, False, False)
+    """
+    scheme, separator, _ = os.fspath(name).partition("://")
+    return bool(separator) and len(scheme) > 1 and scheme.replace("+", "").replace("-", "").isalnum()
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A file or folder, local or behind a URL. Picklable; opens nothing until it is asked.
+
+    Args:
+        name: the path or URL as somebody wrote it, without a trailing slash.
+
+    >>> Location("s3://bucket/findings/") / "manifest.json"
+    Location(name='s3://bucket/findings/manifest.json')
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if len(self.name) > 1 and not self.name.endswith("://"):
+            object.__setattr__(self, "name", self.name.rstrip("/"))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __truediv__(self, other: str) -> Location:
+        return Location(f"{self.name}/{other}" if self.is_url else str(Path(self.name) / other))
+
+    @property
+    def is_url(self) -> bool:
+        """Whether fsspec reads and writes it."""
+        return is_url(self.name)
+
+    @property
+    def path(self) -> Path:
+        """The local path.
+
+        Raises:
+            OSError: the name can't be that of a file.
+        """
+        return to_path(self.name)
+
+    @property
+    def base(self) -> str:
+        """The last part of the name."""
+        return PurePosixPath(self.name).name if self.is_url else Path(self.name).name
+
+    @property
+    def parent(self) -> Location:
+        """The folder that it is in."""
+        return Location(self.name.rpartition("/")[0] if self.is_url else str(Path(self.name).parent))
+
+    def exists(self) -> bool:
+        """Return whether there is such a file or folder.
+
+        Raises:
+            LocationError: the place can't be asked.
+        """
+        with _errors(self, "look at"):
+            return _filesystem(self).exists(self.name) if self.is_url else self.path.exists()
+
+    def is_folder(self) -> bool:
+        """Return whether it is a folder; errors as for `exists`."""
+        with _errors(self, "look at"):
+            return _filesystem(self).isdir(self.name) if self.is_url else self.path.is_dir()
+
+    def size(self) -> int:
+        """Return the bytes of a file; errors as for `exists`."""
+        with _errors(self, "look at"):
+            return int(_filesystem(self).size(self.name)) if self.is_url else self.path.stat().st_size
+
+    def names(self) -> list[str]:
+        """Return the names in a folder, sorted; none where there is no such folder. Errors as for `exists`."""
+        with _errors(self, "list"):
+            if not self.is_url:
+                return sorted(one.name for one in self.path.iterdir()) if self.path.is_dir() else []
+            files = _filesystem(self)
+            if not files.exists(self.name):
+                return []
+            return sorted(str(one).rstrip("/").rpartition("/")[2] for one in files.ls(self.name, detail=False))
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of each file in a folder by name, from one listing; errors as for `exists`."""
+        with _errors(self, "list"):
+            if not self.is_url:
+                files = list(self.path.iterdir()) if self.path.is_dir() else []
+                return {one.name: one.stat().st_size for one in files if one.is_file()}
+            remote = _filesystem(self)
+            if not remote.exists(self.name):
+                return {}
+            return {
+                str(one["name"]).rpartition("/")[2]: int(one["size"])
+                for one in remote.ls(self.name, detail=True)
+                if one["type"] == "file"
+            }
+
+    def matches(self) -> list[Location]:
+        """Return the files that a pattern such as ``logs/*.parquet`` names, sorted; errors as for `exists`."""
+        with _errors(self, "list"):
+            if self.is_url:
+                files = _filesystem(self)
+                found = sorted(str(files.unstrip_protocol(one)) for one in files.glob(self.name))
+                return [Location(one) for one in found]
+            found = sorted(glob.glob(self.name, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+            return [Location(one) for one in found if Path(one).is_file()]
+
+    def stream(self) -> Any:
+        """Return a file that is open for reading bytes, which the caller closes; errors as for `exists`."""
+        with _errors(self, "read"):
+            return _filesystem(self).open(self.name, "rb") if self.is_url else self.path.open("rb")
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Open a file for reading bytes; errors as for `exists`."""
+        with self.stream() as file:
+            yield file
+
+    def read(self) -> bytes:
+        """Return the content of a file; errors as for `exists`."""
+        with self.open() as file, _errors(self, "read"):
+            return file.read()
+
+    def write(self, content: bytes) -> None:
+        """Write a file whole: a reader sees the old content or the new, never a part.
+
+        Local files are written beside their place and renamed, those of object stores are put in one request.
+
+        Raises:
+            LocationError: it can't be written.
+        """
+        with _errors(self, "write"):
+            if self.is_url:
+                files = _filesystem(self)
+                files.makedirs(self.parent.name, exist_ok=True)
+                files.pipe_file(self.name, content)
+                return
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            partial = self.partial()
+            try:
+                partial.write_bytes(content)
+                partial.replace(self.path)
+            finally:
+                partial.unlink(missing_ok=True)
+
+    def partial(self) -> Path:
+        """Return the path beside a local file under which this process writes what is to replace it."""
+        return self.path.with_name(f".{self.path.name}.{os.getpid()}{PARTIAL}")
+
+    def remove(self) -> None:
+        """Remove a file, if it is there; errors as for `write`."""
+        with _errors(self, "remove"):
+            if not self.is_url:
+                self.path.unlink(missing_ok=True)
+            elif _filesystem(self).exists(self.name):
+                _filesystem(self).rm_file(self.name)
+
+
+PARTIAL = ".partial"
+"""How the names of local files end that are not written to their end; a process that is killed leaves them."""
+
+
+@contextmanager
+def _errors(location: Location, verb: str) -> Iterator[None]:
+    try:
+        yield
+    except TurnwiseError:
+        raise
+    except FileNotFoundError:
+        raise LocationError(f"there is no {location}: check the path") from None
+    except Exception as error:
+        # Each filesystem of fsspec raises what its client does.
+        raise LocationError(f"can't {verb} {location}: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    text = getattr(error, "strerror", None) or str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def _filesystem(location: Location) -> Any:
+    return filesystem(location.name.partition("://")[0])
+
+
+@cache
+def filesystem(protocol: str) -> Any:
+    """Return fsspec's filesystem of a protocol, such as ``"s3"``.
+
+    Raises:
+        LocationError: fsspec, or the client of that protocol, is not installed, or there is no such protocol.
+    """
+    extra = _EXTRAS.get(protocol, "scan")
+    try:
+        import fsspec
+    except ImportError:
+        raise LocationError(f"{protocol}:// needs another package: pip install 'turnwise[{extra}]'") from None
+    try:
+        return fsspec.filesystem(protocol)
+    except ImportError as error:
+        raise LocationError(
+            f"{protocol}:// needs another package: pip install 'turnwise[{extra}]' ({_line(error)})"
+        ) from None
+    except ValueError as error:
+        raise LocationError(f"{protocol}:// is no place that fsspec knows: {_line(error)}") from None

@@ -1,0 +1,92 @@
+"""Many conversations at once for the embedded observers: from turns to what is read, and from that to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from turnwise.conversation import Side, Turn
+from turnwise.observers.local.protocol import Utterance
+from turnwise.observers.local.weights import PRINCIPLES
+from turnwise.observers.many import ObservedMany
+from turnwise.observers.protocol import ObservationFailure, Request
+
+if TYPE_CHECKING:
+    from turnwise.observers.local.protocol import Reader, Reading
+    from turnwise.observers.local.scores import Calibration
+
+
+def observe_many(
+    reader: Reader,
+    calibration: Calibration,
+    conversations: Sequence[Sequence[Turn]],
+    wanted: Sequence[Request],
+    unknown: Callable[[Request], ObservationFailure],
+    *,
+    history: bool,
+) -> ObservedMany:
+    """Score many conversations.
+
+    Args:
+        reader: reads texts.
+        calibration: makes scores of what it reads.
+        conversations: turns of each, in order.
+        wanted: what is wanted of every turn.
+        unknown: says that a principle is not known.
+        history: whether a text is read behind all earlier ones of its conversation, or behind its turn's prompt.
+    """
+    asked = {side: [(n, one) for n, one in enumerate(wanted) if one.side is side] for side in Side}
+    talks, owners = utterances(conversations, wanted, history=history)
+    readings: list[Reading] = []
+    scored: list[tuple[int, int]] = []
+    for reading, owner in zip(chain(*reader.read_many(talks)), chain(*owners), strict=True):
+        if reading is not None:
+            readings.append(reading)
+            scored.append(owner)
+    values = calibration.strongest_of_many(readings).tolist()
+    rows: list[tuple[int, int, int]] = []
+    scores: list[list[float]] = []
+    failures: list[tuple[int, int, ObservationFailure]] = []
+    for (conversation, turn), reading, triples in zip(scored, readings, values, strict=True):
+        for place, request in asked[reading.side]:
+            name = request.principle.name
+            if name in PRINCIPLES:
+                rows.append((conversation, turn, place))
+                scores.append(triples[PRINCIPLES.index(name)])
+            else:
+                failures.append((conversation, turn, unknown(request)))
+    return ObservedMany.of(rows, scores, failures)
+
+
+def utterances(
+    conversations: Sequence[Sequence[Turn]], wanted: Sequence[Request], *, history: bool
+) -> tuple[list[list[Utterance]], list[list[tuple[int, int]]]]:
+    """Return what is to be read, and of each text the conversation and the turn that it belongs to.
+
+    Args: as for `observe_many`.
+    """
+    sides = {request.side for request in wanted}
+    talks: list[list[Utterance]] = []
+    owners: list[list[tuple[int, int]]] = []
+    for number, turns in enumerate(conversations):
+        for some in [turns] if history else [[turn] for turn in turns]:
+            said, whose = _said(some, number, sides)
+            talks.append(said)
+            owners.append(whose)
+    return talks, owners
+
+
+def _said(
+    turns: Sequence[Turn], conversation: int, sides: set[Side]
+) -> tuple[list[Utterance], list[tuple[int, int]]]:
+    """Return what is to be read of some turns, up to the last text that is scored, and whose each text is."""
+    said, whose, needed = [], [], 0
+    for turn in turns:
+        for side in Side:
+            text = turn.text(side)
+            if text and text.strip():
+                said.append(Utterance(side, text, side in sides))
+                whose.append((conversation, turn.number))
+                needed = len(said) if side in sides else needed
+    return said[:needed], whose[:needed]

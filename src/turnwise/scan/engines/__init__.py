@@ -1,0 +1,50 @@
+"""Engines: how the parts of a scan get to workers. One small protocol, a file an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from turnwise.scan.parts import Done, Part
+
+
+class Worker(Protocol):
+    """Does parts, one after the other. Holds observer and detector; made once for each process or actor."""
+
+    def do(self, part: Part) -> Done:
+        """Read, score and write a part.
+
+        What is wrong with the input becomes dead letters.
+
+        Raises:
+            TurnwiseError: nothing more can be done: the observer can't go on, or findings can't be written.
+        """
+
+
+class Work(Protocol):
+    """All that a worker must know. Picklable; light, since nothing is loaded before `open`."""
+
+    def open(self) -> Worker:
+        """Return a worker of this process.
+
+        Raises:
+            TurnwiseError: observer or detector can't be built here.
+        """
+
+
+class Engine(Protocol):
+    """Gives parts to workers."""
+
+    def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
+        """Yield what comes of each part, as it comes, in any order.
+
+        Parts are taken only as there is room, so that memory is bounded. Where the iterator is closed, or an
+        error ends it, parts that have not begun are dropped and no worker is left running.
+
+        Args:
+            work: what each worker is made of.
+            parts: what is to be done; a generator that may raise.
+
+        Raises:
+            TurnwiseError: a worker can't go on; text that says why.
+        """

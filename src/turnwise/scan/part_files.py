@@ -1,0 +1,210 @@
+"""Writing the files of a part: columns to Parquet, dead letters to JSONL, each file whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from turnwise.errors import LocationError
+from turnwise.findings import (
+    COLUMNS,
+    FAILURES,
+    SCORES,
+    SEQUENCES,
+    TURNS,
+    Counts,
+    PartEntry,
+    PartFile,
+    part_entry,
+    part_file,
+)
+from turnwise.locations import Location
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
+
+    Columns = Mapping[str, NDArray[Any]]
+
+_ABOUT = "turnwise_part"
+"""Key in the metadata of a part's file of sequences under which it says what the part came to."""
+
+_SIDES = "['prompt', 'response']"
+
+_SPECIAL = {
+    (SCORES, "side"): f"{_SIDES}[side + 1]",
+    (SCORES, "principle"): "$principles[principle + 1]",
+    (SCORES, "flag_turn"): "nullif(flag_turn, 0)",
+    (SEQUENCES, "flag_turn"): "nullif(flag_turn, 0)",
+    (SEQUENCES, "peak"): "CASE WHEN isnan(peak) THEN NULL ELSE peak END",
+}
+"""Columns that come as numbers for something else: codes of names, and what stands for NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What could not be read or scored.
+
+    Args:
+        file: the input file.
+        row: number of the record in it, from 1.
+        reason: what is wrong, for a person; nothing of the text.
+        sequence: id of the conversation, where it could be read.
+        turn: number of the turn whose score failed; None where it is the record.
+        side: the half of that turn.
+        principle: the principle of that score.
+    """
+
+    file: str
+    row: int
+    reason: str
+    sequence: str | None = None
+    turn: int | None = None
+    side: str | None = None
+    principle: str | None = None
+
+
+class PartFiles:
+    """Writes the files of parts into a folder of findings; one a process.
+
+    Parquet is written by DuckDB with one thread, so equal columns give equal bytes. The file of sequences is the
+    last: where it is there, the part is whole.
+
+    Args:
+        folder: the folder of findings.
+        principles: names by their code in the columns of scores.
+    """
+
+    def __init__(self, folder: Location, principles: Sequence[str]) -> None:
+        self._folder = folder
+        self._principles = list(principles)
+        self._connection: DuckDBPyConnection | None = None
+
+    def write(
+        self,
+        number: int,
+        *,
+        scores: Columns,
+        sequences: Columns,
+        turns: Columns | None,
+        failures: Sequence[DeadLetter] = (),
+        counts: Counts | None = None,
+        input: int = 0,
+        first_row: int = 1,
+    ) -> PartEntry:
+        """Write a part and return what the manifest says of it.
+
+        Args:
+            number: number of the part.
+            scores: an array a column of `turnwise.findings.COLUMNS`; ``side`` is 0 for the prompt and 1 for the
+                response, ``principle`` an index, and a ``flag_turn`` of 0 is none.
+            sequences: likewise; a ``peak`` that is not a number is none.
+            turns: likewise; None where texts are not kept.
+            failures: dead letters, in order.
+            counts: what the part came to.
+            input: index of its input file.
+            first_row: number of its first record.
+
+        Raises:
+            LocationError: a file can't be written.
+        """
+        files: dict[str, PartFile] = {}
+        if failures:
+            place = part_file(FAILURES, number)
+            lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in failures)
+            content = "".join(lines).encode(errors="replace")
+            (self._folder / place).write(content)
+            files[place] = PartFile(len(content), _sha256(content))
+        for table, columns in {TURNS: turns, SCORES: scores}.items():
+            if columns is not None:
+                place = part_file(table, number)
+                files[place] = self._write_parquet(table, columns, self._folder / place)
+        entry = PartEntry(number, input, first_row, counts or Counts(), files)
+        place = part_file(SEQUENCES, number)
+        last = self._write_parquet(SEQUENCES, sequences, self._folder / place, json.dumps(asdict(entry)))
+        return _with_file(entry, place, last)
+
+    def _write_parquet(self, table: str, columns: Columns, place: Location, about: str | None = None) -> PartFile:
+        if place.is_url:
+            with tempfile.TemporaryDirectory() as folder:
+                local = Path(folder) / place.base
+                self._copy(table, columns, local, about)
+                content = local.read_bytes()
+            place.write(content)
+            return PartFile(len(content), _sha256(content))
+        partial = place.partial()
+        try:
+            partial.parent.mkdir(parents=True, exist_ok=True)
+            self._copy(table, columns, partial, about)
+            with partial.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            entry = PartFile(partial.stat().st_size, digest)
+            partial.replace(place.path)
+        except OSError as error:
+            raise LocationError(f"can't write {place}: {error.strerror or error}") from error
+        finally:
+            partial.unlink(missing_ok=True)
+        return entry
+
+    def _copy(self, table: str, columns: Columns, path: Path, about: str | None) -> None:
+        import duckdb
+
+        if self._connection is None:
+            self._connection = duckdb.connect(config={"threads": 1})
+        given = dict(columns)
+        query = ", ".join(
+            f'CAST({_SPECIAL.get((table, name), f"{chr(34)}{name}{chr(34)}")} AS {kind}) AS "{name}"'
+            for name, kind in COLUMNS[table].items()
+        )
+        query = query.replace("$principles", "[" + ", ".join(map(_quoted, self._principles)) + "]")
+        options = "FORMAT parquet, COMPRESSION zstd"
+        if about is not None:
+            options += f", KV_METADATA {{{_ABOUT}: {_quoted(about)}}}"
+        try:
+            self._connection.execute(f"COPY (SELECT {query} FROM given) TO {_quoted(str(path))} ({options})")
+        except duckdb.Error as error:
+            raise LocationError(f"can't write {path}: {str(error).splitlines()[0]}") from error
+        del given  # DuckDB reads the variable by its name
+
+
+def _with_file(entry: PartEntry, place: str, file: PartFile) -> PartEntry:
+    return replace(entry, files=dict(sorted({**entry.files, place: file}.items())))
+
+
+def read_entry(folder: Location, number: int) -> PartEntry | None:
+    """Return what a part's file of sequences says of the part; None where it can't be read.
+
+    Args:
+        folder: the folder of findings.
+        number: number of the part.
+    """
+    import duckdb
+
+    place = folder / part_file(SEQUENCES, number)
+    try:
+        content = place.read()
+        with tempfile.TemporaryDirectory() as scratch, duckdb.connect(config={"threads": 1}) as connection:
+            local = Path(scratch) / place.base
+            local.write_bytes(content)
+            found = connection.execute(
+                "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?", [str(local), _ABOUT]
+            ).fetchone()
+        if found is None:
+            return None
+        entry = part_entry(json.loads(found[0]))
+    except (LocationError, duckdb.Error, ValueError, TypeError, KeyError):
+        return None
+    return _with_file(entry, part_file(SEQUENCES, number), PartFile(len(content), _sha256(content)))
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
