@@ -11,6 +11,8 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import dollars, note, say
+from turnwise.cli.prevalence import print_label_sample, print_prevalence
+from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.scan import Progress, Scan, ScanResult
@@ -72,6 +74,11 @@ def scan(
     ] = False,
     observer_setting: options.ObserverSettings = None,
     budget: options.Budget = None,
+    rates: options.Rates = None,
+    label_sample: Annotated[
+        int | None,
+        typer.Option(help="Draw that many conversations for people to label; see turnwise prevalence.", min=1),
+    ] = None,
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
 ) -> None:
@@ -83,7 +90,12 @@ def scan(
     from turnwise.cli.output import print_json
     from turnwise.scan import make_engine, run_scan, set_up
     from turnwise.scan.forecast import forecast
+    from turnwise.scan.label_sample import write_label_sample
+    from turnwise.scan.prevalence import summarise
+    from turnwise.scan.rates import read_rates
 
+    if label_sample is not None and no_texts:
+        raise UsageError("--label-sample needs the texts that --no-texts leaves out")
     settings = options.GivenSettings(observer_setting, budget_usd=budget)
     settings.check([observer])
     engine_name = engine or ("process" if jobs > 1 else "inline")
@@ -110,22 +122,29 @@ def scan(
         threads=jobs if engine_name == "inline" else 1,
     )
     if dry_run:
-        found = forecast(prepared)
+        expected = forecast(prepared)
         if json:
-            print_json(dataclasses.asdict(found))
+            print_json(dataclasses.asdict(expected))
         else:
-            _tell_forecast(found, prepared, jobs)
+            _tell_forecast(expected, prepared, jobs)
         return
+    known = None if rates is None else read_rates(rates, prepared.manifest)
     try:
         with _shown() as tell:
             result = run_scan(prepared, chosen, tell)
     except KeyboardInterrupt:
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
+    found = summarise(result.findings, known)
+    drawn = None if label_sample is None else write_label_sample(result.findings, label_sample, seed)
     if json:
-        print_json(_as_json(result))
+        sampled = {} if drawn is None else {"label_sample": drawn.to_dict()}
+        print_json(_as_json(result) | {"prevalence": found.to_dict()} | sampled)
     else:
         _tell(result, out)
+        print_prevalence(found)
+        if drawn is not None:
+            print_label_sample(drawn, result.findings)
     if result.counts.failures:
         raise typer.Exit(1)
     if fail_on_findings and result.counts.fired:
