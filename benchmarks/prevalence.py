@@ -58,9 +58,8 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=400)
     studies = parser.parse_args().studies
     random = np.random.default_rng(7)
-    print(
-        "| scanned | recall | false positives | prevalence | melded | Lang and Reiczigel |\n|---|---|---|---|---|---|"
-    )
+    print("| scanned | recall | false positives | prevalence | melded | Lang and Reiczigel |")
+    print("|---:|---|---|---:|---|---|")
     for scanned, attacks, benign, recall, wrong, prevalence in WORLDS:
         held = {"melded": 0, "lang": 0}
         width: dict[str, list[float]] = {"melded": [], "lang": []}

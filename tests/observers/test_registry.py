@@ -85,7 +85,7 @@ def test_settings_come_from_the_signature() -> None:
     assert {"temperature", "repeats", "budget_usd", "extra"} <= set(settings)
     assert not {"client", "journal", "clock", "environ", "settings"} & set(settings)
     assert settings["timeout"].default == 120.0
-    assert set(observer_settings("local")) == {"cache_bytes"}
+    assert set(observer_settings("local")) == {"cache_bytes", "device"}
     assert observer_settings("replay") == {}
     with pytest.raises(
         UnknownNameError, match="unknown setting of observer local 'cache'; did you mean 'cache_bytes'"

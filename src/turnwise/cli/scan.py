@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from turnwise.scan import Progress, Scan, ScanResult
     from turnwise.scan.forecast import Forecast
 
+_REQUESTS = 4
+"""Conversations that a worker process has under way where its observer waits for answers."""
+
 
 def scan(
     inputs: Annotated[
@@ -58,9 +61,24 @@ def scan(
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
     engine: Annotated[
         str | None,
-        typer.Option(help="How parts get to workers: inline, process. [default: process where -j is above 1]"),
+        typer.Option(
+            help="How parts get to workers: inline, process, ray. [default: process where -j is above 1 and the "
+            "observer computes, else inline]"
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", help="Parallel workers.", min=1)] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option("-j", "--jobs", help="Parallel workers. [default: 1; of ray one a processor]", min=1),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster to use: its address, or auto. [default: a Ray of its own]")
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="Setting device: where the observer's network runs, such as cpu or cuda. [default: cpu]",
+        ),
+    ] = None,
     part_rows: Annotated[
         int | None,
         typer.Option(help="Conversations of a part. [default: 2000, fewer where there is little]", min=1),
@@ -88,6 +106,7 @@ def scan(
     turnwise query, compare, calibrate and explore read the findings: --store OUT.
     """
     from turnwise.cli.output import print_json
+    from turnwise.observers import describe_observer
     from turnwise.scan import make_engine, run_scan, set_up
     from turnwise.scan.forecast import forecast
     from turnwise.scan.label_sample import write_label_sample
@@ -96,15 +115,17 @@ def scan(
 
     if label_sample is not None and no_texts:
         raise UsageError("--label-sample needs the texts that --no-texts leaves out")
-    settings = options.GivenSettings(observer_setting, budget_usd=budget)
+    settings = options.GivenSettings(observer_setting, budget_usd=budget, device=device)
     settings.check([observer])
-    engine_name = engine or ("process" if jobs > 1 else "inline")
-    chosen = make_engine(engine_name, jobs)
+    waits = describe_observer(observer).costs
+    engine_name = engine or ("process" if (jobs or 1) > 1 and not waits else "inline")
+    given = settings.of(observer, None)
+    chosen = make_engine(engine_name, jobs, address, given.get("device"))
     prepared = set_up(
         inputs,
         out,
         observer=observer,
-        settings=settings.of(observer, None),
+        settings=given,
         context=context,
         principles=options.read_principles(principle),
         sides=options.read_sides(sides),
@@ -119,14 +140,15 @@ def scan(
         seed=seed,
         part_rows=part_rows,
         texts=not no_texts,
-        threads=jobs if engine_name == "inline" else 1,
+        threads=(jobs or 1) if engine_name == "inline" else _REQUESTS if waits else 1,
+        priced_only=dry_run,
     )
     if dry_run:
         expected = forecast(prepared)
         if json:
             print_json(dataclasses.asdict(expected))
         else:
-            _tell_forecast(expected, prepared, jobs)
+            _tell_forecast(expected, prepared, jobs or 1)
         return
     known = None if rates is None else read_rates(rates, prepared.manifest)
     try:

@@ -173,7 +173,9 @@ def process_pool(jobs: int, begin: Callable[..., None] | None = None, *given: ob
         given: what it is called with.
     """
     spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_enter_process, initargs=(begin, *given))
+    return ProcessPoolExecutor(
+        jobs, mp_context=spawn, initializer=functools.partial(_enter_process, begin, *given)
+    )
 
 
 def _enter_process(begin: Callable[..., None] | None, *given: object) -> None:

@@ -16,9 +16,17 @@ from turnwise.datasets.labels import parse_columns, parse_label, parse_label_map
 from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_mapping
 from turnwise.detectors.kit.registry import PatternSource
 from turnwise.errors import UsageError
-from turnwise.findings import Manifest
+from turnwise.findings import PLACES, Manifest
 from turnwise.locations import Location
-from turnwise.observers import DEFAULT_OBSERVER, Context, Observer, build_observer, check_supported
+from turnwise.observers import (
+    DEFAULT_OBSERVER,
+    Context,
+    Observer,
+    ObserverInfo,
+    build_observer,
+    check_supported,
+    describe_observer,
+)
 from turnwise.principles import Principle, builtin_principles
 from turnwise.revision import versions
 from turnwise.scan.inputs import Reading, check_readable, default_part_rows, describe_inputs, find_inputs
@@ -109,28 +117,32 @@ def set_up(
     part_rows: int | None = None,
     texts: bool = True,
     threads: int = 1,
+    priced_only: bool = False,
 ) -> Scan:
     """Check what a scan is asked to do, and return it set up; nothing is scored or written.
 
-    Args: as for `scan`.
+    Takes what `turnwise.scan.scan` takes, and raises what that raises.
 
-    Raises:
-        TurnwiseError: as for `scan`.
+    Args:
+        inputs: paths, patterns, folders or URLs.
+        out: folder or URL of the findings.
+        priced_only: whether it is only for a forecast of costs: then an observer that is paid for is not built,
+            and needs no key.
     """
     judged = tuple(principles) if principles is not None else builtin_principles()
     seen = context if isinstance(context, Context) else Context.parse(context)
     halves = tuple(side for side in Side if side in {Side(one) for one in sides})
-    _check(judged, halves, sample, where)
-    info = None if format is None else get_loader(format).info
+    _check(judged, halves, sample, part_rows, where)
+    wanted = None if format is None else get_loader(format).info
     names = [inputs] if isinstance(inputs, str | PathLike) else list(inputs)
     options = LoadOptions(parse_columns(columns), parse_label(label), source, parse_label_map(label_map))
-    reading = Reading(find_inputs([fspath(name) for name in names], info), format, options)
+    reading = Reading(find_inputs([fspath(name) for name in names], wanted), format, options)
     check_readable(reading)
 
     given = dict(settings or {})
-    built = build_observer(observer, **given) if isinstance(observer, str) else observer
-    check_supported(built.info, seen, (principle.name for principle in judged))
-    points = dict(built.info.operating_points.get(str(seen), {}))
+    info, parameters = _described(observer, given, priced_only)
+    check_supported(info, seen, (principle.name for principle in judged))
+    points = dict(info.operating_points.get(str(seen), {}))
     named = name_detector(detector, points, patterns)
     described = describe_inputs(reading.files)
     rows = part_rows if part_rows is not None else default_part_rows(described, PART_ROWS)
@@ -138,10 +150,10 @@ def set_up(
         versions=versions(_LIBRARIES),
         run={
             "name": "scan",
-            "observer": observer if isinstance(observer, str) else built.info.name,
-            "observer_version": built.info.version,
+            "observer": observer if isinstance(observer, str) else info.name,
+            "observer_version": info.version,
             "context": str(seen),
-            "parameters": json_object(built.parameters, f"parameters of the observer {built.info.name!r}"),
+            "parameters": json_object(parameters, f"parameters of the observer {info.name!r}"),
             "operating_points": points,
         },
         principles=tuple({"name": one.name, "revision": one.revision} for one in judged),
@@ -178,7 +190,25 @@ def set_up(
     return Scan(work, manifest, sample, seed, named)
 
 
-def _check(principles: Sequence[Principle], sides: Sequence[Side], sample: int | None, where: str | None) -> None:
+def _described(
+    observer: str | Observer, settings: Mapping[str, Any], priced_only: bool
+) -> tuple[ObserverInfo, Mapping[str, object]]:
+    """Return what is known of an observer, and its settings; it is built for that, and let go of again."""
+    if isinstance(observer, str):
+        known = describe_observer(observer)
+        if priced_only and known.costs:
+            return known, settings
+        observer = build_observer(observer, **settings)
+    return observer.info, observer.parameters
+
+
+def _check(
+    principles: Sequence[Principle],
+    sides: Sequence[Side],
+    sample: int | None,
+    part_rows: int | None,
+    where: str | None,
+) -> None:
     if not principles or not sides:
         raise UsageError("a scan needs at least one principle and one side")
     names = [principle.name for principle in principles]
@@ -187,6 +217,8 @@ def _check(principles: Sequence[Principle], sides: Sequence[Side], sample: int |
         raise UsageError(f"principle {twice!r} is given twice")
     if sample is not None and sample < 1:
         raise UsageError(f"a sample has at least 1 conversation, not {sample}")
+    if part_rows is not None and not 1 <= part_rows < PLACES:
+        raise UsageError(f"a part has 1 to {PLACES - 1} conversations, not {part_rows}")
     if where is not None and "cost" in parse_where(where).fields:
         raise UsageError("where: a conversation that is not scored yet has no cost")
 

@@ -18,6 +18,7 @@ from turnwise.findings import PLACES, Counts
 from turnwise.locations import Location
 from turnwise.observers import Context, Observer, SharesAllowance, build_observer, describe_observer
 from turnwise.principles import Principle
+from turnwise.scan.engines.allowance import Limits
 from turnwise.scan.inputs import Reading
 from turnwise.scan.part_files import DeadLetter, PartFiles
 from turnwise.scan.parts import Done, Part
@@ -59,14 +60,11 @@ class ScanWork:
     allowance: Any = field(default=None, compare=False)
 
     @property
-    def pays(self) -> Mapping[str, float | None] | None:
+    def limits(self) -> Limits | None:
         """What all workers together may spend and send, where the observer is paid for; else None."""
         if not isinstance(self.observer, str) or not describe_observer(self.observer).costs:
             return None
-        return {
-            "budget_usd": self.settings.get("budget_usd"),
-            "per_minute": self.settings.get("requests_per_minute"),
-        }
+        return Limits(self.settings.get("budget_usd"), self.settings.get("requests_per_minute"))
 
     def with_allowance(self, allowance: Any) -> ScanWork:
         """Return the same work whose workers share an allowance."""

@@ -100,10 +100,10 @@ class Ledger:
 
     def _do(self, worker: str, name: Call, arguments: tuple[float, ...]) -> Any:
         if name == "try_hold":
-            held = self._budget.try_hold(*arguments)
-            if held:
-                self._held[worker] += arguments
-            return held or None
+            if not self._budget.try_hold(*arguments):
+                return None
+            self._held[worker] += arguments
+            return True
         if name == "settle":
             held, spent = arguments
             self._held[worker].remove(held)

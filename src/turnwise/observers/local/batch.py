@@ -36,15 +36,8 @@ def observe_many(
         unknown: says that a principle is not known.
         history: whether a text is read behind all earlier ones of its conversation, or behind its turn's prompt.
     """
-    sides = {request.side for request in wanted}
     asked = {side: [(n, one) for n, one in enumerate(wanted) if one.side is side] for side in Side}
-    talks: list[list[Utterance]] = []
-    owners: list[list[tuple[int, int]]] = []
-    for number, turns in enumerate(conversations):
-        for some in [turns] if history else [[turn] for turn in turns]:
-            said, whose = _said(some, number, sides)
-            talks.append(said)
-            owners.append(whose)
+    talks, owners = utterances(conversations, wanted, history=history)
     readings: list[Reading] = []
     scored: list[tuple[int, int]] = []
     for reading, owner in zip(chain(*reader.read_many(talks)), chain(*owners), strict=True):
@@ -64,6 +57,24 @@ def observe_many(
             else:
                 failures.append((conversation, turn, unknown(request)))
     return ObservedMany.of(rows, scores, failures)
+
+
+def utterances(
+    conversations: Sequence[Sequence[Turn]], wanted: Sequence[Request], *, history: bool
+) -> tuple[list[list[Utterance]], list[list[tuple[int, int]]]]:
+    """Return what is to be read, and of each text the conversation and the turn that it belongs to.
+
+    Args: as for `observe_many`.
+    """
+    sides = {request.side for request in wanted}
+    talks: list[list[Utterance]] = []
+    owners: list[list[tuple[int, int]]] = []
+    for number, turns in enumerate(conversations):
+        for some in [turns] if history else [[turn] for turn in turns]:
+            said, whose = _said(some, number, sides)
+            talks.append(said)
+            owners.append(whose)
+    return talks, owners
 
 
 def _said(

@@ -25,15 +25,17 @@ class LanguageReader:
         model: the network's graph.
         tokenizer: the tokeniser.
         cache_bytes: what the caches may take together.
+        device: where the network is run.
 
     Raises:
+        UsageError: no such device.
         ObserverError: the graph can't be run.
     """
 
-    def __init__(self, model: bytes, tokenizer: Tokenizer, cache_bytes: int = BOUND) -> None:
+    def __init__(self, model: bytes, tokenizer: Tokenizer, cache_bytes: int = BOUND, device: str = "cpu") -> None:
         self.speech = Speech(tokenizer)
         self.caches = Caches(cache_bytes)
-        self._network = Network(model)
+        self._network = Network(model, device)
 
     def start(self) -> Window:
         """Return the empty window."""

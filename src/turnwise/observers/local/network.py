@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from turnwise.errors import ObserverError
+from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.local.protocol import BOUND
 
 for _name in ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED"):
@@ -55,13 +55,15 @@ class Network:
 
     Args:
         model: the graph, as bytes in the ONNX format.
+        device: where it is run, one of `DEVICES`.
 
     Raises:
+        UsageError: no such device.
         ObserverError: it can't be run.
     """
 
-    def __init__(self, model: bytes) -> None:
-        self._session = session_of(model)
+    def __init__(self, model: bytes, device: str = "cpu") -> None:
+        self._session = session_of(model, device)
         past = [one for one in self._session.get_inputs() if one.name.startswith("past_")]
         self._past = [one.name for one in past]
         self._nothing = [np.zeros((1, int(one.shape[1]), 0, int(one.shape[3])), np.float32) for one in past]
@@ -98,26 +100,60 @@ class Network:
         return logits[: len(spans)], Cache(arrays, length)
 
 
-def session_of(model: bytes) -> onnxruntime.InferenceSession:
+DEVICES = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "migraphx": "MIGraphXExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+}
+"""What onnxruntime calls that which runs a graph on a device."""
+
+_OPTIONS = {"CUDAExecutionProvider": {"use_tf32": "0"}}
+"""Full precision: with the ten bits of TF32 scores would differ in the third digit."""
+
+
+def session_of(model: bytes, device: str = "cpu") -> onnxruntime.InferenceSession:
     """Return a graph made ready to run, on one thread.
 
     Args:
         model: the graph, as bytes in the ONNX format.
+        device: one of `DEVICES`; what the device can't do of the graph is done by the processor.
 
     Raises:
-        ObserverError: it can't be run.
+        UsageError: no such device.
+        ObserverError: it can't be run, or not on this device.
     """
+    if device not in DEVICES:
+        raise UsageError(f"device must be one of {', '.join(DEVICES)}, not {device!r}")
+    provider = DEVICES[device]
+    known = onnxruntime.get_available_providers()
+    if provider not in known:
+        here = ", ".join(name for name, one in DEVICES.items() if one in known)
+        raise ObserverError(
+            f"device {device}: the installed onnxruntime {onnxruntime.__version__} runs on {here} only; install "
+            "the package of onnxruntime for this device in its place, such as onnxruntime-gpu for cuda"
+        )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = QUIET
     # Conversations of any length take turns: an arena that grows with the longest is never given back.
     options.enable_cpu_mem_arena = False
+    providers = [(one, _OPTIONS.get(one, {})) for one in dict.fromkeys((provider, DEVICES["cpu"]))]
     try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(model, options, providers=providers)
     except Exception as error:  # onnxruntime has a type of its own for every cause, and no common one
         raise ObserverError(
-            f"onnxruntime {onnxruntime.__version__} can't run the reader's graph: {error}"
+            f"onnxruntime {onnxruntime.__version__} can't run the reader's graph on {device}: {error}"
         ) from error
+    if session.get_providers()[0] != provider:  # it goes on with the processor where a driver is missing
+        raise ObserverError(
+            f"device {device}: onnxruntime could not start it (driver or libraries missing, or of another "
+            "version) and would run on the processor; use device cpu, or mend that"
+        )
+    return session
 
 
 def beginning(cache: Cache, length: int) -> Cache:

@@ -78,14 +78,17 @@ class LocalObserver:
         argument: folder with trained weights; None for the weights that ship with turnwise.
         cache_bytes: what the caches of live conversations may take together; 256 MB by default. A conversation
             whose cache is gone is read again when its next turn comes.
+        device: where the network is run: ``cpu``, or ``cuda``, ``tensorrt``, ``migraphx``, ``directml``,
+            ``coreml`` or ``openvino`` where the installed onnxruntime can.
 
     Raises:
+        UsageError: no such device.
         ObserverError: the weights can't be used.
     """
 
     name: ClassVar[str] = "local"
 
-    def __init__(self, argument: str | None = None, cache_bytes: int = BOUND) -> None:
+    def __init__(self, argument: str | None = None, cache_bytes: int = BOUND, device: str = "cpu") -> None:
         if argument == "":
             name = self.name
             raise ObserverError(f"{name}: the path after the colon is empty; use {name}, or {name}:path/to/model")
@@ -97,9 +100,9 @@ class LocalObserver:
         weights = load_weights(argument or shipped(self.name))
         self._reader: Reader
         if weights.kind == "small":
-            self._reader = SmallReader(weights.model, weights.tokenizer)
+            self._reader = SmallReader(weights.model, weights.tokenizer, device)
         else:
-            self._reader = LanguageReader(weights.model, weights.tokenizer, cache_bytes)
+            self._reader = LanguageReader(weights.model, weights.tokenizer, cache_bytes, device)
         self._calibration = Calibration.read(weights.metrics["calibration"])
         self._metrics = weights.metrics
         self._sha256 = weights.sha256

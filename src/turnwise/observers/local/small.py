@@ -41,14 +41,16 @@ class SmallReader:
     Args:
         model: the network's graph.
         tokenizer: the tokeniser.
+        device: where the network is run.
 
     Raises:
+        UsageError: no such device.
         ObserverError: the graph can't be run.
     """
 
-    def __init__(self, model: bytes, tokenizer: Tokenizer) -> None:
+    def __init__(self, model: bytes, tokenizer: Tokenizer, device: str = "cpu") -> None:
         self.speech = Speech(tokenizer)
-        self._session = session_of(model)
+        self._session = session_of(model, device)
         state = next(one for one in self._session.get_inputs() if one.name == "state")
         self._width = int(state.shape[2])
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from turnwise.scan.engines import Work, Worker
+
+
+class Limits(NamedTuple):
+    """What workers of an observer that is paid for are held to together.
+
+    Args:
+        budget_usd: most US dollars that they may spend; None for no limit.
+        per_minute: most requests that they may send in a minute; None for no limit.
+    """
+
+    budget_usd: float | None = None
+    per_minute: float | None = None
 
 
 @runtime_checkable
@@ -14,8 +26,8 @@ class PaidWork(Protocol):
     """Work that may be paid for."""
 
     @property
-    def pays(self) -> Mapping[str, float | None] | None:
-        """Limits of all workers together, ``budget_usd`` and ``per_minute``; None where nothing is paid for."""
+    def limits(self) -> Limits | None:
+        """What all workers together are held to; None where nothing is paid for."""
 
     def open(self) -> Worker:
         """Return a worker; see `turnwise.scan.engines.Work`."""
@@ -38,10 +50,10 @@ def shared_allowance(work: Work) -> Iterator[Work]:
     Yields:
         The work to give to them.
     """
-    if not isinstance(work, PaidWork) or work.pays is None:
+    if not isinstance(work, PaidWork) or work.limits is None:
         yield work
         return
     from turnwise.observers.llm.allowance import Ledger, serve
 
-    with serve(Ledger(**work.pays)) as allowance:
+    with serve(Ledger(*work.limits)) as allowance:
         yield work.with_allowance(allowance)

@@ -20,7 +20,7 @@ from uuid import uuid4
 from turnwise import __version__
 from turnwise.errors import ObserverError, PluginError, TurnwiseError, UsageError
 from turnwise.scan.engines import Work, Worker
-from turnwise.scan.engines.allowance import PaidWork
+from turnwise.scan.engines.allowance import Limits, PaidWork
 from turnwise.scan.parts import Done, Part
 
 if TYPE_CHECKING:
@@ -125,10 +125,10 @@ class RayEngine:
 @contextmanager
 def _sharing(ray: ModuleType, work: Work) -> Iterator[Work]:
     """Return work whose workers share a budget and a pace, which an actor keeps meanwhile."""
-    if not isinstance(work, PaidWork) or work.pays is None:
+    if not isinstance(work, PaidWork) or work.limits is None:
         yield work
         return
-    books = ray.remote(num_cpus=0)(_Books).options(name=f"turnwise-{uuid4()}").remote(dict(work.pays))
+    books = ray.remote(num_cpus=0)(_Books).options(name=f"turnwise-{uuid4()}").remote(work.limits)
     try:
         yield work.with_allowance(RayAllowance(ray.get(books.name.remote())))
     finally:
@@ -138,10 +138,10 @@ def _sharing(ray: ModuleType, work: Work) -> Iterator[Work]:
 class _Books:
     """The ledger as an actor."""
 
-    def __init__(self, pays: dict[str, float | None]) -> None:
+    def __init__(self, limits: Limits) -> None:
         from turnwise.observers.llm.allowance import Ledger
 
-        self._ledger = Ledger(**pays)
+        self._ledger = Ledger(*limits)
 
     def name(self) -> str:
         """Return the name under which the actor is found."""
