@@ -96,6 +96,13 @@ MaxRetries: TypeAlias = Annotated[
 Timeout: TypeAlias = Annotated[
     str | None, typer.Option(help="Setting timeout: seconds that a request may take in all.", metavar="FLOAT")
 ]
+Rates: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="How often the detector is right: JSON with recall and false_positive_rate, each with count and of; "
+        "or results.json of a study. [default: what ships for the observer's operating points]"
+    ),
+]
 Budget: TypeAlias = Annotated[
     float | None,
     typer.Option(help="Setting budget_usd: most US dollars to spend; the run stops before it exceeds them."),
