@@ -82,7 +82,6 @@ def query(
     from turnwise.cli.project import given
     from turnwise.errors import UsageError
     from turnwise.plots import check_target
-    from turnwise.store import Store
     from turnwise.store.query import COLUMNS, need
 
     if (pattern is None) == (sql is None):
@@ -100,7 +99,7 @@ def query(
             need("pyarrow", "--export")
     wanted = read_label(label)
     library = read_library(patterns)
-    with Store(store) as opened:
+    with options.opened_store(store) as opened:
         if sql is not None:
             _answer_sql(opened, sql, limit=limit, csv=csv, export=export, json=json)
             return
