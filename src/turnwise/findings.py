@@ -222,7 +222,7 @@ class Manifest:
                 )
             value["principles"] = tuple(value["principles"])
             value["inputs"] = tuple(Input(**one) for one in value["inputs"])
-            value["parts"] = tuple(map(_part_entry, value["parts"]))
+            value["parts"] = tuple(map(part_entry, value["parts"]))
             value["totals"] = Counts(**value["totals"])
             return cls(**value)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -239,7 +239,8 @@ class Manifest:
         return replace(self, parts=ordered, complete=complete, totals=totals)
 
 
-def _part_entry(value: Mapping[str, Any]) -> PartEntry:
+def part_entry(value: Mapping[str, Any]) -> PartEntry:
+    """Return the entry of a part from its JSON values; what is missing or wrong raises as a constructor does."""
     files = {name: PartFile(**one) for name, one in value["files"].items()}
     return PartEntry(**{**value, "counts": Counts(**value["counts"]), "files": files})
 

@@ -112,6 +112,21 @@ class Location:
                 return []
             return sorted(str(one).rstrip("/").rpartition("/")[2] for one in files.ls(self.name, detail=False))
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of each file in a folder by name, from one listing; errors as for `exists`."""
+        with _errors(self, "list"):
+            if not self.is_url:
+                files = list(self.path.iterdir()) if self.path.is_dir() else []
+                return {one.name: one.stat().st_size for one in files if one.is_file()}
+            remote = _filesystem(self)
+            if not remote.exists(self.name):
+                return {}
+            return {
+                str(one["name"]).rpartition("/")[2]: int(one["size"])
+                for one in remote.ls(self.name, detail=True)
+                if one["type"] == "file"
+            }
+
     def matches(self) -> list[Location]:
         """Return the files that a pattern such as ``logs/*.parquet`` names, sorted; errors as for `exists`."""
         with _errors(self, "list"):

@@ -28,6 +28,7 @@ from turnwise.cli.presets import guardrails, presets
 from turnwise.cli.project import defaults_of, find_project, status
 from turnwise.cli.query import query
 from turnwise.cli.runs import runs
+from turnwise.cli.scan import scan
 from turnwise.cli.serve import serve
 from turnwise.cli.sessions import sessions
 from turnwise.cli.show import show
@@ -76,6 +77,7 @@ app.command()(cost)
 app.command()(prompt)
 app.add_typer(cache, name="cache", cls=Commands)
 app.command()(detect)
+app.command()(scan)
 app.command()(discover)
 app.command()(show)
 app.command()(query)

@@ -10,7 +10,7 @@ import select
 import stat
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
@@ -78,6 +78,13 @@ def open_binary(path: str) -> Iterator[BufferedReader]:
         yield _content(raw, path)
 
 
+@contextmanager
+def open_counted(path: str) -> Iterator[tuple[BufferedReader, Callable[[], int]]]:
+    """Open a file as `open_binary` does; the second value tells how many of its packed bytes were read so far."""
+    with _open(path) as raw:
+        yield _content(raw, path), raw.tell
+
+
 def is_stream(path: str) -> bool:
     """Return whether a path is something that can be read once only, such as a pipe or ``/dev/fd/63``."""
     try:
@@ -100,7 +107,7 @@ def open_stream(path: str, wait_seconds: float = WAIT_SECONDS) -> BufferedReader
     return _content(BufferedReader(_Pipe(path, wait_seconds)), path)
 
 
-def bounded_lines(stream: BufferedReader) -> Iterator[bytes | None]:
+def bounded_lines(stream: BufferedIOBase) -> Iterator[bytes | None]:
     """Yield the lines of a stream; None for one of more than `MAX_LINE` bytes, which is passed over.
 
     Args:

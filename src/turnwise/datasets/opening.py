@@ -173,7 +173,7 @@ def open_dataset(
     if loader is None or is_stream(path):
         head = read_head(path)
         loader = loader or detect_format(head, settings)
-    _check_columns(loader.info, settings)
+    check_columns(loader.info, settings)
     if head is None or head.stream is None:
         return loader.load(path, settings)
     if not isinstance(loader, RecordLoader):
@@ -222,8 +222,12 @@ def _under_usual_names(record: Any, named: Mapping[str, str]) -> Any:
     return {**others, **{what: record[column] for what, column in named.items() if column in record}}
 
 
-def _check_columns(info: DatasetInfo, options: LoadOptions) -> None:
-    """Raise UsageError where the user named columns that a format does not take."""
+def check_columns(info: DatasetInfo, options: LoadOptions) -> None:
+    """Check that a format takes the columns that the user named.
+
+    Raises:
+        UsageError: it does not; the message lists those that it takes.
+    """
     unknown = [what for what in options.columns if what not in info.columns]
     if unknown:
         takes = f"it takes {', '.join(info.columns)}" if info.columns else "its columns are fixed"
@@ -258,7 +262,7 @@ def _open_hub(name: str, format: str | None, options: LoadOptions) -> Iterator[S
         raise DatasetError(f"hf:{name} has no rows")
     head = Head(path, path.rpartition("/")[2].lower(), Layout.PARQUET, tuple(first))
     loader = detect_format(head, options) if format is None else get_loader(format)
-    _check_columns(loader.info, options)
+    check_columns(loader.info, options)
     if not isinstance(loader, RecordLoader):
         raise DatasetError(
             f"the format {loader.info.name} reads files, not rows of the hub: download the file first"

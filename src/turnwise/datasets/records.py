@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from io import BufferedReader, BytesIO, RawIOBase, StringIO, TextIOWrapper
+from io import BufferedIOBase, BufferedReader, BytesIO, RawIOBase, StringIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
@@ -309,17 +309,22 @@ def _opened(head: Head) -> AbstractContextManager[BufferedReader]:
     return open_binary(head.path) if head.stream is None else head.stream
 
 
-def read_lines(stream: BufferedReader) -> Iterator[ParsedRecord | BadRecord]:
+TOO_LONG = f"the line has more than {MAX_LINE >> 20} MiB, which is the most"
+"""What is said of a line that is not read."""
+
+
+def read_lines(stream: BufferedIOBase, first: int = 1) -> Iterator[ParsedRecord | BadRecord]:
     """Yield a JSON value for every line that is not blank.
 
     Args:
         stream: the content of a JSONL file. A line has `MAX_LINE` bytes at most; a longer one is a bad record.
+        first: number of its first line.
     """
-    number = 0
+    number = first - 1
     try:
-        for number, line in enumerate(bounded_lines(stream), start=1):
+        for number, line in enumerate(bounded_lines(stream), start=first):
             if line is None:
-                yield BadRecord(number, f"the line has more than {MAX_LINE >> 20} MiB, which is the most")
+                yield BadRecord(number, TOO_LONG)
                 continue
             if not line.strip():
                 continue
@@ -328,7 +333,7 @@ def read_lines(stream: BufferedReader) -> Iterator[ParsedRecord | BadRecord]:
             except RecordError as error:
                 yield BadRecord(number, str(error))
     except DAMAGED as error:
-        yield _broken_off(number + 1, error)
+        yield broken_off(number + 1, error)
 
 
 def read_items(stream: BufferedReader, prefix: str) -> Iterator[ParsedRecord | BadRecord]:
@@ -345,7 +350,7 @@ def read_items(stream: BufferedReader, prefix: str) -> Iterator[ParsedRecord | B
         for number, value in enumerate(json_items(stream, prefix), start=1):
             yield ParsedRecord(number, value)
     except (RecordError, *DAMAGED) as error:
-        yield _broken_off(number + 1, error)
+        yield broken_off(number + 1, error)
 
 
 def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord | BadRecord]:
@@ -366,7 +371,7 @@ def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord 
             try:
                 row = next(rows, None)
             except (csv.Error, *DAMAGED) as error:
-                yield _broken_off(line, error)
+                yield broken_off(line, error)
                 return
             if row is None:
                 return
@@ -400,6 +405,12 @@ def _row(line: int, columns: list[str], row: list[str]) -> ParsedRecord | BadRec
     return ParsedRecord(line, dict(zip(columns, row, strict=True)))
 
 
-def _broken_off(number: int, error: Exception) -> BadRecord:
+def broken_off(number: int, error: Exception) -> BadRecord:
+    """Return what is said of the first record that could not be read, and of all after it.
+
+    Args:
+        number: number of the record.
+        error: what reading raised.
+    """
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return BadRecord(number, f"the file breaks off here: {reason}")

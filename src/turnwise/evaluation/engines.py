@@ -95,7 +95,7 @@ def score_all(
         for batch in batches:
             yield [score_task(observer, context, task) for task in batch]
     elif computes and build is not None:
-        with _pool(_processes(jobs)) as pool:
+        with _pool(process_pool(jobs)) as pool:
             yield from _in_order(
                 pool, functools.partial(_score_in_process, pickle.dumps(build), context), batches, jobs
             )
@@ -164,16 +164,28 @@ def _observer_of_process(build: bytes) -> Observer:
     return observer
 
 
-def _processes(jobs: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_enter_process)
+def process_pool(jobs: int, begin: Callable[..., None] | None = None, *given: object) -> ProcessPoolExecutor:
+    """Return a pool of spawned processes, which leave interrupts to this one and end when it does.
+
+    Args:
+        jobs: how many.
+        begin: called in each process before its first work; None for nothing.
+        given: what it is called with.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(
+        jobs, mp_context=spawn, initializer=functools.partial(_enter_process, begin, *given)
+    )
 
 
-def _enter_process() -> None:
+def _enter_process(begin: Callable[..., None] | None, *given: object) -> None:
     """Leave interrupts to the parent, and end when it ends, even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    if begin is not None:
+        begin(*given)
 
 
 def _end_with(sentinel: int) -> None:

@@ -16,6 +16,7 @@ from turnwise.observers.protocol import (
     ObserverInfo,
     ObservesMany,
     Request,
+    SharesAllowance,
     Workers,
 )
 from turnwise.observers.registry import (
@@ -52,6 +53,7 @@ __all__ = [
     "ObservesMany",
     "Request",
     "Setting",
+    "SharesAllowance",
     "Workers",
     "build_cost_estimator",
     "build_live_observer",

@@ -126,9 +126,7 @@ def observe_conversations(
     return _in_columns(map(one, places), wanted)
 
 
-def asked_of(
-    turn: Turn, turns: Sequence[Turn], context: Context, wanted: Sequence[Request]
-) -> Sequence[Request]:
+def asked_of(turn: Turn, turns: Sequence[Turn], context: Context, wanted: Sequence[Request]) -> Sequence[Request]:
     """Return what is asked of a turn.
 
     Args:

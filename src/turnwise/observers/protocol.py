@@ -172,6 +172,14 @@ class BoundsRequests(Protocol):
 
 
 @runtime_checkable
+class SharesAllowance(Protocol):
+    """An observer that pays for its scores, and can keep within what several processes may spend together."""
+
+    def with_allowance(self, allowance: Any) -> Observer:
+        """Return the same observer, whose budget and pace are those of an allowance."""
+
+
+@runtime_checkable
 class KeepsReplies(Protocol):
     """An observer that pays for its scores, and wants replies kept before it reads them."""
 

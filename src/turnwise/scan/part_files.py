@@ -6,11 +6,22 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turnwise.findings import COLUMNS, FAILURES, SCORES, SEQUENCES, TURNS, PartFile, part_file
+from turnwise.findings import (
+    COLUMNS,
+    FAILURES,
+    SCORES,
+    SEQUENCES,
+    TURNS,
+    Counts,
+    PartEntry,
+    PartFile,
+    part_entry,
+    part_file,
+)
 from turnwise.locations import Location, LocationError
 
 if TYPE_CHECKING:
@@ -18,6 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Columns = Mapping[str, NDArray[Any]]
+
+_ABOUT = "turnwise_part"
+"""Key in the metadata of a part's file of sequences under which it says what the part came to."""
 
 _SIDES = "['prompt', 'response']"
 
@@ -78,8 +92,11 @@ class PartFiles:
         sequences: Columns,
         turns: Columns | None,
         failures: Sequence[DeadLetter] = (),
-    ) -> dict[str, PartFile]:
-        """Write a part and return its files by their path within the folder.
+        counts: Counts | None = None,
+        input: int = 0,
+        first_row: int = 1,
+    ) -> PartEntry:
+        """Write a part and return what the manifest says of it.
 
         Args:
             number: number of the part.
@@ -88,6 +105,9 @@ class PartFiles:
             sequences: likewise; a ``peak`` that is not a number is none.
             turns: likewise; None where texts are not kept.
             failures: dead letters, in order.
+            counts: what the part came to.
+            input: index of its input file.
+            first_row: number of its first record.
 
         Raises:
             LocationError: a file can't be written.
@@ -98,26 +118,28 @@ class PartFiles:
             lines = (json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in failures)
             content = "".join(lines).encode(errors="replace")
             (self._folder / place).write(content)
-            files[place] = PartFile(len(content), hashlib.sha256(content).hexdigest())
-        tables = {TURNS: turns, SCORES: scores, SEQUENCES: sequences}
-        for table, columns in tables.items():
+            files[place] = PartFile(len(content), _sha256(content))
+        for table, columns in {TURNS: turns, SCORES: scores}.items():
             if columns is not None:
                 place = part_file(table, number)
                 files[place] = self._write_parquet(table, columns, self._folder / place)
-        return dict(sorted(files.items()))
+        entry = PartEntry(number, input, first_row, counts or Counts(), files)
+        place = part_file(SEQUENCES, number)
+        last = self._write_parquet(SEQUENCES, sequences, self._folder / place, json.dumps(asdict(entry)))
+        return _with_file(entry, place, last)
 
-    def _write_parquet(self, table: str, columns: Columns, place: Location) -> PartFile:
+    def _write_parquet(self, table: str, columns: Columns, place: Location, about: str | None = None) -> PartFile:
         if place.is_url:
             with tempfile.TemporaryDirectory() as folder:
                 local = Path(folder) / place.base
-                self._copy(table, columns, local)
+                self._copy(table, columns, local, about)
                 content = local.read_bytes()
             place.write(content)
-            return PartFile(len(content), hashlib.sha256(content).hexdigest())
+            return PartFile(len(content), _sha256(content))
         partial = place.partial()
         try:
             partial.parent.mkdir(parents=True, exist_ok=True)
-            self._copy(table, columns, partial)
+            self._copy(table, columns, partial, about)
             with partial.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             entry = PartFile(partial.stat().st_size, digest)
@@ -128,7 +150,7 @@ class PartFiles:
             partial.unlink(missing_ok=True)
         return entry
 
-    def _copy(self, table: str, columns: Columns, path: Path) -> None:
+    def _copy(self, table: str, columns: Columns, path: Path, about: str | None) -> None:
         import duckdb
 
         if self._connection is None:
@@ -139,13 +161,48 @@ class PartFiles:
             for name, kind in COLUMNS[table].items()
         )
         query = query.replace("$principles", "[" + ", ".join(map(_quoted, self._principles)) + "]")
+        options = "FORMAT parquet, COMPRESSION zstd"
+        if about is not None:
+            options += f", KV_METADATA {{{_ABOUT}: {_quoted(about)}}}"
         try:
-            self._connection.execute(
-                f"COPY (SELECT {query} FROM given) TO {_quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)"
-            )
+            self._connection.execute(f"COPY (SELECT {query} FROM given) TO {_quoted(str(path))} ({options})")
         except duckdb.Error as error:
             raise LocationError(f"can't write {path}: {str(error).splitlines()[0]}") from error
         del given  # DuckDB reads the variable by its name
+
+
+def _with_file(entry: PartEntry, place: str, file: PartFile) -> PartEntry:
+    return replace(entry, files=dict(sorted({**entry.files, place: file}.items())))
+
+
+def read_entry(folder: Location, number: int) -> PartEntry | None:
+    """Return what a part's file of sequences says of the part; None where it can't be read.
+
+    Args:
+        folder: the folder of findings.
+        number: number of the part.
+    """
+    import duckdb
+
+    place = folder / part_file(SEQUENCES, number)
+    try:
+        content = place.read()
+        with tempfile.TemporaryDirectory() as scratch, duckdb.connect(config={"threads": 1}) as connection:
+            local = Path(scratch) / place.base
+            local.write_bytes(content)
+            found = connection.execute(
+                "SELECT decode(value) FROM parquet_kv_metadata(?) WHERE decode(key) = ?", [str(local), _ABOUT]
+            ).fetchone()
+        if found is None:
+            return None
+        entry = part_entry(json.loads(found[0]))
+    except (LocationError, duckdb.Error, ValueError, TypeError, KeyError):
+        return None
+    return _with_file(entry, part_file(SEQUENCES, number), PartFile(len(content), _sha256(content)))
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _quoted(text: str) -> str:

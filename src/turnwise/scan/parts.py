@@ -57,7 +57,8 @@ class Part:
         rows: how many records, blank lines among them.
         content: how a worker gets at them.
         size: bytes of the input file that it stands for, for progress alone.
-        chosen: numbers of the records that a sample wants; None where it is all.
+        format: name of the file's format; empty where the file could not be opened.
+        chosen: places in the part, from 0, of the records that a sample wants; None where it is all.
     """
 
     number: int
@@ -66,6 +67,7 @@ class Part:
     rows: int
     content: Content
     size: int
+    format: str = ""
     chosen: frozenset[int] | None = None
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import ObserverError
+from turnwise.observers.llm.allowance import Allowance, SharedBudget, SharedLimiter
 from turnwise.observers.llm.chat import (
     MAYBE_PAID,
     PASSING,
@@ -73,8 +74,8 @@ class Calls:
     wait: Callable[[float], None] | None = None
     jitter: Random = field(default_factory=Random)
     halt: Halt = field(default_factory=Halt)
-    budget: Budget = field(init=False)
-    limiter: Limiter = field(init=False)
+    budget: Budget | SharedBudget = field(init=False)
+    limiter: Limiter | SharedLimiter = field(init=False)
     structure: Structure = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _asking: dict[tuple[str, int], _Turnstile] = field(default_factory=dict)
@@ -83,8 +84,19 @@ class Calls:
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.endpoint.settings.budget_usd, self.halt)
-        self.limiter = Limiter(self.halt)
+        self.limiter = Limiter(self.halt, self.endpoint.settings.requests_per_minute)
         self.structure = Structure(self.endpoint.structured)
+
+    def sharing(self, allowance: Allowance) -> Calls:
+        """Return calls that spend and send within what several processes may together.
+
+        Args:
+            allowance: what they share.
+        """
+        other = Calls(self.endpoint, self.client, self.clock, self.monotonic, self.wait, self.jitter)
+        other.budget = SharedBudget(allowance, other.halt)
+        other.limiter = SharedLimiter(allowance, other.halt)
+        return other
 
     def ask(
         self,

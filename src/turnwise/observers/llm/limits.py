@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from turnwise.errors import BudgetError, ObserverError
@@ -20,10 +21,17 @@ class Limiter:
 
     Args:
         halt: wakes those who wait when the run stops.
+        per_minute: requests that may be sent in a minute, above 0; they are sent at even distances. None for any.
+        monotonic: gives the seconds that the distances are measured in.
     """
 
-    def __init__(self, halt: Halt) -> None:
+    def __init__(
+        self, halt: Halt, per_minute: float | None = None, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._halt = halt
+        self._distance = 60 / per_minute if per_minute else 0.0
+        self._monotonic = monotonic
+        self._next = -math.inf
         self._changed = halt.changed
         self._limit = self._most = math.inf
         self._under_way = 0
@@ -52,17 +60,39 @@ class Limiter:
             ObserverError: the run stopped.
         """
         with self._changed:
-            while self._under_way >= max(1, int(min(self._limit, self._most, 1e9))):
+            while (taken := self.try_place()) is None:
                 self._changed.wait()
                 self._halt.check()
-            self._under_way += 1
-            before = self._halvings
+        before, delay = taken
         try:
+            if delay:
+                self._halt.wait(delay)
             yield before
         finally:
-            with self._changed:
-                self._under_way -= 1
-                self._changed.notify_all()
+            self.leave()
+
+    def try_place(self) -> tuple[int, float] | None:
+        """Take a place if one is free; who takes it has to `leave` it.
+
+        Returns:
+            What `complained` wants to know, and the seconds to wait before sending.
+        """
+        with self._changed:
+            if self._under_way >= max(1, int(min(self._limit, self._most, 1e9))):
+                return None
+            self._under_way += 1
+            if not self._distance:
+                return self._halvings, 0.0
+            now = self._monotonic()
+            at = max(now, self._next)
+            self._next = at + self._distance
+            return self._halvings, at - now
+
+    def leave(self) -> None:
+        """Give a place back."""
+        with self._changed:
+            self._under_way -= 1
+            self._changed.notify_all()
 
     def complained(self, before: int) -> None:
         """Halve the limit, unless it was halved after the request was sent.
@@ -161,10 +191,21 @@ class Budget:
             BudgetError: the budget does not suffice.
             ObserverError: the run stopped.
         """
-        if self._limit is None:
-            return
         with self._changed:
-            while self._spent + self._held + amount > self._limit:
+            while not self.try_hold(amount):
+                self._changed.wait()
+                self._halt.check()
+
+    def try_hold(self, amount: float) -> bool:
+        """Set an estimate aside if nobody else holds what it needs; errors as for `hold`.
+
+        Args:
+            amount: US dollars.
+        """
+        if self._limit is None:
+            return True
+        with self._changed:
+            if self._spent + self._held + amount > self._limit:
                 if not self._holders:
                     self._halt.now(
                         BudgetError(
@@ -174,10 +215,10 @@ class Budget:
                         )
                     )
                 self._halt.check()
-                self._changed.wait()
-                self._halt.check()
+                return False
             self._held += amount
             self._holders += 1
+            return True
 
     def settle(self, held: float, spent: float) -> None:
         """Put the real cost in the place of an estimate.

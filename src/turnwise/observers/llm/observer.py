@@ -12,6 +12,7 @@ from statistics import mean
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
+from turnwise.observers.llm.allowance import Allowance
 from turnwise.observers.llm.calls import Calls
 from turnwise.observers.llm.chat import ChatClient, Message
 from turnwise.observers.llm.endpoint import Endpoint, resolve
@@ -149,6 +150,16 @@ class LlmObserver:
         """Return the same observer with a journal; both share budget, pace and the end of the run."""
         other = copy.copy(self)
         other._journal = journal
+        return other
+
+    def with_allowance(self, allowance: Allowance) -> LlmObserver:
+        """Return an observer that spends and sends within what several processes may together.
+
+        Args:
+            allowance: what they share; it takes the place of the settings budget_usd and requests_per_minute.
+        """
+        other = copy.copy(self)
+        other._calls = self._calls.sharing(allowance)
         return other
 
     def bound_requests(self, most: int) -> None:

@@ -45,6 +45,7 @@ class LlmSettings:
         timeout: seconds that a request may take from sending to the end of its reply, above 0.
         budget_usd: most US dollars that this observer may spend; None for no limit. It counts from when the
             observer is built: what an earlier run spent is not in it.
+        requests_per_minute: most requests that this observer may send in a minute, above 0; None for no limit.
         cache: whether a reply in the journal is used instead of asking again.
         max_failures_in_row: failed calls in a row after which the run stops; 0 for never.
         providers_file: a TOML file that adds to the table of providers; None for the user's own, if there is one.
@@ -66,6 +67,7 @@ class LlmSettings:
     max_retries: int = 5
     timeout: float = 120.0
     budget_usd: float | None = None
+    requests_per_minute: float | None = None
     cache: bool = True
     max_failures_in_row: int = 20
     providers_file: Path | None = None
@@ -82,6 +84,7 @@ class LlmSettings:
         _at_least("max_failures_in_row", self.max_failures_in_row, 0)
         _within("timeout", self.timeout, 0.001, 86_400)
         _within("budget", self.budget_usd, 0, math.inf)
+        _within("requests_per_minute", self.requests_per_minute, 0.001, 1_000_000)
         if self.structured is not None and self.structured not in STRUCTURED:
             raise UsageError(f"structured must be one of {', '.join(STRUCTURED)}, not {self.structured!r}")
         taken = sorted(set(self.extra) & set(RESERVED))

@@ -115,7 +115,9 @@ class Passes:
         starts = (0, *window.ends[:-1])
         keys = [_key(window.until(end)) for end in window.ends]
         known = 0
-        while known < len(keys) and keys[known] in self._rows and before.startswith(window.until(window.ends[known])):
+        while (
+            known < len(keys) and keys[known] in self._rows and before.startswith(window.until(window.ends[known]))
+        ):
             known += 1
         behind = window.ends[known - 1] if known else 0
         self.tokens_shared += behind

@@ -1,0 +1,266 @@
+"""``turnwise scan``: score logs of any size, part by part, and leave findings that other commands read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from turnwise.cli import options
+from turnwise.cli.output import dollars, note, say
+
+if TYPE_CHECKING:
+    from turnwise.scan import Progress, Scan, ScanResult
+    from turnwise.scan.forecast import Forecast
+
+
+def scan(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT...",
+            help="Files, patterns, folders or URLs: logs/*.parquet, chats.jsonl.zst, s3://bucket/chats/*.parquet.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option("--out", help="Folder or URL of the findings; the same command goes on.", show_default=False),
+    ],
+    format: options.Format = None,
+    map: Annotated[
+        str | None,
+        typer.Option("--map", help="Names of columns that differ from the usual, such as messages=chat,id=uid."),
+    ] = None,
+    label: options.DefaultLabel = None,
+    source: Annotated[str | None, typer.Option(help="Name of the data set, in place of the files' own.")] = None,
+    observer: Annotated[str, typer.Option(help="What scores; see turnwise observers.")] = "local",
+    context: Annotated[
+        str, typer.Option(help="What it may see: turn, window:k, history, transcript.")
+    ] = "history",
+    detector: Annotated[
+        str, typer.Option(help="What judges the scores: a detector such as cusum:limit=0.4, or a YAML file.")
+    ] = "cusum",
+    patterns: Annotated[
+        str | None, typer.Option("--patterns", help="YAML file of your own patterns, for pattern: detectors.")
+    ] = None,
+    principle: options.Principles = None,
+    sides: options.Sides = "prompt",
+    where: Annotated[
+        str | None, typer.Option(help='Only conversations for which this holds, such as "turns >= 3".')
+    ] = None,
+    sample: Annotated[int | None, typer.Option(help="Only so many conversations, drawn at random.", min=1)] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="How parts get to workers: inline, process, ray. [default: process where -j is above 1, else inline]"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("-j", "--jobs", help="Parallel workers. [default: 1; of ray one a processor]", min=1),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster to use: its address, or auto. [default: a Ray of its own]")
+    ] = None,
+    part_rows: Annotated[
+        int | None,
+        typer.Option(help="Conversations of a part. [default: 2000, fewer where there is little]", min=1),
+    ] = None,
+    no_texts: Annotated[
+        bool, typer.Option("--no-texts", help="Keep scores alone, and no text of a conversation.")
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what there is and what it would take; write nothing."),
+    ] = False,
+    observer_setting: options.ObserverSettings = None,
+    budget: options.Budget = None,
+    fail_on_findings: options.FailOnFindings = False,
+    json: options.Json = False,
+) -> None:
+    """Score conversations in files of any size, part by part. Killed and started again it goes on.
+
+    What can't be read or scored is listed in OUT/failures and the rest completes; the exit code is then 1.
+    turnwise query, compare, calibrate and explore read the findings: --store OUT.
+    """
+    from turnwise.cli.output import print_json
+    from turnwise.scan import make_engine, run_scan, set_up
+    from turnwise.scan.forecast import forecast
+
+    settings = options.GivenSettings(observer_setting, budget_usd=budget)
+    settings.check([observer])
+    engine_name = engine or ("process" if (jobs or 1) > 1 else "inline")
+    chosen = make_engine(engine_name, jobs, address)
+    prepared = set_up(
+        inputs,
+        out,
+        observer=observer,
+        settings=settings.of(observer, None),
+        context=context,
+        principles=options.read_principles(principle),
+        sides=options.read_sides(sides),
+        detector=detector,
+        patterns=patterns,
+        format=format,
+        columns=map,
+        label=label,
+        source=source,
+        where=where,
+        sample=sample,
+        seed=seed,
+        part_rows=part_rows,
+        texts=not no_texts,
+        threads=(jobs or 1) if engine_name == "inline" else 1,
+    )
+    if dry_run:
+        found = forecast(prepared)
+        if json:
+            print_json(dataclasses.asdict(found))
+        else:
+            _tell_forecast(found, prepared, jobs or 1)
+        return
+    try:
+        with _shown() as tell:
+            result = run_scan(prepared, chosen, tell)
+    except KeyboardInterrupt:
+        note("interrupted: the parts that were done are kept; the same command continues")
+        raise typer.Exit(130) from None
+    if json:
+        print_json(_as_json(result))
+    else:
+        _tell(result, out)
+    if result.counts.failures:
+        raise typer.Exit(1)
+    if fail_on_findings and result.counts.fired:
+        raise typer.Exit(3)
+
+
+def _as_json(result: ScanResult) -> dict[str, Any]:
+    manifest = result.findings.manifest
+    return {
+        "findings": str(result.findings.folder),
+        "detector": {key: manifest.detector[key] for key in ("spec", "threshold", "threshold_source")},
+        "observer": manifest.run["observer"],
+        "counts": dataclasses.asdict(result.counts),
+        "parts": len(manifest.parts),
+        "done_before": result.resumed,
+        "seconds": round(result.seconds, 3),
+        "cost_usd": result.cost_usd,
+        "complete": manifest.complete,
+    }
+
+
+def _tell(result: ScanResult, out: str) -> None:
+    counts, manifest = result.counts, result.findings.manifest
+    rows = f" of {counts.rows} rows" if counts.rows != counts.conversations else ""
+    before = f", {result.resumed} parts were done before" if result.resumed else ""
+    say(
+        f"{counts.conversations} conversations{rows} with {counts.turns} turns: {counts.scores} scores "
+        f"in {result.seconds:.1f} s{before}"
+    )
+    if counts.left_out:
+        say(f"{counts.left_out} rows were left out by --where")
+    threshold = manifest.detector["threshold"]
+    rule = "never fires" if threshold is None else f"threshold {threshold:.3f}"
+    say(
+        f"{manifest.detector['spec']} ({rule}, {manifest.detector['threshold_source']}) fired at {counts.fired} "
+        f"of {counts.scored} scored conversations"
+    )
+    if result.cost_usd:
+        say(f"cost: {dollars(result.cost_usd)}")
+    if counts.failures:
+        note(f"{counts.failures} rows or scores failed; {out}/failures says which and why")
+    say(f"next: turnwise query gradual_drift --store {out}")
+
+
+def _tell_forecast(found: Forecast, prepared: Scan, jobs: int) -> None:
+    say(
+        f"{found.files} files, {_bytes(found.bytes)}: {found.rows} rows in {found.parts} parts; about "
+        f"{found.conversations} conversations would be scored ({found.share:.0%} of those looked at)"
+    )
+    if found.seconds is not None:
+        say(
+            f"about {_time(found.seconds / jobs)} with {jobs} worker{'s' if jobs > 1 else ''}, by "
+            f"{found.timed} conversations that were scored and timed"
+        )
+    if found.calls:
+        say(f"about {found.calls} calls of {prepared.manifest.run['observer']}")
+        if found.cost_usd is None or found.most_usd is None:
+            say("price unknown: add the model to prices.toml, as docs/llm-observers.md says")
+        else:
+            say(f"about {dollars(found.cost_usd)}, at most {dollars(found.most_usd)}")
+
+
+def _bytes(size: int) -> str:
+    amount, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1000, larger
+    return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+
+
+def _time(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> _time(40), _time(4_000), _time(400_000)
+    ('40 s', '1 h 07 min', '4 d 15 h')
+    """
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60:02d} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
+
+
+_EVERY_S = 10.0
+"""Seconds between two lines of progress where standard error is no terminal."""
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[Progress], None]]:
+    """Show progress on standard error with rate and time left: a bar in a terminal, else a line now and then."""
+    import sys
+
+    from turnwise.cli.output import is_quiet
+
+    if is_quiet():
+        yield lambda progress: None
+        return
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        columns = TextColumn("scan"), BarColumn(), TaskProgressColumn(), TextColumn("{task.description}")
+        with Bar(*columns, console=Console(stderr=True, markup=False), transient=True) as bar:
+            task = bar.add_task("starting", total=1.0)
+            yield lambda progress: bar.update(
+                task, completed=progress.bytes / max(progress.total, 1), description=_pace(progress)
+            )
+        return
+    said = 0.0
+
+    def tell(progress: Progress) -> None:
+        nonlocal said
+        if progress.seconds >= said + _EVERY_S:
+            said = progress.seconds
+            note(f"scan: {progress.bytes / max(progress.total, 1):.0%}, {_pace(progress)}")
+
+    yield tell
+
+
+def _pace(progress: Progress) -> str:
+    rate = progress.here / progress.seconds if progress.seconds else 0.0
+    left = "" if progress.left is None else f", {_time(progress.left)} left"
+    failed = f", {progress.counts.failures} failed" if progress.counts.failures else ""
+    return (
+        f"{progress.counts.conversations} conversations, {progress.counts.fired} fired{failed}, {rate:.1f}/s{left}"
+    )

@@ -1,0 +1,81 @@
+"""The process engine: spawned workers on this machine, each with an observer of its own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+
+from turnwise.errors import ObserverError, TurnwiseError, UsageError
+from turnwise.evaluation.engines import as_they_come, process_pool
+from turnwise.scan.engines import Work, Worker
+from turnwise.scan.engines.allowance import shared_allowance
+from turnwise.scan.parts import Done, Part
+
+
+class ProcessEngine:
+    """Does parts in so many processes at once.
+
+    Workers ignore interrupts, which are the driver's to handle, and end with it, even if it is killed.
+
+    Args:
+        jobs: processes, at least 1.
+
+    Raises:
+        UsageError: fewer than one.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        if jobs < 1:
+            raise UsageError(f"a scan needs at least 1 worker, not {jobs}")
+        self._jobs = jobs
+
+    def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
+        """Yield what comes of each part as it comes; see `turnwise.scan.engines.Engine`.
+
+        Raises:
+            ObserverError: a worker can't go on, or died.
+        """
+        try:
+            pickle.dumps(work)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"this observer or detector can't go to another process ({error}): use the engine inline"
+            ) from error
+        with (
+            shared_allowance(work) as shared,
+            process_pool(self._jobs, _open, pickle.dumps(shared)) as pool,
+        ):
+            try:
+                # One more than workers, so that none waits for its next part; what is held is bounded by that.
+                for batch in as_they_come(pool, _do, parts, self._jobs + 1, lambda: None):
+                    yield from batch
+            except BrokenProcessPool as error:
+                raise ObserverError(
+                    "a worker process died; the same command continues where it stopped "
+                    "(--engine inline shows the cause)"
+                ) from error
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Process:
+    """What a worker process holds; a class, since a process has one."""
+
+    work: bytes = b""
+    worker: Worker | None = None
+
+
+def _open(work: bytes) -> None:
+    _Process.work = work
+
+
+def _do(part: Part) -> Done:
+    try:
+        if _Process.worker is None:
+            opened: Work = pickle.loads(_Process.work)  # made by the driver, a moment ago
+            _Process.worker = opened.open()
+        return _Process.worker.do(part)
+    except TurnwiseError as error:
+        # Text travels between processes; an error with arguments of its own may not.
+        raise ObserverError(str(error)) from error

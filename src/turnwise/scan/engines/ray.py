@@ -1,0 +1,266 @@
+"""The Ray engine: actors on one machine or on a cluster, each with an observer of its own.
+
+The parts come from a generator in the driver and may carry their records, and a scan may have more of them than
+fit into memory. Ray Data reads from sources of its own, in its own workers, or takes what is in memory already;
+`ray.util.ActorPool` submits all that it is given before it waits. So the actors are kept busy here: each has the
+part that it does and one more, and the next is taken from the generator when one comes back.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from turnwise import __version__
+from turnwise.errors import ObserverError, PluginError, TurnwiseError, UsageError
+from turnwise.scan.engines import Work, Worker
+from turnwise.scan.engines.allowance import PaidWork
+from turnwise.scan.parts import Done, Part
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+TRIES = 3
+"""How often a part is begun: a part that kills each worker that takes it would else go on for ever."""
+
+AHEAD = 2
+"""Parts that an actor has at a time: the one that it does, and the next."""
+
+STORE_BYTES = 512 << 20
+"""Bytes of parts on their way that a Ray of our own keeps in memory; it writes more to its folder in /tmp."""
+
+
+class RayEngine:
+    """Does parts in Ray actors.
+
+    A worker that dies is replaced, and its part is done again. Statistics of use and the dashboard of a Ray that
+    is started here are off, and it listens on the loopback address, unless the program had imported Ray before.
+
+    Args:
+        jobs: actors; None for one a processor of the cluster.
+        address: of a running cluster, or ``auto`` for the one that this machine belongs to; None to start Ray on
+            this machine for as long as the scan takes.
+        gpus: what an actor needs of a GPU, such as 0.5; for an observer with ``device=cuda``.
+
+    Raises:
+        UsageError: fewer than one actor.
+        PluginError: Ray is not installed.
+    """
+
+    def __init__(self, jobs: int | None = None, address: str | None = None, gpus: float = 0.0) -> None:
+        if jobs is not None and jobs < 1:
+            raise UsageError(f"a scan needs at least 1 worker, not {jobs}")
+        self._jobs = jobs
+        self._address = address
+        self._gpus = gpus
+        _ray(alone=address in {None, "local"})
+
+    def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
+        """Yield what comes of each part as it comes; see `turnwise.scan.engines.Engine`.
+
+        Raises:
+            ObserverError: a worker can't go on, died again and again, or has another version of turnwise.
+            UsageError: the observer or detector can't go to another process, or there is no cluster.
+        """
+        try:
+            pickle.dumps(work)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"this observer or detector can't go to another process ({error}): use the engine inline"
+            ) from error
+        with self.cluster() as ray, _sharing(ray, work) as shared:
+            pickled = pickle.dumps(shared)
+            jobs = self._jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
+            actor = ray.remote(num_cpus=1, num_gpus=self._gpus, max_restarts=-1, max_task_retries=TRIES - 1)(
+                _Actor
+            )
+            actors = [actor.remote(pickled, __version__) for _ in range(jobs)]
+            try:
+                yield from _done(ray, actors, parts)
+            finally:
+                for one in actors:
+                    ray.kill(one, no_restart=True)
+
+    @contextmanager
+    def cluster(self) -> Iterator[ModuleType]:
+        """Join the cluster, or have a Ray of our own meanwhile; one that the program has joined is used as it is.
+
+        Several scans in one such block start Ray once.
+
+        Raises:
+            UsageError: there is no cluster at the address.
+        """
+        alone = self._address in {None, "local"}
+        ray = _ray(alone=alone)
+        if ray.is_initialized():
+            yield ray
+            return
+        settings: dict[str, Any] = {"address": self._address}
+        if alone:
+            settings = {
+                "address": "local",
+                "num_cpus": self._jobs,
+                "include_dashboard": False,
+                "object_store_memory": STORE_BYTES,
+            }
+        try:
+            ray.init(log_to_driver=False, logging_level="ERROR", **settings)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise UsageError(
+                f"no Ray cluster at {self._address!r} ({_first_line(error)}); start one by `ray start --head`, or "
+                "leave --address out to use this machine alone"
+            ) from error
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+
+@contextmanager
+def _sharing(ray: ModuleType, work: Work) -> Iterator[Work]:
+    """Return work whose workers share a budget and a pace, which an actor keeps meanwhile."""
+    if not isinstance(work, PaidWork) or work.pays is None:
+        yield work
+        return
+    books = ray.remote(num_cpus=0)(_Books).options(name=f"turnwise-{uuid4()}").remote(dict(work.pays))
+    try:
+        yield work.with_allowance(RayAllowance(ray.get(books.name.remote())))
+    finally:
+        ray.kill(books, no_restart=True)
+
+
+class _Books:
+    """The ledger as an actor."""
+
+    def __init__(self, pays: dict[str, float | None]) -> None:
+        from turnwise.observers.llm.allowance import Ledger
+
+        self._ledger = Ledger(**pays)
+
+    def name(self) -> str:
+        """Return the name under which the actor is found."""
+        import ray
+
+        return str(ray.get_runtime_context().get_actor_name())
+
+    def call(self, worker: str, name: Any, *arguments: float) -> Any:
+        """Do something for a worker; see `turnwise.observers.llm.allowance.Ledger.call`."""
+        return self._ledger.call(worker, name, *arguments)
+
+    def gone(self, worker: str) -> None:
+        """Take back what a worker had before it was replaced."""
+        self._ledger.gone(worker)
+
+
+@dataclass
+class RayAllowance:
+    """Carries the calls of an actor to the one that keeps the books.
+
+    Args:
+        name: of the actor that keeps them.
+    """
+
+    name: str
+    _books: Any = field(default=None, repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RayAllowance, (self.name,)
+
+    def call(self, name: str, *arguments: float) -> Any:
+        """Have the ledger do something for this actor; see `turnwise.observers.llm.allowance.Allowance.call`."""
+        import ray
+
+        worker = ray.get_runtime_context().get_actor_id()
+        try:
+            with self._lock:
+                if self._books is None:
+                    self._books = ray.get_actor(self.name)
+                    ray.get(self._books.gone.remote(worker))  # of the actor that this one replaces
+            return ray.get(self._books.call.remote(worker, name, *arguments))
+        except (ray.exceptions.RayError, ValueError) as error:
+            raise ObserverError(
+                "the actor that keeps the common budget is gone; the same command continues"
+            ) from error
+
+
+def _done(ray: ModuleType, actors: list[Any], parts: Iterable[Part]) -> Iterator[Done]:
+    """Keep actors busy, and yield what they give."""
+    queue = iter(parts)
+    under_way: dict[Any, Any] = {}
+    free = [actor for _ in range(AHEAD) for actor in actors]
+    while True:
+        while free and (part := next(queue, None)) is not None:
+            actor = free.pop(0)
+            under_way[actor.do.remote(part)] = actor
+        if not under_way:
+            return
+        ready, _ = ray.wait(list(under_way), num_returns=1)
+        for reference in ready:
+            free.append(under_way.pop(reference))
+            try:
+                done, fault = ray.get(reference)
+            except ray.exceptions.RayActorError as error:
+                raise ObserverError(
+                    f"a Ray worker died, and so did those that took its part, {TRIES} in all; the same command "
+                    "continues where it stopped (--engine inline shows the cause)"
+                ) from error
+            except ray.exceptions.RayError as error:
+                raise ObserverError(f"a Ray worker failed: {_last_line(error)}") from error
+            if fault is not None:
+                raise ObserverError(fault)
+            yield done
+
+
+class _Actor:
+    """A worker in an actor; it is made at its first part, so that what is wrong with it can be told."""
+
+    def __init__(self, work: bytes, version: str) -> None:
+        self._work = work
+        self._version = version
+        self._worker: Worker | None = None
+
+    def do(self, part: Part) -> tuple[Done | None, str | None]:
+        """Return what came of a part, or why nothing can be done any more."""
+        try:
+            if self._worker is None:
+                if self._version != __version__:
+                    raise ObserverError(
+                        f"a Ray worker has turnwise {__version__}, this is {self._version}: rows would differ; "
+                        "install the same version on all nodes"
+                    )
+                opened: Work = pickle.loads(self._work)  # made by the driver
+                self._worker = opened.open()
+            return self._worker.do(part), None
+        except TurnwiseError as error:
+            return None, str(error)
+
+
+def _ray(*, alone: bool) -> ModuleType:
+    """Import Ray; where it is to be alone on this machine, as one that listens on the loopback address."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Otherwise a later Ray takes the graphics cards from workers that need none, and warns of it today.
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if alone:
+        # Without clusters Ray listens on the loopback address. It reads this when it is imported, on any system.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise PluginError('the engine ray needs Ray: pip install "turnwise[ray]"') from error
+    return ray  # type: ignore[no-any-return]
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _last_line(error: BaseException) -> str:
+    """Return what is behind the traceback that Ray puts into an error's text."""
+    return str(error).strip().rpartition("\n")[2]

@@ -1,0 +1,190 @@
+"""The input files of a scan: found, told apart by what is in them, and how each is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from turnwise.datasets import DatasetInfo, Loader, LoadOptions, RecordLoader, get_loader
+from turnwise.datasets.opening import check_columns, detect_format
+from turnwise.datasets.records import Head, Layout, read_head
+from turnwise.errors import DatasetError, UsageError
+from turnwise.findings import Input
+from turnwise.locations import Location, filesystem
+
+_ENDINGS = (".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".tsv", ".txt")
+_PACKED = (".gz", ".bz2", ".zst")
+_GLOB = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the inputs are read; the same in the driver and in every worker.
+
+    Args:
+        files: paths or URLs, in order.
+        format: the format that the user named; None to tell it from each file.
+        options: columns, label, source and label map, as the user gave them.
+    """
+
+    files: tuple[str, ...]
+    format: str | None = None
+    options: LoadOptions = field(default_factory=LoadOptions)
+
+    def open(self, place: int) -> tuple[Head, Loader]:
+        """Return the beginning of a file and the loader of its format.
+
+        Args:
+            place: index of the file.
+
+        Raises:
+            DatasetError: it can't be read, is empty, or its format can't be told.
+            UsageError: columns that the format does not take.
+        """
+        name = self.files[place]
+        named = None if self.format is None else get_loader(self.format)
+        if named is not None and named.info.directory and Location(name).is_folder():
+            head = Head(name, PurePath(name).name.lower(), Layout.FOLDER, ())
+        else:
+            head = read_head(name)
+        loader = named or detect_format(head, self.options)
+        check_columns(loader.info, self.options)
+        return head, loader
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values, without the files, for the manifest."""
+        return {
+            "format": self.format,
+            "columns": dict(self.options.columns),
+            "label": None if self.options.label is None else str(self.options.label),
+            "label_map": {str(key): str(label) for key, label in self.options.label_map.items()},
+            "source": self.options.source,
+        }
+
+
+def is_record_wise(loader: Loader) -> bool:
+    """Return whether each record of a format is a conversation of its own, so that a file can be cut anywhere."""
+    return isinstance(loader, RecordLoader) and type(loader).load_records is RecordLoader.load_records
+
+
+def find_inputs(names: Sequence[str], info: DatasetInfo | None = None) -> tuple[str, ...]:
+    """Return the files that paths, patterns, folders and URLs name, sorted within each and each of them once.
+
+    A folder stands for the data files in it, by their endings, unless the format is one that is a folder.
+
+    Args:
+        names: such as ``logs/*.parquet``, ``chats.jsonl.gz``, ``logs/`` or ``s3://bucket/chats/*.parquet``.
+        info: what is known of the format that the user named.
+
+    Raises:
+        UsageError: no name is given, or a pattern or folder has no file.
+        LocationError: a place can't be reached, or a named file is not there.
+    """
+    if not names:
+        raise UsageError("name the files to scan, such as logs/*.parquet")
+    found: dict[str, None] = {}
+    for name in names:
+        found.update(dict.fromkeys(_files(Location(name), info)))
+    return tuple(found)
+
+
+def _files(location: Location, info: DatasetInfo | None) -> list[str]:
+    if _GLOB & set(location.name) and not location.exists():
+        files = [str(one) for one in location.matches()]
+        if not files:
+            raise UsageError(f"no file is named like {location}: check the pattern")
+        return files
+    if location.is_folder():
+        if info is not None and info.directory:
+            return [str(location)]
+        files = [str(location / name) for name in location.names() if _is_data(name)]
+        if not files:
+            raise UsageError(f"{location} has no data file; they end in {', '.join(_ENDINGS)}, packed or not")
+        return files
+    location.size()
+    return [str(location)]
+
+
+def _is_data(name: str) -> bool:
+    plain = name.lower()
+    for ending in _PACKED:
+        plain = plain.removesuffix(ending)
+    return plain.endswith(_ENDINGS) and not name.startswith(".")
+
+
+def describe_inputs(files: Sequence[str]) -> tuple[Input, ...]:
+    """Return size and digest of each file, so that a changed one is noticed when a scan goes on.
+
+    Local files are read whole (SHA-256); of files behind URLs the store's own token counts, such as an ETag.
+
+    Raises:
+        LocationError: a file is not there, or can't be read.
+    """
+    return tuple(_describe(Location(name)) for name in files)
+
+
+def _describe(location: Location) -> Input:
+    if location.is_url:
+        files = filesystem(location.name.partition("://")[0])
+        return Input(str(location), location.size(), f"ukey:{files.ukey(location.name)}")
+    if location.is_folder():
+        digest = hashlib.sha256()
+        size = 0
+        for name in location.names():
+            one = location / name
+            if not one.is_folder():
+                content = one.read()
+                size += len(content)
+                digest.update(f"{name}\0{len(content)}\0".encode() + content)
+        return Input(str(location), size, f"sha256:{digest.hexdigest()}")
+    with location.open() as file:
+        return Input(str(location), location.size(), f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}")  # type: ignore[arg-type]
+
+
+def check_readable(reading: Reading) -> None:
+    """Check that at least one of the inputs can be opened, so that a wrong format is told before anything runs.
+
+    Raises:
+        DatasetError: none of the first hundred can; what is wrong with the first.
+        UsageError: columns that a format does not take.
+    """
+    first: DatasetError | None = None
+    for place in range(min(len(reading.files), _LOOKED_AT)):
+        try:
+            reading.open(place)
+        except DatasetError as error:
+            first = first or error
+        else:
+            return
+    if first is not None:
+        raise first
+
+
+_LOOKED_AT = 100
+
+
+def default_part_rows(inputs: Sequence[Input], most: int) -> int:
+    """Return how many records a part has where nobody says: fewer where there is little, for all workers to share.
+
+    It hangs on the bytes of the inputs alone.
+
+    Args:
+        inputs: the files.
+        most: what a part has where there is plenty.
+
+    >>> [default_part_rows([Input("a.jsonl", size, "")], 2_000) for size in (10**7, 10**9, 10**10)]
+    [100, 1907, 2000]
+    """
+    total = sum(one.bytes * (_PACKING if one.name.endswith((".parquet", *_PACKED)) else 1) for one in inputs)
+    return max(_FEWEST, min(most, total // (_USUAL_BYTES * _USUAL_PARTS)))
+
+
+_FEWEST = 100
+_PACKING = 4
+"""So many times as long as what is packed is its content, about."""
+
+_USUAL_BYTES = 8_192
+_USUAL_PARTS = 64

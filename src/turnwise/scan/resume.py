@@ -1,0 +1,147 @@
+"""Going on with a scan: whether findings are those of this scan, which of its parts are done, and who writes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from turnwise.findings import FAILURES, MANIFEST, SEQUENCES, TURNS, Findings, FindingsError, Manifest, PartEntry
+from turnwise.locations import PARTIAL, Location
+from turnwise.scan.part_files import read_entry
+
+_LOCK = ".scan.lock"
+
+_FOLDERS = ("", f"{SEQUENCES}/", f"{TURNS}/", f"{FAILURES}/")
+"""Where the files of parts are, within the folder of findings."""
+
+_NOT_COMPARED = {"parts", "complete", "totals"}
+
+
+@contextmanager
+def alone(folder: Location) -> Iterator[None]:
+    """Keep other scans out of a local folder; the system lets go of the lock when this process ends.
+
+    A folder behind a URL can't be locked: who writes one scan from two machines has only the later findings.
+
+    Raises:
+        FindingsError: another scan writes there.
+    """
+    if folder.is_url:
+        yield
+        return
+    folder.path.mkdir(parents=True, exist_ok=True)
+    lock = folder.path / _LOCK
+    connection = sqlite3.connect(lock, isolation_level=None, timeout=0.0)
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        raise FindingsError(f"another scan writes to {folder}: wait for it, or choose another folder") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+        connection.close()
+
+
+def stored_manifest(folder: Location, wanted: Manifest) -> Manifest | None:
+    """Return the manifest of findings that this scan goes on with; None where there are none yet.
+
+    Args:
+        folder: the folder of findings.
+        wanted: the manifest of this scan, without parts.
+
+    Raises:
+        FindingsError: the findings are of another scan, and the message says what differs; or the folder holds
+            something else.
+    """
+    place = folder / MANIFEST
+    if not place.exists():
+        others = [name for name in folder.names() if not name.startswith(".")]
+        if others:
+            raise FindingsError(
+                f"{folder} is not empty and has no {MANIFEST} (it has {others[0]}): choose another folder"
+            )
+        return None
+    found = Manifest.from_json(place.read(), str(place))
+    different = _differences(json.loads(found.to_json()), json.loads(wanted.to_json()))
+    if different:
+        raise FindingsError(
+            f"{folder} has findings of another scan: {'; '.join(different)}. "
+            "Repeat the command that began it, or choose another folder"
+        )
+    return found
+
+
+def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return what differs, a text each, a dozen at most."""
+    texts: list[str] = []
+    for name in wanted:
+        if name in _NOT_COMPARED or found.get(name) == wanted[name]:
+            continue
+        if name == "inputs":
+            texts += _different_inputs(found["inputs"], wanted["inputs"])
+        elif isinstance(wanted[name], dict) and isinstance(found.get(name), dict):
+            before, now = found[name], wanted[name]
+            keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+            texts += [f"{name}.{key} was {_shown(before.get(key))}, now {_shown(now.get(key))}" for key in keys]
+        else:
+            texts.append(f"{name} was {_shown(found.get(name))}, now {_shown(wanted[name])}")
+    return texts[:12]
+
+
+def _different_inputs(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list[str]:
+    before, now = ({one["name"]: one for one in ones} for ones in (found, wanted))
+    changed = [f"the input {name} has changed" for name in now if name in before and before[name] != now[name]]
+    changed += [f"the input {name} is new" for name in now if name not in before]
+    changed += [f"the input {name} is missing" for name in before if name not in now]
+    return changed or ["the inputs come in another order"]
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def done_parts(findings: Findings) -> dict[int, PartEntry]:
+    """Return the parts that are done, by number: those of the manifest, and those that it does not know of yet.
+
+    What a worker wrote last was perhaps not in the manifest when the scan was killed; a part's file of sequences
+    is its last, and says what belongs to it. Parts whose files are gone or cut short are left out.
+
+    Args:
+        findings: findings of this scan.
+    """
+    folder = findings.folder
+    known = {part.number: part for part in findings.manifest.parts}
+    for name in (folder / SEQUENCES).names():
+        number = _number(name)
+        if number is not None and number not in known:
+            entry = read_entry(folder, number)
+            if entry is not None:
+                known[number] = entry
+    sizes = {f"{table}{name}": size for table in _FOLDERS for name, size in (folder / table).sizes().items()}
+    return {
+        number: part
+        for number, part in known.items()
+        if all(sizes.get(name) == file.bytes for name, file in part.files.items())
+    }
+
+
+def _number(name: str) -> int | None:
+    middle = name.removeprefix(f"{SEQUENCES}-").removesuffix(".parquet")
+    return int(middle) if middle.isdecimal() and name.endswith(".parquet") else None
+
+
+def clear_partial(folder: Location) -> None:
+    """Remove what a killed scan wrote only in part; files of object stores are whole or not there."""
+    if folder.is_url:
+        return
+    for table in _FOLDERS:
+        for name in (folder / table).sizes():
+            if name.endswith(PARTIAL):
+                (folder / table / name).remove()

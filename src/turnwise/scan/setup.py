@@ -1,0 +1,219 @@
+"""Setting a scan up: what is read, by what it is scored, and what its manifest says, before anything runs."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from typing import Any
+
+from turnwise.conversation import Label, Side
+from turnwise.conversation.json_values import json_object
+from turnwise.datasets import BadRecord, LoadOptions, get_loader
+from turnwise.datasets.labels import parse_columns, parse_label, parse_label_map
+from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_mapping
+from turnwise.detectors.kit.registry import PatternSource
+from turnwise.errors import UsageError
+from turnwise.findings import PLACES, Manifest
+from turnwise.locations import Location
+from turnwise.observers import DEFAULT_OBSERVER, Context, Observer, build_observer, check_supported
+from turnwise.principles import Principle, builtin_principles
+from turnwise.revision import versions
+from turnwise.scan.inputs import Reading, check_readable, default_part_rows, describe_inputs, find_inputs
+from turnwise.scan.parts import PART_ROWS, Part
+from turnwise.scan.planning import chosen_places, draw, plan_parts
+from turnwise.scan.reading import read_part
+from turnwise.scan.work import ScanWork, facts
+from turnwise.store.where import parse_where
+
+DEFAULT_DETECTOR = "cusum"
+"""What judges conversations where nothing else is named."""
+
+_LIBRARIES = ("duckdb", "numpy", "onnxruntime", "tokenizers")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A scan that is set up: what is read, by what it is scored, and where findings go.
+
+    Args:
+        work: what each worker is made of.
+        manifest: the manifest without parts.
+        sample: records that are drawn; None for all.
+        seed: of the draw.
+        detector: the detector with its threshold.
+    """
+
+    work: ScanWork
+    manifest: Manifest
+    sample: int | None
+    seed: int
+    detector: NamedDetector = field(repr=False)
+
+    def parts(self) -> tuple[Iterator[Part], int]:
+        """Return the parts that there are, a generator, and the bytes of input that they stand for.
+
+        For a sample all inputs are gone through once before, so that each record is as likely as any other.
+        """
+        reading, part_rows = self.work.reading, self.manifest.part_rows
+        total = sum(one.bytes for one in self.manifest.inputs)
+        if self.sample is None:
+            return plan_parts(reading, part_rows), total
+        sizes: list[int] = []
+        places: list[Sequence[int]] = []
+        for part in plan_parts(reading, part_rows):
+            places.append(self._drawable(part))
+            sizes.append(part.size)
+        drawn = draw(sum(map(len, places)), self.sample, self.seed)
+        chosen = chosen_places(places, drawn)
+        parts = (
+            replace(part, chosen=chosen[part.number])
+            for part in plan_parts(reading, part_rows)
+            if part.number in chosen
+        )
+        return parts, sum(sizes[number] for number in chosen)
+
+    def _drawable(self, part: Part) -> Sequence[int]:
+        """Return the places of a part that a sample may draw: those for which the condition holds, if any."""
+        if self.work.where is None:
+            return range(part.rows)
+        condition = parse_where(self.work.where)
+        return [
+            place
+            for place, _, item in read_part(part, self.work.reading)
+            if not isinstance(item, BadRecord) and condition.holds(facts(item))
+        ]
+
+
+def set_up(
+    inputs: Sequence[str | PathLike[str]] | str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    observer: str | Observer = DEFAULT_OBSERVER,
+    settings: Mapping[str, Any] | None = None,
+    context: Context | str = "history",
+    principles: Sequence[Principle] | None = None,
+    sides: Sequence[Side | str] = (Side.PROMPT,),
+    detector: DetectorSpec = DEFAULT_DETECTOR,
+    patterns: PatternSource | None = None,
+    format: str | None = None,
+    columns: Mapping[str, str] | str | None = None,
+    label: Label | str | None = None,
+    label_map: Mapping[Any, str] | str | None = None,
+    source: str | None = None,
+    where: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    part_rows: int | None = None,
+    texts: bool = True,
+    threads: int = 1,
+) -> Scan:
+    """Check what a scan is asked to do, and return it set up; nothing is scored or written.
+
+    Args: as for `scan`.
+
+    Raises:
+        TurnwiseError: as for `scan`.
+    """
+    judged = tuple(principles) if principles is not None else builtin_principles()
+    seen = context if isinstance(context, Context) else Context.parse(context)
+    halves = tuple(side for side in Side if side in {Side(one) for one in sides})
+    _check(judged, halves, sample, part_rows, where)
+    info = None if format is None else get_loader(format).info
+    names = [inputs] if isinstance(inputs, str | PathLike) else list(inputs)
+    options = LoadOptions(parse_columns(columns), parse_label(label), source, parse_label_map(label_map))
+    reading = Reading(find_inputs([fspath(name) for name in names], info), format, options)
+    check_readable(reading)
+
+    given = dict(settings or {})
+    built = build_observer(observer, **given) if isinstance(observer, str) else observer
+    check_supported(built.info, seen, (principle.name for principle in judged))
+    points = dict(built.info.operating_points.get(str(seen), {}))
+    named = name_detector(detector, points, patterns)
+    described = describe_inputs(reading.files)
+    rows = part_rows if part_rows is not None else default_part_rows(described, PART_ROWS)
+    manifest = Manifest(
+        versions=versions(_LIBRARIES),
+        run={
+            "name": "scan",
+            "observer": observer if isinstance(observer, str) else built.info.name,
+            "observer_version": built.info.version,
+            "context": str(seen),
+            "parameters": json_object(built.parameters, f"parameters of the observer {built.info.name!r}"),
+            "operating_points": points,
+        },
+        principles=tuple({"name": one.name, "revision": one.revision} for one in judged),
+        detector={
+            "spec": named.spec,
+            "threshold": _finite(named.detector.threshold),
+            "threshold_source": str(named.source),
+            "mapping": _plain(to_mapping(named.detector)),
+        },
+        reading=reading.to_dict(),
+        selection={
+            "where": where,
+            "sample": sample,
+            "seed": None if sample is None else seed,
+            "sides": [str(side) for side in halves],
+            "texts": texts,
+        },
+        part_rows=rows,
+        inputs=described,
+    )
+    work = ScanWork(
+        reading,
+        Location(fspath(out)),
+        observer,
+        given,
+        seen,
+        judged,
+        halves,
+        _pickled(named),
+        where,
+        texts,
+        threads,
+    )
+    return Scan(work, manifest, sample, seed, named)
+
+
+def _check(
+    principles: Sequence[Principle],
+    sides: Sequence[Side],
+    sample: int | None,
+    part_rows: int | None,
+    where: str | None,
+) -> None:
+    if not principles or not sides:
+        raise UsageError("a scan needs at least one principle and one side")
+    names = [principle.name for principle in principles]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"principle {twice!r} is given twice")
+    if sample is not None and sample < 1:
+        raise UsageError(f"a sample has at least 1 conversation, not {sample}")
+    if part_rows is not None and not 1 <= part_rows < PLACES:
+        raise UsageError(f"a part has 1 to {PLACES - 1} conversations, not {part_rows}")
+    if where is not None and "cost" in parse_where(where).fields:
+        raise UsageError("where: a conversation that is not scored yet has no cost")
+
+
+def _pickled(named: NamedDetector) -> bytes:
+    try:
+        return pickle.dumps(named.detector)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise UsageError(f"detector {named.spec!r} can't go to workers: {error}") from error
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _plain(value: Any) -> Any:
+    """Return parameters as JSON values; a threshold that is infinite is the text "inf", which detectors read."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return "inf" if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,168 @@
+"""One allowance for several processes: what they spend and how fast they send together."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client
+
+import pytest
+from chat_server import ChatServer
+
+from turnwise.conversation import Side, Turn
+from turnwise.errors import BudgetError, ObserverError, UsageError
+from turnwise.observers import Context, Request, SharesAllowance, observe_conversations
+from turnwise.observers.llm import LlmObserver, LlmSettings
+from turnwise.observers.llm.allowance import Ledger, SharedBudget, SharedLimiter, serve
+from turnwise.observers.llm.limits import Halt, Limiter
+from turnwise.principles import load_principle
+
+WANTED = [Request(load_principle("reciprocity"), Side.PROMPT)]
+TALKS = [[Turn(1, f"Question {number}", None)] for number in range(10)]
+
+
+class Clock:
+    """Seconds that pass only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class TestLedger:
+    def test_workers_hold_money_together_and_are_told_to_ask_again(self) -> None:
+        ledger = Ledger(budget_usd=1.0)
+        assert ledger.call("a", "try_hold", 0.6).value is True
+        assert ledger.call("b", "try_hold", 0.6).value is None
+        ledger.call("a", "settle", 0.6, 0.1)
+        assert ledger.call("b", "try_hold", 0.6).value is True
+        assert ledger.spent == pytest.approx(0.1)
+
+    def test_a_budget_that_is_used_up_ends_it_for_all_and_what_was_under_way_is_counted(self) -> None:
+        ledger = Ledger(budget_usd=1.0)
+        ledger.call("a", "try_hold", 0.9)
+        ledger.call("a", "settle", 0.9, 0.9)
+        ledger.call("b", "try_hold", 0.05)
+        ledger.call("b", "settle", 0.05, 0.05)
+        told = ledger.call("a", "try_hold", 0.2)
+        assert told.budget
+        assert "the budget of $1.00 is used up" in str(told.stopped)
+        assert ledger.call("b", "try_place").stopped == told.stopped
+
+    def test_a_worker_that_is_gone_leaves_its_places_and_has_spent_what_it_held(self) -> None:
+        ledger = Ledger(budget_usd=1.0)
+        ledger.call("a", "bound", 1)
+        ledger.call("a", "try_hold", 0.4)
+        assert ledger.call("a", "try_place").value is not None
+        assert ledger.call("b", "try_place").value is None
+        ledger.gone("a")
+        assert ledger.spent == pytest.approx(0.4)
+        assert ledger.call("b", "try_place").value is not None
+
+    def test_a_complaint_to_one_worker_slows_all(self) -> None:
+        ledger = Ledger()
+        taken = [ledger.call(name, "try_place").value for name in "abcd"]
+        ledger.call("a", "complained", taken[0][0])
+        ledger.call("b", "leave")
+        assert ledger.call("b", "try_place").value is None
+        ledger.call("c", "leave")
+        ledger.call("d", "leave")
+        assert ledger.call("b", "try_place").value is not None
+
+    def test_requests_of_all_workers_are_sent_at_even_distances(self) -> None:
+        clock = Clock()
+        ledger = Ledger(per_minute=60, monotonic=clock)
+        assert [ledger.call(name, "try_place").value[1] for name in "abc"] == [0, 1, 2]
+        clock.now = 10
+        assert ledger.call("a", "try_place").value[1] == 0
+
+
+def test_the_pace_holds_for_one_process_too() -> None:
+    clock = Clock()
+    limiter = Limiter(Halt(), 120, clock)
+    delays = []
+    for _ in range(3):
+        taken = limiter.try_place()
+        assert taken is not None
+        delays.append(taken[1])
+        limiter.leave()
+    assert delays == [0, 0.5, 1]
+    with pytest.raises(UsageError, match="requests_per_minute must be a number"):
+        LlmSettings(requests_per_minute=0)
+
+
+class TestSocket:
+    def test_an_allowance_travels_and_one_without_the_key_is_not_let_in(self) -> None:
+        ledger = Ledger(budget_usd=1.0)
+        with serve(ledger) as allowance:
+            other = pickle.loads(pickle.dumps(allowance))
+            assert other.call("try_hold", 0.9).value is True
+            assert allowance.call("try_hold", 0.9).value is None
+            assert allowance.key.hex() not in repr(allowance)
+            with pytest.raises(AuthenticationError):
+                Client(allowance.address, authkey=b"a guess")
+            assert other.call("settle", 0.9, 0.0).value is True
+
+    def test_who_goes_away_leaves_what_it_had(self) -> None:
+        ledger = Ledger(budget_usd=1.0)
+        with serve(ledger) as allowance:
+            other = pickle.loads(pickle.dumps(allowance))
+            other.call("try_hold", 0.9)
+            other._connection.close()
+            halt = Halt()
+            with pytest.raises(BudgetError, match=r"\$0\.9000 are spent"):
+                SharedBudget(allowance, halt).hold(0.5)
+
+    def test_a_ledger_that_is_gone_is_told(self) -> None:
+        with serve(Ledger()) as allowance:
+            pass
+        with pytest.raises(ObserverError, match="keeps the common budget is gone"):
+            allowance.call("try_place")
+
+    def test_threads_of_several_workers_get_their_places(self) -> None:
+        ledger, inside, most, lock = Ledger(), 0, 0, threading.Lock()
+        ledger.call("driver", "bound", 2)
+
+        def request(limiter: SharedLimiter) -> None:
+            nonlocal inside, most
+            with limiter.place():
+                with lock:
+                    inside += 1
+                    most = max(most, inside)
+                with lock:
+                    inside -= 1
+
+        with serve(ledger) as allowance, ThreadPoolExecutor(6) as pool:
+            limiters = [SharedLimiter(pickle.loads(pickle.dumps(allowance)), Halt()) for _ in range(3)]
+            for future in [pool.submit(request, limiter) for limiter in limiters * 4]:
+                future.result()
+        assert most <= 2
+
+
+def test_observers_with_one_allowance_spend_at_most_the_budget_and_what_was_under_way(
+    make: Callable[..., LlmObserver], server: ChatServer
+) -> None:
+    alone = make()
+    observe_conversations(alone, TALKS[:1], Context.parse("turn"), WANTED)
+    one = alone.spent_usd
+    # What may be set aside for a request is more than it costs; so much beyond the budget is never spent.
+    ledger = Ledger(budget_usd=one * 60)
+    with serve(ledger) as allowance:
+        workers = [make().with_allowance(pickle.loads(pickle.dumps(allowance))) for _ in range(3)]
+        assert all(isinstance(worker, SharesAllowance) for worker in workers)
+
+        def scan(number: int) -> None:
+            talks = [[Turn(1, f"{number} asks {count}", None)] for count in range(40)]
+            observe_conversations(workers[number], talks, Context.parse("turn"), WANTED, threads=2)
+
+        with ThreadPoolExecutor(3) as pool:
+            ends = [pool.submit(scan, number) for number in range(3)]
+            errors = [future.exception(60) for future in ends]
+    assert any(isinstance(error, BudgetError) for error in errors)
+    assert one < ledger.spent <= one * 60
+    assert ledger.spent == pytest.approx(sum(worker.spent_usd for worker in workers))

@@ -1,0 +1,130 @@
+"""A scan that was stopped goes on: no part is done twice, and the findings are those of one that was not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.scan.conftest import SCRIPT
+from tests.scan.test_scan import content
+
+from turnwise.findings import SCORES, FindingsError, open_findings, part_file
+from turnwise.locations import Location
+from turnwise.scan import InlineEngine, scan
+from turnwise.scan.engines import Work
+from turnwise.scan.parts import Done, Part
+from turnwise.scan.resume import alone
+
+Logs = Callable[..., Path]
+
+
+class StoppedAfter(InlineEngine):
+    """An engine that raises once it has done so many parts; with `untold`, before the last of them is told."""
+
+    def __init__(self, parts: int, *, untold: bool = False) -> None:
+        self.left = parts
+        self._untold = untold
+
+    def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
+        """Yield what comes of parts, then raise."""
+        for done in super().run(work, parts):
+            self.left -= 1
+            if self._untold and not self.left:
+                raise KeyboardInterrupt
+            yield done
+            if not self.left:
+                raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("untold", [False, True], ids=["told", "written and not told"])
+def test_what_was_done_is_not_repeated_and_the_bytes_are_the_same(
+    logs: Logs, tmp_path: Path, untold: bool
+) -> None:
+    path = logs(count=100)
+    scan(path, tmp_path / "undisturbed", observer=SCRIPT, part_rows=10)
+    with pytest.raises(KeyboardInterrupt):
+        scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10, engine=StoppedAfter(4, untold=untold))
+    unfinished = open_findings(str(tmp_path / "found"))
+    assert not unfinished.manifest.complete
+    result = scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10)
+    assert (result.resumed, result.repeated) == (4, 6)
+    assert content(tmp_path / "found") == content(tmp_path / "undisturbed")
+
+
+def test_a_finished_scan_does_nothing_more(logs: Logs, tmp_path: Path) -> None:
+    first = scan(logs(), tmp_path / "found", observer=SCRIPT)
+    again = scan(tmp_path / "logs.jsonl", tmp_path / "found", observer=SCRIPT)
+    assert (again.repeated, again.counts) == (0, first.counts)
+
+
+def test_a_part_whose_file_is_cut_short_is_done_again(logs: Logs, tmp_path: Path) -> None:
+    path = logs(count=40)
+    scan(path, tmp_path / "undisturbed", observer=SCRIPT, part_rows=10)
+    with pytest.raises(KeyboardInterrupt):
+        scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10, engine=StoppedAfter(3))
+    damaged = tmp_path / "found" / part_file(SCORES, 1)
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    (tmp_path / "found" / ".scores-000003.parquet.7.partial").write_bytes(b"cut off")
+    assert scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10).repeated == 2
+    assert content(tmp_path / "found") == content(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize(
+    ("given", "differs"),
+    [
+        ({"observer": "scripted:0.2"}, "run.observer was .*, now .*0.2"),
+        ({"detector": "any_turn"}, "detector.spec was"),
+        ({"part_rows": 9}, "part_rows was 10, now 9"),
+        ({"sides": ["response"]}, "selection.sides was"),
+        ({"where": "turns > 1"}, "selection.where was null"),
+        ({"texts": False}, "selection.texts was true"),
+        ({"label": "benign"}, "reading.label was null"),
+    ],
+)
+def test_another_configuration_is_refused_with_what_differs(
+    logs: Logs, tmp_path: Path, given: dict[str, Any], differs: str
+) -> None:
+    path = logs()
+    scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10)
+    before = content(tmp_path / "found")
+    with pytest.raises(FindingsError, match=differs):
+        scan(path, tmp_path / "found", **{"observer": SCRIPT, "part_rows": 10, **given})
+    assert content(tmp_path / "found") == before
+
+
+def test_an_input_that_changed_is_refused(logs: Logs, tmp_path: Path) -> None:
+    path = logs()
+    scan(path, tmp_path / "found", observer=SCRIPT)
+    changed = path.read_bytes().replace(b"tide", b"TIDE", 1)
+    path.write_bytes(changed)
+    with pytest.raises(FindingsError, match=r"the input .*logs\.jsonl has changed"):
+        scan(path, tmp_path / "found", observer=SCRIPT)
+
+
+def test_a_folder_with_something_else_is_refused(logs: Logs, tmp_path: Path) -> None:
+    (tmp_path / "found").mkdir()
+    (tmp_path / "found" / "thesis.txt").write_text("mine")
+    with pytest.raises(FindingsError, match=r"has no manifest\.json \(it has thesis\.txt\)"):
+        scan(logs(), tmp_path / "found", observer=SCRIPT)
+
+
+def test_a_manifest_that_is_damaged_or_of_a_later_layout_says_so(logs: Logs, tmp_path: Path) -> None:
+    path = logs()
+    scan(path, tmp_path / "found", observer=SCRIPT)
+    manifest = tmp_path / "found" / "manifest.json"
+    later = {**json.loads(manifest.read_text()), "layout": 2}
+    manifest.write_text(json.dumps(later))
+    with pytest.raises(FindingsError, match="layout 2, and this version of turnwise reads 1"):
+        scan(path, tmp_path / "found", observer=SCRIPT)
+    manifest.write_text("{")
+    with pytest.raises(FindingsError, match="damaged"):
+        scan(path, tmp_path / "found", observer=SCRIPT)
+
+
+def test_two_scans_do_not_write_to_one_folder_at_a_time(logs: Logs, tmp_path: Path) -> None:
+    with alone(Location(str(tmp_path / "found"))), pytest.raises(FindingsError, match="another scan writes to"):
+        scan(logs(), tmp_path / "found", observer=SCRIPT)
+    scan(tmp_path / "logs.jsonl", tmp_path / "found", observer=SCRIPT)

@@ -1,0 +1,57 @@
+"""Work for engines that reads nothing: its workers note what they did in a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from turnwise.errors import ObserverError
+from turnwise.findings import Counts, PartEntry
+from turnwise.scan.parts import Done, LineBytes, Part
+
+
+def parts(count: int, size: int = 1_000) -> Iterator[Part]:
+    """Yield parts that carry so many bytes each."""
+    for number in range(count):
+        yield Part(number, 0, 1 + number, 1, LineBytes(bytes(size)), size)
+
+
+@dataclass(frozen=True)
+class NotedWork:
+    """What workers do.
+
+    Args:
+        folder: where each leaves a file for each part that it begins.
+        dies_at: part that kills the process the first `deaths` times.
+        deaths: how often.
+        fails_at: part at which nothing more can be done.
+    """
+
+    folder: Path
+    dies_at: int = -1
+    deaths: int = 1
+    fails_at: int = -1
+
+    def open(self) -> NotedWorker:
+        return NotedWorker(self)
+
+
+class NotedWorker:
+    """A worker that loads something once, which shows in a file."""
+
+    def __init__(self, work: NotedWork) -> None:
+        self.work = work
+        (work.folder / f"opened-{os.getpid()}").touch(exist_ok=False)
+
+    def do(self, part: Part) -> Done:
+        work = self.work
+        begun = len(list(work.folder.glob(f"begun-{part.number}-*")))
+        (work.folder / f"begun-{part.number}-{begun}").touch()
+        if part.number == work.dies_at and begun < work.deaths:
+            os._exit(1)
+        if part.number == work.fails_at:
+            raise ObserverError("the observer can't go on")
+        assert isinstance(part.content, LineBytes)
+        return Done(PartEntry(part.number, part.input, part.first_row, Counts(), {}), len(part.content.lines))
