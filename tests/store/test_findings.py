@@ -89,7 +89,7 @@ def test_findings_behind_a_url_are_read(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_questions_have_the_answers_of_a_record(tmp_path: Path, found: Store) -> None:
     asked = [
-        "F > 0.4", "candour.F >= 0.5", "slope(F) > 0.1", "streak(I > 0.2) >= 2", "mean(chars) > 25",
+        "F > 0.4", "context_integrity.F >= 0.5", "slope(F) > 0.1", "streak(I > 0.2) >= 2", "mean(chars) > 25",
         "response.F > 0.5", "last(balance) < 0", "turns_since(F > 0.8) >= 1", "gradual_drift",
         'run("scan").F >= F and F > 0.5', "response.chars > 10", "k_of(2, F > 0.1, chars > 30, turn >= 2)",
     ]  # fmt: skip
@@ -221,7 +221,7 @@ def test_nothing_can_be_added_and_the_error_says_what_to_do(found: Store, tmp_pa
 def test_failed_scores_are_failures_and_dead_rows_are_not(tmp_path: Path) -> None:
     letters = [
         DeadLetter("logs.jsonl", 7, "no messages"),
-        DeadLetter("logs.jsonl", 3, "the server is down", "gap", 2, "prompt", "candour"),
+        DeadLetter("logs.jsonl", 3, "the server is down", "gap", 2, "prompt", "context_integrity"),
     ]
     with Store(make_findings(tmp_path / "f", *PARTS, failures=letters)) as store:
         [failure] = store.failures("scan")
@@ -304,7 +304,7 @@ def test_what_people_say_stays_when_findings_grow(tmp_path: Path) -> None:
         assert not (tmp_path / "f" / "people.db").exists()
         store.people.correct_label("gap", "attack", "Ann", "a lesson")
         store.people.mark_turn("slow", 3, "Ann")
-        store.people.judge("slow", 3, {"candour": Score(0, 0, 1)}, "Bo", versions={"candour": "2"})
+        store.people.judge("slow", 3, {"context_integrity": Score(0, 0, 1)}, "Bo", versions={"context_integrity": "2"})
     make_findings(folder, *PARTS)
     with Store(folder) as store:
         assert store.people.authors() == ("Ann", "Bo")
@@ -397,6 +397,6 @@ def test_principles_and_provenance_come_from_the_manifest(found: Store) -> None:
     assert found.principle_versions("scan") == dict.fromkeys(PRINCIPLES, "2")
     [one, *_] = found.trajectory("scan", "slow").evaluations
     assert isinstance(one, Evaluation)
-    assert one.key == EvaluationKey("scan", "slow", 1, Side.PROMPT, "candour")
+    assert one.key == EvaluationKey("scan", "slow", 1, Side.PROMPT, "context_integrity")
     assert isinstance(one.provenance, Provenance)
     assert isinstance(found.sequence("slow"), Sequence)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, Input, Manifest, PartEntry
+from turnwise.findings import COLUMNS, MANIFEST, PLACES, Counts, Input, Manifest
 from turnwise.locations import Location
 from turnwise.scan.part_files import DeadLetter, PartFiles
 
-PRINCIPLES = ("candour", "patience")
+PRINCIPLES = ("context_integrity", "reciprocity")
 
 Scores = Sequence[float | None]
 """F of the prompt turn by turn against each principle; None where nothing was scored."""
@@ -76,13 +76,6 @@ def make_findings(
     for number, conversations in enumerate(parts):
         scores, sequences, turns = _columns(number, conversations)
         dead = failures if number == 0 else ()
-        files = writer.write(
-            number,
-            scores=_arrays("scores", scores),
-            sequences=_arrays("sequences", sequences),
-            turns=_arrays("turns", turns) if texts_kept else None,
-            failures=dead,
-        )
         counts = Counts(
             rows=len(conversations),
             conversations=len(conversations),
@@ -90,9 +83,19 @@ def make_findings(
             scored=sum(sequences["scored"]),
             scores=len(scores["key"]),
             fired=sum(sequences["fired"]),
-            failures=len(dead),
+            failures=len(failures) if number == 0 else 0,
         )
-        entries.append(PartEntry(number, 0, 1 + 2_000 * number, counts, files))
+        entries.append(
+            writer.write(
+                number,
+                scores=_arrays("scores", scores),
+                sequences=_arrays("sequences", sequences),
+                turns=_arrays("turns", turns) if texts_kept else None,
+                failures=failures if number == 0 else (),
+                counts=counts,
+                first_row=1 + 2_000 * number,
+            )
+        )
     manifest = Manifest(
         versions={"turnwise": "1.0", "code": "1.0+abc"},
         run={

@@ -116,8 +116,15 @@ class QueryResult:
 
     def __iter__(self) -> Iterator[QueryMatch]:
         """Yield the sequences that match, in the order of import."""
+        return self._read(self._matches())
+
+    def first(self, most: int) -> list[QueryMatch]:
+        """Return the first sequences that match, in the order of import, that many at most."""
+        return list(self._read(f"{self._matches()} LIMIT {most}"))
+
+    def _read(self, query: str) -> Iterator[QueryMatch]:
         # All rows at once: a connection has one open result at a time, and two loops may run over this one.
-        for sequence_id, label, *rest in self._connection.execute(self._matches()).fetchall():
+        for sequence_id, label, *rest in self._connection.execute(query).fetchall():
             yield QueryMatch(sequence_id, Label(label), *rest)
 
     def __repr__(self) -> str:
