@@ -1,8 +1,8 @@
 """Questions over findings of a million conversations: 5 million turns, 3 principles, 15 million scores.
 
-The findings are made from a seed, by DuckDB, in the layout of a scan (`turnwise.findings`), under the system's
-folder for temporary files, and removed afterwards. Every question is asked in a process of its own, so that nothing
-is in memory yet but what the system keeps of files; the first one lays down the index, which is timed by itself.
+The findings are made from a seed, by DuckDB, in the layout of a scan (`turnwise.findings`), in a temporary folder,
+and removed afterwards. Every question is asked in a process of its own, so that nothing is in memory yet but what
+the system keeps of files; the first one lays down the index, which is timed by itself.
 
     python benchmarks/findings.py [--conversations 1000000] [--keep FOLDER]
 
@@ -77,17 +77,18 @@ def make(folder: Path, conversations: int, seed: int) -> None:
         count = min(PART, conversations - number * PART)
         # Turns are log-normal with mean 5; F climbs in one conversation of ten.
         database.execute(
-            f"CREATE OR REPLACE TABLE part AS SELECT {number * PLACES} + i AS key, 'chat-' || ({number * PART} + i) "
-            "AS sequence, least(200, greatest(1, round(exp(1.45 + 0.55 * sqrt(-2 * ln(u(key, 1) + 1e-12)) "
-            f"* cos(2 * pi() * u(key, 2))))))::INTEGER AS turns, u(key, 3) < 0.1 AS drifts FROM range({count}) r(i)"
+            f"CREATE OR REPLACE TABLE part AS SELECT {number * PLACES} + i AS key, "
+            f"'chat-' || ({number * PART} + i) AS sequence, least(200, greatest(1, round(exp(1.45 + 0.55 * "
+            "sqrt(-2 * ln(u(key, 1) + 1e-12)) * cos(2 * pi() * u(key, 2))))))::INTEGER AS turns, "
+            f"u(key, 3) < 0.1 AS drifts FROM range({count}) r(i)"
         )
         database.execute(
             "CREATE OR REPLACE TABLE scores AS SELECT key, sequence, turn::INTEGER AS turn, 'prompt' AS side, "
             "principle, 1 - u(key * 256 + turn, place) * 0.5 AS T, u(key * 256 + turn, place + 10) * 0.7 AS I, "
             "least(1, u(key * 256 + turn, place + 20) * 0.4 + CASE WHEN drifts THEN 0.1 * turn ELSE 0 END) AS F, "
             "u(key, turn + 50) AS detector_score, drifts AS fired, CASE WHEN drifts THEN 1 END AS flag_turn, "
-            "(u(key, turn + 90) * 400)::INTEGER AS chars FROM (SELECT *, unnest(range(1, turns + 1)) AS turn FROM part), "
-            f"(VALUES {names}) v(place, principle)"
+            "(u(key, turn + 90) * 400)::INTEGER AS chars "
+            f"FROM (SELECT *, unnest(range(1, turns + 1)) AS turn FROM part), (VALUES {names}) v(place, principle)"
         )
         database.execute(
             "CREATE OR REPLACE TABLE sequences AS SELECT key, sequence, 'unlabelled' AS label, 'logs-' || (key % 7) "

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.support.found import conversation, make_findings
 
 Cli = Callable[..., Any]
@@ -73,10 +72,8 @@ def test_compare_and_calibrate_take_labels_from_findings_and_people(cli: Cli, fi
         "--json",
     )
     assert done.code == 0, done.err
-    done = cli(
-        "compare", "--detector", "any_turn", "--splits", "1", "--replicates", "20", "--target-fpr", "0.2", "--store",
-        findings, "--json",
-    )  # fmt: skip
+    settings = "--splits", "1", "--replicates", "20", "--target-fpr", "0.2"
+    done = cli("compare", "--detector", "any_turn", *settings, "--store", findings, "--json")
     assert done.code == 0, done.err
 
 

@@ -304,7 +304,8 @@ def test_what_people_say_stays_when_findings_grow(tmp_path: Path) -> None:
         assert not (tmp_path / "f" / "people.db").exists()
         store.people.correct_label("gap", "attack", "Ann", "a lesson")
         store.people.mark_turn("slow", 3, "Ann")
-        store.people.judge("slow", 3, {"context_integrity": Score(0, 0, 1)}, "Bo", versions={"context_integrity": "2"})
+        given, versions = {"context_integrity": Score(0, 0, 1)}, {"context_integrity": "2"}
+        store.people.judge("slow", 3, given, "Bo", versions=versions)
     make_findings(folder, *PARTS)
     with Store(folder) as store:
         assert store.people.authors() == ("Ann", "Bo")

@@ -75,7 +75,6 @@ def make_findings(
     entries = []
     for number, conversations in enumerate(parts):
         scores, sequences, turns = _columns(number, conversations)
-        dead = failures if number == 0 else ()
         counts = Counts(
             rows=len(conversations),
             conversations=len(conversations),

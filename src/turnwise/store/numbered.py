@@ -66,7 +66,7 @@ class Numbered:
             func.coalesce(select(func.max(one)).scalar_subquery(), 0)
             for one in (evaluations.id, failures.id, sequences.id)
         ]
-        return self._db.ask(lambda record: Newest(*record.execute(select(*columns, last)).one()))
+        return self._db.ask(lambda record: Newest(*tuple(record.execute(select(*columns, last)).one())))
 
     def count(self, after: int = 0) -> int:
         """Return how many sequences there are above a row number."""
