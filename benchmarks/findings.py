@@ -88,7 +88,8 @@ def make(folder: Path, conversations: int, seed: int) -> None:
             "least(1, u(key * 256 + turn, place + 20) * 0.4 + CASE WHEN drifts THEN 0.1 * turn ELSE 0 END) AS F, "
             "u(key, turn + 50) AS detector_score, drifts AS fired, CASE WHEN drifts THEN 1 END AS flag_turn, "
             "(u(key, turn + 90) * 400)::INTEGER AS chars "
-            f"FROM (SELECT *, unnest(range(1, turns + 1)) AS turn FROM part), (VALUES {names}) v(place, principle)"
+            "FROM (SELECT *, unnest(range(1, turns + 1)) AS turn FROM part), "
+            f"(VALUES {names}) v(place, principle)"
         )
         database.execute(
             "CREATE OR REPLACE TABLE sequences AS SELECT key, sequence, 'unlabelled' AS label, 'logs-' || (key % 7) "
@@ -123,8 +124,8 @@ def make(folder: Path, conversations: int, seed: int) -> None:
     manifest = Manifest(
         versions={"turnwise": "benchmark"},
         run={
-            "name": "scan", "observer": "scripted", "observer_version": "1", "context": "history", "parameters": {},
-            "operating_points": {},
+            "name": "scan", "observer": "scripted", "observer_version": "1", "context": "history",
+            "parameters": {}, "operating_points": {},
         },
         principles=tuple({"name": name, "revision": "1"} for name in PRINCIPLES),
         detector={"spec": "cusum", "threshold": 0.5, "threshold_source": "given", "mapping": {}},
