@@ -10,26 +10,7 @@ from typing import Any
 
 import pytest
 
-WORDS = [
-    "the",
-    "tide",
-    "comes",
-    "back",
-    "and",
-    "someone",
-    "asks",
-    "again",
-    "why",
-    "a",
-    "lock",
-    "opens",
-    "when",
-    "it",
-    "should",
-    "stay",
-    "shut",
-    "tonight",
-]
+WORDS = ["the", "tide", "comes", "back", "and", "someone", "asks", "again", "why", "a", "lock", "opens", "tonight"]
 SCRIPT = "scripted:0.1,0.5,0.9,0.2,0.7,0.3"
 
 

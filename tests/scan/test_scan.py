@@ -74,9 +74,9 @@ def test_every_score_is_a_row_and_the_detector_says_the_same_as_over_a_stored_ru
             ):
                 for name in (principle.name for principle in builtin_principles()):
                     one = held[name]
+                    about = sequence.sequence_id, scores.turn, side, name
                     expected.append(
-                        (sequence.sequence_id, scores.turn, side, name, one.T, one.I, one.F, signal.score)
-                        + (verdict.fired, verdict.turn, chars)
+                        (*about, one.T, one.I, one.F, signal.score, verdict.fired, verdict.turn, chars)
                     )
     assert rows(tmp_path / "found", SCORES, "SELECT * EXCLUDE (key) FROM found ORDER BY rowid") == expected
     found = rows(

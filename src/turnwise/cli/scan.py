@@ -57,7 +57,7 @@ def scan(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="How parts get to workers: inline, process, ray. [default: process where -j is above 1, else inline]"
+            help="How parts get to workers: inline, process, ray. [default: inline, process from -j 2 on]"
         ),
     ] = None,
     jobs: Annotated[

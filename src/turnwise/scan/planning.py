@@ -24,6 +24,7 @@ from turnwise.errors import DatasetError
 from turnwise.locations import Location
 from turnwise.scan.inputs import Reading, is_record_wise
 from turnwise.scan.parts import PART_BYTES, ByteRange, Content, LineBytes, ParquetRows, Part, Records
+from turnwise.scan.reading import unreadable
 
 _LARGE_GROUP = 4
 """Parts that a row group of Parquet may hold for workers to read them: each unpacks the group up to its rows."""
@@ -105,13 +106,16 @@ def _of_parquet(path: str, part_rows: int) -> Iterator[_Piece]:
     groups = parquet_groups(path)
     total, size = sum(rows for rows, _ in groups), sum(size for _, size in groups)
     if not total:
-        return
+        return  # no rows are no fault
     packed = Location(path).size()
     most = max(1, min(part_rows, PART_BYTES * total // max(size, 1)))
     if max(rows for rows, _ in groups) > _LARGE_GROUP * most:
-        lines = (line.encode() + b"\n" for line in parquet_lines(path))
-        for piece in _of_line_bytes(lines, part_rows):
-            yield piece._replace(size=packed * piece.rows // total)
+        start = 0
+        for rows, _ in groups:
+            lines = (line.encode() + b"\n" for line in parquet_lines(path, (start, start + rows)))
+            for piece in _of_line_bytes(lines, part_rows, first=start + 1, last=start + rows):
+                yield piece._replace(size=packed * piece.rows // total)
+            start += rows
         return
     for first in range(0, total, most):
         rows = min(most, total - first)
@@ -146,7 +150,11 @@ def _of_ranges(stream: BufferedReader, part_rows: int) -> Iterator[_Piece]:
 
 
 def _of_line_bytes(
-    lines: Iterable[bytes | None], part_rows: int, packed: Callable[[], int] | None = None
+    lines: Iterable[bytes | None],
+    part_rows: int,
+    packed: Callable[[], int] | None = None,
+    first: int = 1,
+    last: int | None = None,
 ) -> Iterator[_Piece]:
     """Yield the pieces of lines that a worker can't read itself.
 
@@ -154,8 +162,10 @@ def _of_line_bytes(
         lines: lines with their ends; None for one that is too long.
         part_rows: records of a piece.
         packed: gives the bytes of the file that were read so far; None where these are those of the lines.
+        first: number of the first line.
+        last: number of the last; None where it is not known.
     """
-    first, size, told = 1, 0, 0
+    size = told = 0
     held: list[bytes] = []
 
     def piece() -> _Piece:
@@ -182,7 +192,8 @@ def _of_line_bytes(
     except (DatasetError, *DAMAGED) as error:
         if held:
             yield piece()
-        yield bad(broken_off(first + len(held), error))
+        row = first + len(held)
+        yield bad(broken_off(row, error) if last is None else unreadable(row, last, error))
         return
     if held:
         yield piece()

@@ -9,7 +9,7 @@ from typing import Any
 from turnwise.conversation import Sequence
 from turnwise.datasets import BadRecord, LoadOptions, RecordError, RecordLoader, get_loader
 from turnwise.datasets.files import parquet_lines, parse_json
-from turnwise.datasets.records import ParsedRecord, broken_off, read_lines
+from turnwise.datasets.records import ParsedRecord, read_lines
 from turnwise.errors import DatasetError
 from turnwise.locations import Location
 from turnwise.scan.inputs import Reading
@@ -111,4 +111,15 @@ def _parquet(path: str, first: int, rows: int) -> Iterator[ParsedRecord | BadRec
                 yield BadRecord(number, str(error))
             number += 1
     except DatasetError as error:
-        yield broken_off(number, error)
+        yield unreadable(number, first + rows - 1, error)
+
+
+def unreadable(first: int, last: int, error: Exception) -> BadRecord:
+    """Return what is said of rows that can't be read, while those after them may be.
+
+    Args:
+        first: number of the first of them.
+        last: number of the last.
+        error: why.
+    """
+    return BadRecord(first, f"rows {first} to {last} can't be read: {error}")

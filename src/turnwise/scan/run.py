@@ -99,7 +99,7 @@ def run_scan(
         elif found.complete:
             return ScanResult(Findings(folder, found), 0, len(found.parts), time.monotonic() - began)
         clear_partial(folder)
-        keeper.done.update(done_parts(Findings(folder, keeper.manifest)))
+        keeper.done = done_parts(Findings(folder, keeper.manifest))
         resumed = len(keeper.done)
         parts, total = prepared.parts()
         runner = _Runner(keeper, total, progress, began)

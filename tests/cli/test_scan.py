@@ -1,0 +1,114 @@
+"""``turnwise scan`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Cli
+from tests.scan.conftest import SCRIPT, chats, lines
+
+from turnwise.findings import open_findings
+
+
+def write(folder: Path, count: int = 30) -> Path:
+    """Write logs and return their path."""
+    (folder / "logs.jsonl").write_bytes(lines(chats(count)))
+    return folder / "logs.jsonl"
+
+
+def test_it_says_what_it_found_and_where_to_go_on(cli: Cli, tmp_path: Path) -> None:
+    done = cli("scan", write(tmp_path), "--out", "found", "--observer", SCRIPT, "--detector", "cusum:limit=0.6")
+    assert done.code == 0
+    counts = open_findings("found").manifest.totals
+    assert done.out.splitlines() == [
+        done.out.splitlines()[0],
+        f"cusum:limit=0.6 (threshold 0.600, given) fired at {counts.fired} of 30 scored conversations",
+        "next: turnwise query gradual_drift --store found",
+    ]
+    assert done.out.startswith(f"30 conversations with {counts.turns} turns: {counts.scores} scores in ")
+
+
+def test_json_is_for_programs_and_nothing_else_is_on_standard_output(cli: Cli, tmp_path: Path) -> None:
+    given = ("scan", write(tmp_path), "--out", "found", "--observer", SCRIPT, "--json", "--part-rows", 10)
+    done = cli(*given)
+    assert done.json["counts"]["conversations"] == 30
+    assert (done.json["parts"], done.json["done_before"], done.json["complete"]) == (3, 0, True)
+    assert cli(*given).json["done_before"] == 3
+
+
+def test_what_failed_is_told_and_the_exit_code_is_1(cli: Cli, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    path.write_bytes(path.read_bytes() + b'{"messages": 3}\n')
+    done = cli("scan", path, "--out", "found", "--observer", SCRIPT)
+    assert done.code == 1
+    assert done.out.startswith("30 conversations of 31 rows")
+    assert "1 rows or scores failed; found/failures says which and why" in done.err
+
+
+def test_columns_are_mapped_by_name(cli: Cli, tmp_path: Path) -> None:
+    records = [{"name": one["id"], "talk": one["messages"]} for one in chats(5)]
+    (tmp_path / "logs.jsonl").write_bytes(lines(records))
+    done = cli("scan", "logs.jsonl", "--map", "messages=talk,id=name", "--out", "found", "--observer", SCRIPT)
+    assert done.code == 0
+    assert open_findings("found").manifest.reading["columns"] == {"messages": "talk", "id": "name"}
+
+
+def test_a_dry_run_tells_rows_bytes_and_time_and_writes_nothing(cli: Cli, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    given = ("scan", path, "--out", "found", "--observer", SCRIPT, "--part-rows", 10, "--dry-run")
+    done = cli(*given)
+    assert done.out.startswith("1 files, ") and "30 rows in 3 parts; about 30 conversations" in done.out
+    assert "with 1 worker, by 24 conversations" in done.out
+    found = cli(*given, "--json").json
+    assert (found["rows"], found["bytes"], found["share"]) == (30, path.stat().st_size, 1.0)
+    assert not (tmp_path / "found").exists()
+
+
+def test_a_dry_run_prices_a_language_model_without_a_key(cli: Cli, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    turns = sum(len(one["messages"]) // 2 for one in chats(30))
+    given = ("--observer", "llm:openai/gpt-4.1-mini", "--context", "turn", "--out", "found", "--dry-run", "--json")
+    found = cli("scan", path, "--part-rows", 5, *given).json
+    assert found["seconds"] is None
+    assert 0 < found["cost_usd"] < found["most_usd"]
+    assert found["calls"] == round(3 * turns)
+
+
+def test_another_scan_in_the_folder_is_refused_with_what_differs(cli: Cli, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    cli("scan", path, "--out", "found", "--observer", SCRIPT)
+    done = cli("scan", path, "--out", "found", "--observer", "scripted:0.4")
+    assert done.code == 1
+    assert "found has findings of another scan: run.observer was" in done.err
+    assert "choose another folder" in done.err
+
+
+def test_wrong_use_is_exit_code_2(cli: Cli, tmp_path: Path) -> None:
+    path = write(tmp_path, 2)
+    for given, message in (
+        (("--engine", "threads"), "unknown engine 'threads'"),
+        (("--address", "auto"), "add --engine ray"),
+        (("--detector", "cusun"), "did you mean 'cusum'"),
+        (("--observer-setting", "device=cuda"), "unknown setting"),
+        (("--where", "colour = red"), "unknown field"),
+    ):
+        done = cli("scan", path, "--out", "found", "--observer", SCRIPT, *given)
+        assert (done.code, message in done.err) == (2, True), done.err
+
+
+def test_findings_can_be_an_exit_code(cli: Cli, tmp_path: Path) -> None:
+    path = write(tmp_path)
+    found = cli("scan", path, "--out", "found", "--observer", SCRIPT, "--fail-on-findings")
+    assert (found.code, open_findings("found").manifest.totals.fired > 0) == (3, True)
+    none = cli("scan", path, "--out", "none", "--observer", "scripted:0.1", "--fail-on-findings")
+    assert none.code == 0
+
+
+def test_dead_letters_say_file_row_and_reason(cli: Cli, tmp_path: Path) -> None:
+    path = write(tmp_path, 2)
+    path.write_bytes(path.read_bytes() + b"{\n")
+    cli("scan", path, "--out", "found", "--observer", SCRIPT)
+    letters = [json.loads(line) for line in (tmp_path / "found/failures/failures-000000.jsonl").open()]
+    assert [(one["file"], one["row"], one["sequence"]) for one in letters] == [(str(path), 3, None)]
+    assert "not JSON" in letters[0]["reason"]

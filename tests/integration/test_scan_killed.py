@@ -1,0 +1,88 @@
+"""A scan that is killed at any moment goes on, and its findings are those of one that was never disturbed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.scan.conftest import SCRIPT, chats, lines
+from tests.scan.test_scan import content
+
+from turnwise.findings import FindingsError, open_findings
+from turnwise.locations import LocationError
+from turnwise.scan import scan
+
+pytestmark = pytest.mark.integration
+
+PARTS, ROWS, JOBS = 40, 25, 2
+
+
+def begin(folder: Path) -> subprocess.Popen[bytes]:
+    """Begin the scan on two workers, in a session of its own."""
+    given = [
+        "scan",
+        "logs.jsonl",
+        "--out",
+        "found",
+        "--observer",
+        SCRIPT,
+        "-j",
+        str(JOBS),
+        "--part-rows",
+        str(ROWS),
+    ]
+    program = f"from turnwise.cli import main; main({given!r})"
+    return subprocess.Popen(
+        [sys.executable, "-c", f"if __name__ == '__main__':\n    {program}"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def written(folder: Path) -> set[str]:
+    """Return the files of sequences that are there: the parts that are whole."""
+    place = folder / "found" / "sequences"
+    return {file.name for file in place.glob("sequences-*.parquet")} if place.is_dir() else set()
+
+
+def wait_for(folder: Path, parts: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until so many parts are written, or the process ended."""
+    deadline = time.monotonic() + 40
+    while len(written(folder)) < parts and process.poll() is None:
+        assert time.monotonic() < deadline, "no part was written in time"
+        time.sleep(0.002)
+
+
+def test_a_scan_that_is_killed_again_and_again_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "logs.jsonl").write_bytes(lines(chats(PARTS * ROWS)))
+    kills = 0
+    for parts in (1, 9, 10, 23):
+        process = begin(tmp_path)
+        wait_for(tmp_path, parts, process)
+        before = {name: (tmp_path / "found" / "sequences" / name).stat().st_mtime_ns for name in written(tmp_path)}
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+        try:
+            assert not open_findings(str(tmp_path / "found")).manifest.complete
+        except (FindingsError, LocationError):
+            assert not before
+    process = begin(tmp_path)
+    assert process.wait(timeout=50) == 0
+    assert kills >= 2
+    # What was whole when it was killed for the last time was not written again.
+    after = {name: (tmp_path / "found" / "sequences" / name).stat().st_mtime_ns for name in written(tmp_path)}
+    assert {name: after[name] for name in before} == before
+    monkeypatch.chdir(tmp_path)
+    scan("logs.jsonl", tmp_path / "undisturbed", observer=SCRIPT, part_rows=ROWS)
+    assert content(tmp_path / "found") == content(tmp_path / "undisturbed")
