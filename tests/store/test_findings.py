@@ -179,6 +179,14 @@ def test_what_was_never_scored_is_said(found: Store) -> None:
         found.query("honesty.F > 0.5")
 
 
+def test_prompts_have_a_length_where_replies_alone_were_scored(tmp_path: Path) -> None:
+    parts = [conversation("a", 0.2, 0.6, prompts=False, replies=True), conversation("b", 0.9, 0.8)]
+    with Store(make_findings(tmp_path / "f", parts)) as found, as_record(tmp_path / "record.db", found) as record:
+        for text in ("chars > 35", "mean(chars) > 25 and response.F > 0", "response.chars > 3", "F > 0.5"):
+            assert list(found.query(text)) == list(record.query(text)), text
+        assert [one.sequence_id for one in found.query("chars > 0")] == ["a", "b"]
+
+
 def test_a_side_without_scores_is_not_scored(tmp_path: Path) -> None:
     with (
         Store(make_findings(tmp_path / "f", PARTS[0])) as store,

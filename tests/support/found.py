@@ -25,6 +25,7 @@ def conversation(
     label: str = "unlabelled",
     source: str = "logs",
     replies: bool = False,
+    prompts: bool = True,
     metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return a conversation with F of its prompts against `PRINCIPLES`, the second half as high as the first.
@@ -35,6 +36,7 @@ def conversation(
         label: its ground truth.
         source: where it comes from.
         replies: whether replies were scored too, with 1 - F.
+        prompts: whether prompts were scored.
         metadata: what the data set says of it.
     """
     return {
@@ -43,6 +45,7 @@ def conversation(
         "label": label,
         "source": source,
         "replies": replies,
+        "prompts": prompts,
         "metadata": metadata or {},
     }
 
@@ -159,7 +162,8 @@ def _columns(number: int, conversations: Sequence[dict[str, Any]]) -> tuple[dict
             if F is None:
                 continue
             sides = ((0, F, len(prompt)), (1, 1 - F, len(response)))
-            for side, value, chars in sides if one["replies"] else sides[:1]:
+            wanted = one["prompts"], one["replies"]
+            for side, value, chars in (some for some, scored in zip(sides, wanted, strict=True) if scored):
                 for principle in range(len(PRINCIPLES)):
                     f = value / (principle + 1)
                     add(scores, key, name, turn, side, principle, 1 - f, 0.25, f, F, flag > 0, flag, chars)

@@ -12,13 +12,13 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError
-from turnwise.findings import COLUMNS, SCORES, SEQUENCES, TURNS
+from turnwise.findings import COLUMNS, SCORES, SEQUENCES, TURNS, PartEntry
 from turnwise.store.findings.files import MEND, FoundFiles, quoted
 from turnwise.store.findings.places import beside, for_the_user
 
@@ -38,9 +38,6 @@ _ROWS = 1_500_000
 
 _GROUP = 4_096
 """Rows of a group: what one thread takes at a time. Rows hold a conversation each."""
-
-_MOST_TURNS = 1 << 20
-"""More turns than a conversation can have."""
 
 Scored = tuple[tuple[str, Side], ...]
 """Principle and side of every triple of columns of scores."""
@@ -177,12 +174,14 @@ class Index:
         lists = ", ".join(f"{name} DOUBLE[]" for name in columns)
         connection.execute(f"CREATE TABLE {NAME}.trajectories (sequence BIGINT, {lists})")
         for parts in self._chunks():
-            progress(self._fill_trajectories(connection, parts, scored, columns))
+            made = self._trajectories([part.number for part in parts], scored, columns)
+            connection.execute(f"INSERT INTO {NAME}.trajectories {made}")
+            progress(sum(part.counts.scores for part in parts))
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.scores AS FROM {files.table(SCORES)}")
-        made = json.dumps([[name, str(side)] for name, side in scored])
+        told = json.dumps([[name, str(side)] for name, side in scored])
         connection.execute(f"CREATE TABLE {NAME}.made (version INTEGER, digest VARCHAR, scored VARCHAR)")
-        connection.execute(f"INSERT INTO {NAME}.made VALUES (?, ?, ?)", [_VERSION, files.digest, made])
+        connection.execute(f"INSERT INTO {NAME}.made VALUES (?, ?, ?)", [_VERSION, files.digest, told])
         return scored
 
     def _check_columns(self, connection: DuckDBPyConnection) -> None:
@@ -218,79 +217,39 @@ class Index:
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.found AS FROM {files.table(SEQUENCES)}")
 
-    def _chunks(self) -> Iterator[list[int]]:
-        """Yield numbers of parts that are taken at once."""
-        some: list[int] = []
+    def _chunks(self) -> Iterator[list[PartEntry]]:
+        """Yield parts that are taken at once."""
+        some: list[PartEntry] = []
         rows = 0
         for part in self._files.parts:
             if some and rows + part.counts.scores > _ROWS:
                 yield some
                 some, rows = [], 0
-            some.append(part.number)
+            some.append(part)
             rows += part.counts.scores
         if some:
             yield some
 
-    def _fill_trajectories(
-        self, connection: DuckDBPyConnection, parts: list[int], scored: Scored, columns: list[str]
-    ) -> int:
-        """Add the trajectories of parts, and return how many scores they have."""
-        import numpy as np
-
-        names = ", ".join(quoted(f"{side} {principle}") for principle, side in scored)
-        # Rows come by sequence and turn, as a scan writes them, and DuckDB keeps that order.
-        rows = connection.execute(
-            "SELECT key, turn, (list_position(["
-            f"{names}], side || ' ' || principle) - 1)::SMALLINT AS place, coalesce(chars, 0) AS chars, T, I, F "
-            f"FROM {self._files.table(SCORES, parts)}"
-        ).fetchnumpy()
-        count = len(rows["key"])
-        if not count:
-            return 0
-        if any(np.ma.is_masked(column) for column in rows.values()):
-            raise StoreCorruptError(f"{self._files.where} is damaged: a score misses a value; {MEND}")
-        key, turn, place = (np.asarray(rows[name]) for name in ("key", "turn", "place"))
-        first = np.ones(count, bool)
-        first[1:] = (key[1:] != key[:-1]) | (turn[1:] != turn[:-1])
-        row = np.cumsum(first) - 1
-        turns = int(row[-1]) + 1
-        flat: dict[str, Any] = {"sequence": key[first] + 1, "turn": turn[first].astype(np.float64)}
-        response = np.array([side is Side.RESPONSE for _, side in scored])[place]
-        for name, which in (("prompt_chars", ~response), ("response_chars", response)):
-            flat[name] = np.zeros(turns)
-            flat[name][row[which]] = rows["chars"][which]
-        unread = np.ones(turns, bool)
-        unread[row[~response]] = False
-        if unread.any() and self._files.has_texts:  # turns of which the response alone has a score
-            self._fill_lengths(connection, parts, flat, unread)
-        for component in "TIF":
-            values = np.full((len(scored), turns), np.nan)
-            values[place, row] = rows[component]
-            for at in range(len(scored)):
-                flat[f"{component}{at}"] = np.ma.masked_invalid(values[at])
-        struct = ", ".join(f"{name} := {name}" for name in columns)
-        lists = ", ".join(f"list_transform(turns, lambda t: t.{name})" for name in columns)
-        connection.register("flat", flat)
+    def _trajectories(self, parts: list[int], scored: Scored, columns: Sequence[str]) -> str:
+        """Return the query that makes the trajectories of parts: a row a conversation, a list a column."""
+        scores = self._files.table(SCORES, parts)
+        chars = {side: f"max(chars) FILTER (side = '{side}')::DOUBLE" for side in Side}
+        values = ["turn::DOUBLE", chars[Side.PROMPT], f"coalesce({chars[Side.RESPONSE]}, 0)"]
+        values += [
+            f"max({component}) FILTER (principle = {quoted(principle)} AND side = '{side}')"
+            for principle, side in scored
+            for component in "TIF"
+        ]
+        struct = ", ".join(f"{name} := {value}" for name, value in zip(columns, values, strict=True))
+        flat = f"SELECT key, turn, struct_pack({struct}) AS t FROM {scores} GROUP BY key, turn"
+        if any(side is Side.RESPONSE for _, side in scored) and self._files.has_texts:
+            # The prompt of a turn has a length where its response alone has a score, too.
+            prompts = f"SELECT key, turn, length(prompt)::DOUBLE AS said FROM {self._files.table(TURNS, parts)}"
+            known = "struct_update(t, prompt_chars := coalesce(t.prompt_chars, said))"
+            flat = f"SELECT key, {known} AS t FROM ({flat}) LEFT JOIN ({prompts}) USING (key, turn)"
+        lists = ", ".join(f"list_transform(turns, lambda t: t.{name}) AS {name}" for name in columns)
         # Sorting one list of rows is several times as fast as an ordered list for each column.
-        connection.execute(
-            f"INSERT INTO {NAME}.trajectories SELECT sequence, {lists} FROM (SELECT sequence, "
-            f"list_sort(list(struct_pack({struct}))) AS turns FROM flat GROUP BY sequence)"
+        return (
+            f"SELECT key + 1 AS sequence, {lists} FROM "
+            f"(SELECT key, list_sort(list(t)) AS turns FROM ({flat}) GROUP BY key)"
         )
-        connection.unregister("flat")
-        return count
-
-    def _fill_lengths(
-        self, connection: DuckDBPyConnection, parts: list[int], flat: dict[str, Any], unread: Any
-    ) -> None:
-        import numpy as np
-
-        texts = connection.execute(
-            f"SELECT key + 1 AS sequence, turn, length(prompt) AS chars FROM {self._files.table(TURNS, parts)} "
-            "ORDER BY key, turn"
-        ).fetchnumpy()
-        places = np.asarray(texts["sequence"]) * _MOST_TURNS + np.asarray(texts["turn"])
-        wanted = flat["sequence"][unread] * _MOST_TURNS + flat["turn"][unread].astype(np.int64)
-        at = np.minimum(np.searchsorted(places, wanted), max(len(places) - 1, 0))
-        if len(places):
-            there = places[at] == wanted
-            flat["prompt_chars"][unread] = np.where(there, np.asarray(texts["chars"])[at], 0)
