@@ -443,6 +443,9 @@ def record_of(store: Store) -> tuple[Run, RunTally]:
     row: StoredScore = next(iter(table))
     renamed: Run = store.rename_run("first", "second")
     deleted: RunTally = store.delete_run(renamed.name)
+    told: str | None = store.note
+    store.prepare(lambda scores: None)
+    assert store.is_findings and told and found.first(3)
     assert row.F and table.to_dict() and deleted.to_dict()
     return store.tallies()[0]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from turnwise.findings import Findings
 from turnwise.observers import OBSERVERS
 from turnwise.rates import Rate
 from turnwise.scan.prevalence import TRANSFER, summarise
-from turnwise.scan.rates import FALSE_POSITIVES_ON, RECALL_ON, read_rates
+from turnwise.scan.rates import SHIPPED, read_rates
 from turnwise.study.stats.prevalence import corrected_prevalence
 
 PARTS = [[0.1, 0.7, None], [0.9, 0.2]]
@@ -32,19 +34,53 @@ def counts(tmp_path: Path) -> Path:
     return file
 
 
-def test_rates_are_those_of_the_model_card_with_their_counts(scanned: Findings) -> None:
+def shipped() -> dict[str, Any]:
+    """What ships of the detectors on scores of ``local``."""
+    file = resources.files("turnwise.scan") / SHIPPED
+    measured = json.loads(file.read_text(encoding="utf-8"))["observers"]
+    detectors: dict[str, Any] = measured[OBSERVERS.get("local").describe().version]["detectors"]
+    return detectors
+
+
+def test_rates_ship_for_the_operating_points_of_both_embedded_observers() -> None:
+    file = resources.files("turnwise.scan") / SHIPPED
+    measured = json.loads(file.read_text(encoding="utf-8"))["observers"]
+    for name in ("local", "local-small"):
+        info = OBSERVERS.get(name).describe()
+        rows = measured[info.version]["detectors"]
+        assert {one: row["threshold"] for one, row in rows.items()} == info.operating_points["history"]
+
+
+def test_rates_are_those_that_ship_with_their_counts(scanned: Findings) -> None:
+    rates = shipped()["any_turn"]
+    recall, wrong = Rate(*rates["recall"]), Rate(*rates["false_positives"])
     found = summarise(with_counts(scanned, 10_000, 250))
-    card = OBSERVERS.get("local").card_data(None)  # type: ignore[attr-defined]
-    rows = {row["name"]: row["counts"] for row in card["measured"]["rows"]}
     assert found.rates.recall is not None
     assert found.rates.false_positives is not None
-    assert [found.rates.recall.rate.count, found.rates.recall.rate.of] == rows[RECALL_ON]
-    assert [found.rates.false_positives.rate.count, found.rates.false_positives.rate.of] == rows[
-        FALSE_POSITIVES_ON
-    ]
-    assert found.estimate == corrected_prevalence(Rate(250, 10_000), Rate(*rows[RECALL_ON]),
-                                                  Rate(*rows[FALSE_POSITIVES_ON]))  # fmt: skip
+    assert (found.rates.recall.rate, found.rates.false_positives.rate) == (recall, wrong)
+    assert found.estimate == corrected_prevalence(Rate(250, 10_000), recall, wrong)
     assert TRANSFER in found.cautions
+    assert any(" % in single services" in caution for caution in found.cautions)
+
+
+def test_any_detector_with_an_operating_point_has_rates_and_so_has_the_default_of_a_scan(tmp_path: Path) -> None:
+    row = shipped()["cusum"]
+    own = make_findings(
+        str(tmp_path / "findings"),
+        PARTS,
+        spec="cusum",
+        threshold=0.5,
+        mapping={"detector": "cusum", "limit": row["threshold"]},
+    )
+    found = summarise(own)
+    assert found.rates.recall is not None
+    assert found.rates.recall.rate == Rate(*row["recall"])
+
+
+def test_a_scan_that_judges_replies_too_is_told_that_the_rates_are_of_prompts(scanned: Findings) -> None:
+    manifest = replace(scanned.manifest, selection={"sides": ["prompt", "response"]})
+    found = summarise(replace(with_counts(scanned, 10_000, 250), manifest=manifest))
+    assert any("this scan judges replies too" in caution for caution in found.cautions)
 
 
 def test_flags_are_counted_among_conversations_with_a_score(scanned: Findings) -> None:
@@ -101,27 +137,15 @@ def test_a_threshold_of_ones_own_has_no_rates(tmp_path: Path) -> None:
     found = summarise(own)
     assert found.estimate is found.by_chance is None
     assert found.missing == (
-        "any_turn:threshold=0.3 at threshold 0.3 is no operating point of local, so nobody measured its recall "
-        "and false positives; give --rates"
+        "no rates ship for any_turn:threshold=0.3 at threshold 0.3: it is no operating point; give --rates with "
+        "its recall and false positives"
     )
 
 
-def test_an_observer_without_a_model_card_has_no_rates(tmp_path: Path) -> None:
+def test_an_observer_of_which_nothing_ships_has_no_rates(tmp_path: Path) -> None:
     found = summarise(make_findings(str(tmp_path / "findings"), PARTS, observer="scripted:0.1"))
-    assert found.missing.startswith("observer scripted:0.1 has no model card")
-
-
-def test_a_calibrated_detector_without_a_measured_recall_has_its_flags_by_chance_alone(tmp_path: Path) -> None:
-    points = OBSERVERS.get("local").card_data(None)["operating_points"]["history"]  # type: ignore[attr-defined]
-    limit = points["cusum"]["threshold"]
-    own = make_findings(
-        str(tmp_path / "findings"), PARTS, spec="cusum", mapping={"detector": "cusum", "limit": limit}
-    )
-    found = summarise(own)
-    assert found.by_chance is not None
-    assert found.by_chance[0] == pytest.approx(4 * points["cusum"]["false_positives"] / points["cusum"]["n"])
-    assert found.estimate is None
-    assert "no recall of cusum" in found.missing
+    assert found.missing.startswith("no rates ship for observer scripted:0.1")
+    assert found.missing.endswith("give --rates with its recall and false positives")
 
 
 def study(scanned: Findings, threshold: float = 0.5, **run: Any) -> dict[str, Any]:

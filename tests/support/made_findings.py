@@ -45,15 +45,14 @@ def make_findings(
         names = [f"chat-{begun + place}" if ids is None else ids[begun + place] for place in range(n)]
         begun += n
         columns = _columns(number, names, peaks, threshold)
-        written = files.write(
+        scored, fired = int(columns["scored"].sum()), int(columns["fired"].sum())
+        entries[number] = files.write(
             number,
             scores=_scores(columns),
             sequences=columns,
             turns=_turns(columns) if texts else None,
+            counts=Counts(rows=n, conversations=n, turns=2 * n, scored=scored, scores=2 * scored, fired=fired),
         )
-        scored, fired = int(columns["scored"].sum()), int(columns["fired"].sum())
-        counts = Counts(rows=n, conversations=n, turns=2 * n, scored=scored, scores=2 * scored, fired=fired)
-        entries[number] = PartEntry(number, 0, 1, counts, written)
     manifest = Manifest(
         versions={},
         run={

@@ -11,6 +11,7 @@ from turnwise.cli.output import note, print_json, say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
+    from turnwise.findings import Findings
     from turnwise.scan.label_sample import LabelSample
     from turnwise.scan.labels import Labelled
     from turnwise.scan.prevalence import Prevalence
@@ -18,13 +19,7 @@ if TYPE_CHECKING:
 
 def prevalence(
     findings: Annotated[str, typer.Argument(help="Folder of a scan's findings, or its URL.", show_default=False)],
-    rates: Annotated[
-        str | None,
-        typer.Option(
-            help="JSON with recall and false_positive_rate, each with count and of, or results.json of a study. "
-            "[default: the observer's model card]"
-        ),
-    ] = None,
+    rates: options.Rates = None,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -51,15 +46,10 @@ def prevalence(
         from turnwise.scan.label_sample import TEXTS, write_label_sample
 
         sample = write_label_sample(opened, label_sample, seed)
-        place = opened.folder / TEXTS
         if json:
-            print_json({"file": str(place), **sample.to_dict()})
-            return
-        print_sample(sample)
-        note(
-            f"wrote {place}: import it into a store of its own (turnwise import), label it there (turnwise "
-            f"explore, turnwise judgements label), then turnwise prevalence {findings} --labels STORE"
-        )
+            print_json({"file": str(opened.folder / TEXTS), **sample.to_dict()})
+        else:
+            print_label_sample(sample, opened)
         return
     from turnwise.scan.prevalence import summarise
     from turnwise.scan.rates import read_rates
@@ -78,11 +68,13 @@ def prevalence(
             {"from_flags": found.to_dict(), "from_labels": None if labelled is None else labelled.to_dict()}
         )
         return
-    print_prevalence(found, labelled)
+    print_prevalence(found)
+    if labelled is not None:
+        _print_labelled(labelled)
 
 
-def print_prevalence(found: Prevalence, labelled: Labelled | None = None) -> None:
-    """Print what flags, and labels where there are any, say of all that was scanned."""
+def print_prevalence(found: Prevalence) -> None:
+    """Print what the flags of a scan say of all conversations, with what a reader must know."""
     from turnwise.cli.output import Table, print_table
 
     table = Table("from the flags", "")
@@ -91,8 +83,11 @@ def print_prevalence(found: Prevalence, labelled: Labelled | None = None) -> Non
     print_table(table)
     for caution in found.cautions:
         note(caution)
-    if labelled is None:
-        return
+
+
+def _print_labelled(labelled: Labelled) -> None:
+    from turnwise.cli.output import Table, print_table
+
     table = Table("from the labels", "")
     for row in labelled.rows():
         table.add_row(*row)
@@ -107,18 +102,18 @@ def print_prevalence(found: Prevalence, labelled: Labelled | None = None) -> Non
         note(caution)
 
 
-def print_sample(sample: LabelSample) -> None:
-    """Print what a sample for people to label consists of."""
+def print_label_sample(sample: LabelSample, findings: Findings) -> None:
+    """Print what was drawn for people to label, and what to do with it."""
     from turnwise.cli.output import Table, print_table
+    from turnwise.scan.label_sample import TEXTS
 
-    table = Table(
-        "stratum",
-        "conversations",
-        "drawn",
-        "each stands for",
-        numeric=("conversations", "drawn", "each stands for"),
-    )
+    numbers = ("conversations", "drawn", "each stands for")
+    table = Table("stratum", *numbers, numeric=numbers)
     for one in sample.strata:
         table.add_row(one.name, f"{one.population:,}", str(one.drawn), f"{one.weight:,.1f}")
     print_table(table)
     say(f"{len(sample.conversations)} conversations drawn with seed {sample.seed}")
+    note(
+        f"wrote {findings.folder / TEXTS}: import it into a store of its own (turnwise import), label it there "
+        f"(turnwise explore, turnwise judgements label), then turnwise prevalence {findings.folder} --labels STORE"
+    )

@@ -11,12 +11,12 @@ import typer
 
 from turnwise.cli import options
 from turnwise.cli.output import dollars, note, say
+from turnwise.cli.prevalence import print_label_sample, print_prevalence
+from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.scan import Progress, Scan, ScanResult
     from turnwise.scan.forecast import Forecast
-    from turnwise.scan.label_sample import LabelSample
-    from turnwise.scan.prevalence import Prevalence
 
 _REQUESTS = 4
 """Conversations that a worker process has under way where its observer waits for answers."""
@@ -92,13 +92,10 @@ def scan(
     ] = False,
     observer_setting: options.ObserverSettings = None,
     budget: options.Budget = None,
-    rates: Annotated[
-        str | None,
-        typer.Option(help="Recall and false-positive rate of the detector; see turnwise prevalence."),
-    ] = None,
+    rates: options.Rates = None,
     label_sample: Annotated[
         int | None,
-        typer.Option(min=1, help="Draw that many conversations for people to label into the findings."),
+        typer.Option(help="Draw that many conversations for people to label; see turnwise prevalence.", min=1),
     ] = None,
     fail_on_findings: options.FailOnFindings = False,
     json: options.Json = False,
@@ -112,7 +109,12 @@ def scan(
     from turnwise.observers import describe_observer
     from turnwise.scan import make_engine, run_scan, set_up
     from turnwise.scan.forecast import forecast
+    from turnwise.scan.label_sample import write_label_sample
+    from turnwise.scan.prevalence import summarise
+    from turnwise.scan.rates import read_rates
 
+    if label_sample is not None and no_texts:
+        raise UsageError("--label-sample needs the texts that --no-texts leaves out")
     settings = options.GivenSettings(observer_setting, budget_usd=budget, device=device)
     settings.check([observer])
     waits = describe_observer(observer).costs
@@ -142,23 +144,30 @@ def scan(
         priced_only=dry_run,
     )
     if dry_run:
-        found = forecast(prepared)
+        expected = forecast(prepared)
         if json:
-            print_json(dataclasses.asdict(found))
+            print_json(dataclasses.asdict(expected))
         else:
-            _tell_forecast(found, prepared, jobs or 1)
+            _tell_forecast(expected, prepared, jobs or 1)
         return
+    known = None if rates is None else read_rates(rates, prepared.manifest)
     try:
         with _shown() as tell:
             result = run_scan(prepared, chosen, tell)
     except KeyboardInterrupt:
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
-    flags, drawn = _summed_up(result, rates, label_sample, seed)
+    found = summarise(result.findings, known)
+    drawn = None if label_sample is None else write_label_sample(result.findings, label_sample, seed)
     if json:
-        print_json({**_as_json(result), "prevalence": flags.to_dict()})
+        sampled = {} if drawn is None else {"label_sample": drawn.to_dict()}
+        print_json(_as_json(result) | {"prevalence": found.to_dict()} | sampled)
     else:
-        _tell(result, out, flags, drawn)
+        _tell(result, out)
+        print_prevalence(found)
+        if drawn is not None:
+            print_label_sample(drawn, result.findings)
+        say(f"next: turnwise query gradual_drift --store {out}")
     if result.counts.failures:
         raise typer.Exit(1)
     if fail_on_findings and result.counts.fired:
@@ -180,22 +189,7 @@ def _as_json(result: ScanResult) -> dict[str, Any]:
     }
 
 
-def _summed_up(
-    result: ScanResult, rates: str | None, label_sample: int | None, seed: int
-) -> tuple[Prevalence, LabelSample | None]:
-    """Return what the flags say of all that was scanned, and the sample that was drawn for people to label."""
-    from turnwise.scan.label_sample import write_label_sample
-    from turnwise.scan.prevalence import summarise
-    from turnwise.scan.rates import read_rates
-
-    findings = result.findings
-    found = summarise(findings, None if rates is None else read_rates(rates, findings.manifest))
-    return found, None if label_sample is None else write_label_sample(findings, label_sample, seed)
-
-
-def _tell(result: ScanResult, out: str, found: Prevalence, sample: LabelSample | None) -> None:
-    from turnwise.cli.prevalence import print_prevalence, print_sample
-
+def _tell(result: ScanResult, out: str) -> None:
     counts, manifest = result.counts, result.findings.manifest
     rows = f" of {counts.rows} rows" if counts.rows != counts.conversations else ""
     before = f", {result.resumed} parts were done before" if result.resumed else ""
@@ -213,12 +207,8 @@ def _tell(result: ScanResult, out: str, found: Prevalence, sample: LabelSample |
     )
     if result.cost_usd:
         say(f"cost: {dollars(result.cost_usd)}")
-    print_prevalence(found)
-    if sample is not None:
-        print_sample(sample)
     if counts.failures:
         note(f"{counts.failures} rows or scores failed; {out}/failures says which and why")
-    say(f"next: turnwise query gradual_drift --store {out}")
 
 
 def _tell_forecast(found: Forecast, prepared: Scan, jobs: int) -> None:

@@ -90,8 +90,8 @@ def summarise(findings: Findings, rates: DetectorRates | None = None) -> Prevale
 
     Args:
         findings: of the scan; of one that is not complete, the parts that are done count.
-        rates: how often the detector is right (`turnwise.scan.rates.read_rates`); what the model card of the
-            observer says by default.
+        rates: how often the detector is right (`turnwise.scan.rates.read_rates`); what ships for the observer's
+            operating points by default.
     """
     manifest = findings.manifest
     known = shipped_rates(manifest) if rates is None else rates

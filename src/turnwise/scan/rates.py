@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,14 +13,11 @@ from turnwise.bounded import read_json
 from turnwise.detectors import load_detector, to_mapping
 from turnwise.errors import UsageError
 from turnwise.findings import Manifest
-from turnwise.observers import OBSERVERS
 from turnwise.paths import to_path
 from turnwise.rates import Rate
 
-RECALL_ON: Final = "human-style attacks, shipped"
-FALSE_POSITIVES_ON: Final = "ordinary chats of dev, shipped"
-MEASURED_WITH: Final = "any_turn", "history"
-"""Rows of the model card that hold at the shipped threshold of this detector in this context."""
+SHIPPED: Final = "detector_rates.json"
+"""Beside this module: what `benchmarks/screen.py --rates` measured of the shipped detectors and observers."""
 
 SHAPE: Final = (
     '{"recall": {"count": 62, "of": 84}, "false_positive_rate": {"count": 14, "of": 1515}}, '
@@ -70,54 +68,36 @@ class DetectorRates:
 
 
 def shipped_rates(manifest: Manifest) -> DetectorRates:
-    """Return what the model card of a scan's observer says of its detector.
+    """Return what was measured of a scan's detector at the operating point of a shipped observer.
 
-    The card has a recall for ``any_turn`` with the history at its shipped threshold, and for each detector with an
-    operating point how many of the benign conversations that set it it flags.
+    Recall on attacks and false positives on ordinary chats that nothing was trained on, prompts judged with all
+    that was said before them.
 
     Args:
         manifest: of the scan.
     """
-    detector = manifest.detector
-    observer, context = str(manifest.run["observer"]), str(manifest.run["context"])
-    kind, _, path = observer.partition(":")
-    factory: Any = OBSERVERS.get(kind) if kind in OBSERVERS.names() else None
-    if not hasattr(factory, "card_data"):
-        return _unknown(f"observer {observer} has no model card")
-    card = factory.card_data(path or None)
-    if factory.describe().version != manifest.run["observer_version"] and not path:
-        return _unknown(f"observer {observer} has other weights now than those that scored")
+    run, detector = manifest.run, manifest.detector
+    observer, context = str(run["observer"]), str(run["context"])
+    shipped = read_json((resources.files("turnwise.scan") / SHIPPED).read_bytes())
+    measured = shipped["observers"].get(str(run["observer_version"]))
+    if measured is None or (measured["observer"], measured["context"]) != (observer, context):
+        return _unknown(f"no rates ship for observer {observer} {run['observer_version']} in context {context}")
+    rows = measured["detectors"]
+    points = {name: row["threshold"] for name, row in rows.items()}
     name = str(detector["mapping"].get("detector"))
-    points = {one: float(point["threshold"]) for one, point in card["operating_points"].get(context, {}).items()}
-    if name not in points or to_mapping(load_detector(name, points)) != dict(detector["mapping"]):
-        return _unknown(
-            f"{detector['spec']} at threshold {_number(detector['threshold'])} is no operating point of {observer}"
-        )
-    point = card["operating_points"][context][name]
-    rows = {row["name"]: row["counts"] for row in card.get("measured", {}).get("rows", ()) if row["counts"]}
-    if (name, context) == MEASURED_WITH and {RECALL_ON, FALSE_POSITIVES_ON} <= rows.keys():
-        card_says = f"model card of {observer}:"
-        return DetectorRates(
-            Measured(Rate(*rows[RECALL_ON]), f"{card_says} attacks written as people write them, test set"),
-            Measured(Rate(*rows[FALSE_POSITIVES_ON]), f"{card_says} ordinary chats of four services"),
-            caution=_side_caution(manifest),
-        )
-    chance = Measured(
-        Rate(int(point["false_positives"]), int(point["n"])),
-        f"model card of {observer}: the benign conversations that set the threshold",
-    )
+    if name not in rows or to_mapping(load_detector(name, points)) != dict(detector["mapping"]):
+        at = _number(detector["threshold"])
+        return _unknown(f"no rates ship for {detector['spec']} at threshold {at}: it is no operating point")
+    services = [Rate(*counts) for counts in rows[name]["by_service"].values()]
+    shares = [100 * one.count / one.of for one in services if one.of]
+    caution = f"false positives were {min(shares):.1f} % to {max(shares):.1f} % in single services"
+    if list(manifest.selection.get("sides", ("prompt",))) != ["prompt"]:
+        caution += "; they are of verdicts over prompts, and this scan judges replies too"
     return DetectorRates(
-        None,
-        chance,
-        f"the model card of {observer} has no recall of {name} in context {context}; give --rates",
-        "the conversations that set a threshold show somewhat fewer false positives than others will",
+        Measured(Rate(*rows[name]["recall"]), shipped["recall_on"]),
+        Measured(Rate(*rows[name]["false_positives"]), shipped["false_positives_on"]),
+        caution=caution,
     )
-
-
-def _side_caution(manifest: Manifest) -> str:
-    if list(manifest.selection.get("sides", ("prompt",))) == ["prompt"]:
-        return ""
-    return "the model card measured verdicts over prompts alone, and this scan judges replies too"
 
 
 def read_rates(path: str | Path, manifest: Manifest) -> DetectorRates:
@@ -198,7 +178,7 @@ def _of_study(found: Mapping[str, Any], path: str, manifest: Manifest) -> Detect
 
 
 def _unknown(why: str) -> DetectorRates:
-    return DetectorRates(None, None, f"{why}, so nobody measured its recall and false positives; give --rates")
+    return DetectorRates(None, None, f"{why}; give --rates with its recall and false positives")
 
 
 def _number(value: float | None) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
 
-from sqlalchemy import Connection, func, select
 
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.record import Record
 from turnwise.observers import describe_observer
 from turnwise.rates import Rate
-from turnwise.store import Run, schema
+from turnwise.store import Run
+from turnwise.store.numbered import Newest
 
 MOST_TURNS = 60
 """Turns that the curves of mean scores go to."""
@@ -97,23 +94,6 @@ class Mean:
     F: float
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far the record has come.
-
-    Args:
-        evaluations: row number of the last score.
-        failures: row number of the last failure.
-        sequences: row number of the last sequence.
-        last: when the last score was made; None where there is none.
-    """
-
-    evaluations: int
-    failures: int
-    sequences: int
-    last: datetime | None
-
-
 def counts(record: Record) -> Counts:
     """Return what a store holds, from the mirror alone."""
     with record.tables() as tables:
@@ -132,7 +112,7 @@ def counts(record: Record) -> Counts:
         before = sources.get(source, SourceCount(source, {}, 0))
         sources[source] = SourceCount(source, {**before.labels, label: sequences}, before.turns + int(turns))
     made = record.runs()
-    tries = record.store.mirror.record.ask(partial(_tries, paid=[run.name for run in made if _may_cost(run)]))
+    tries = record.store.numbered.tries([run.name for run in made if _may_cost(run)])
     runs = [
         RunCount(
             run.name, run.observer, run.context, *scored.get(run.name, (0, 0)), *tries.get(run.name, (0, None))
@@ -148,18 +128,6 @@ def _may_cost(run: Run) -> bool:
         return describe_observer(run.observer).costs
     except TurnwiseError:  # an observer that was given as an object, or one that is not installed here
         return True
-
-
-def _tries(record: Connection, paid: Sequence[str]) -> dict[str, tuple[int, float | None]]:
-    """Return failed tries and cost of runs by name; the scores of those alone are read that may have been paid."""
-    name, failures, scores = schema.runs.c.name, schema.failures, schema.evaluations
-    failed = select(name, func.count(), func.sum(failures.c.cost_usd)).join_from(schema.runs, failures)
-    found = {run: (count, cost) for run, count, cost in record.execute(failed.group_by(name))}
-    scored = select(name, func.sum(scores.c.cost_usd)).join_from(schema.runs, scores).where(name.in_(paid))
-    for run, cost in record.execute(scored.group_by(name)):
-        count, lost = found.get(run, (0, None))
-        found[run] = count, None if cost is None and lost is None else (cost or 0.0) + (lost or 0.0)
-    return found
 
 
 def means(record: Record, run: str) -> list[Mean]:
@@ -184,11 +152,6 @@ def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Ra
     return record.store.query(rule, run, patterns=record.library()).rates
 
 
-def mark(record: Record) -> Mark:
+def mark(record: Record) -> Newest:
     """Return how far the record has come; it takes next to no time."""
-    evaluations, failures, sequences = schema.evaluations.c, schema.failures.c, schema.sequences.c
-    latest = select(func.max(evaluations.id)).scalar_subquery()
-    last = select(evaluations.created_at).where(evaluations.id == latest).scalar_subquery()
-    columns = [func.coalesce(select(func.max(one)).scalar_subquery(), 0)
-               for one in (evaluations.id, failures.id, sequences.id)]  # fmt: skip
-    return Mark(*record.store.mirror.record.ask(lambda db: tuple(db.execute(select(*columns, last)).one())))
+    return record.store.numbered.newest()
