@@ -24,7 +24,7 @@ from turnwise.store.sequences import SequenceHead
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
     from turnwise.store.findings import FindingsParts
-    from turnwise.store.findings.numbers import FoundNumbers
+    from turnwise.store.findings.numbered import FoundNumbers
     from turnwise.store.mirror import AsksTables
     from turnwise.store.people import People
     from turnwise.store.query import QueryResult

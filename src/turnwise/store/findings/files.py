@@ -233,7 +233,7 @@ def part_of(number: int) -> int:
 def refused(what: str, instead: str) -> UsageError:
     """Return the error for what can't be done to findings.
 
-    >>> str(refused("add sequences", "scan with more inputs"))
-    'findings of a scan can be read alone, so turnwise can\\'t add sequences: scan with more inputs'
+    >>> print(refused("add sequences", "scan with more inputs"))
+    findings of a scan can be read alone, so turnwise can't add sequences: scan with more inputs
     """
     return UsageError(f"findings of a scan can be read alone, so turnwise can't {what}: {instead}")

@@ -9,7 +9,7 @@ from turnwise.clock import Clock
 from turnwise.store.findings.files import FoundFiles, refused
 from turnwise.store.findings.index import Index, Progress
 from turnwise.store.findings.mirror import FoundMirror
-from turnwise.store.findings.numbers import FoundNumbers
+from turnwise.store.findings.numbered import FoundNumbers
 from turnwise.store.findings.people import FoundPeople
 from turnwise.store.findings.runs import FoundRuns
 from turnwise.store.findings.scores import FoundScores
