@@ -240,7 +240,11 @@ def queries(folder: Path, count: int) -> None:
         run(generate(folder / f"chats-{count}.jsonl", count), found, Free(), "process", 2)
     rows = open_findings(str(found)).manifest.totals.scores
     print(f"     {count} conversations, {rows} scores in {len(open_findings(str(found)).files(SCORES))} files")
-    for question in ("gradual_drift", "max(F) > 0.9", "rising(F, 3)"):
+    for question in (
+        "gradual_drift",
+        "cusum(reciprocity.F, drift=0.05) > 0.2",
+        "streak(reciprocity.F > 0.6) >= 3",
+    ):
         began = time.perf_counter()
         program = "import sys; from turnwise.cli import main; main()"
         given = ["query", question, "--store", str(found), "--limit", "10"]

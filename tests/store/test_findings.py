@@ -10,9 +10,8 @@ import pytest
 from tests.support.found import PRINCIPLES, conversation, make_findings, texts
 
 from turnwise.conversation import Label, Sequence, Side
-from turnwise.errors import NotScoredError, UnknownNameError, UsageError
+from turnwise.errors import FindingsError, NotScoredError, UnknownNameError, UsageError
 from turnwise.evaluation import detect
-from turnwise.findings import FindingsError
 from turnwise.patterns import match, parse
 from turnwise.scan.part_files import DeadLetter
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Score

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwise.errors import StoreCorruptError, StoreError, UsageError
+from turnwise.errors import LocationError, StoreCorruptError, StoreError, UsageError
 from turnwise.findings import COLUMNS, FAILURES, PLACES, SCORES, SEQUENCES, TURNS, Findings, PartEntry, part_file
-from turnwise.locations import LocationError, filesystem
+from turnwise.locations import filesystem
 from turnwise.store.damage import first_line
 from turnwise.store.findings.places import opened
 

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from turnwise.errors import UsageError
-from turnwise.findings import MANIFEST, SCORES, Findings, FindingsError, open_findings
+from turnwise.errors import FindingsError, UsageError
+from turnwise.findings import MANIFEST, SCORES, Findings, open_findings
 from turnwise.locations import Location, is_url
 from turnwise.paths import to_path
 
