@@ -293,7 +293,10 @@ class Trial:
         """Return the lowest threshold at which the cost stays at `COST`."""
         order = np.argsort(-values, kind="stable")
         spent = self.own + np.cumsum((self.weights * self.chars)[order]) / (self.weights * self.chars).sum()
-        return float(values[order][max(int((spent <= COST).sum()) - 1, 0)])
+        falling, last = values[order], int((spent <= COST).sum()) - 1
+        while 0 <= last < len(falling) - 1 and falling[last] == falling[last + 1]:
+            last -= 1  # those of the same value are sent together
+        return float(falling[last]) if last >= 0 else math.inf
 
 
 def early_stop(some: Sequence[Scored], threshold: float, turns: NDArray[Any]) -> tuple[NDArray[np.bool_], Floats]:
@@ -327,8 +330,11 @@ def report(some: Sequence[Scored], own: float) -> None:
             **{f"{name} over it": detector_score(name) for name in ("cusum", "trust_ema", "slope")},
             "logistic model": Logistic(first, list(chosen.found)),
         }
-        print(f"\n{detector}: findings {chosen.found.sum()} and {held.found.sum()}, of ordinary chats "
-              f"{(chosen.found & chosen.ordinary).sum()} and {(held.found & held.ordinary).sum()}", flush=True)  # fmt: skip
+        ordinary = [int((part.found & part.ordinary).sum()) for part in (chosen, held)]
+        print(
+            f"\n{detector}: findings {chosen.found.sum()} and {held.found.sum()}, "
+            f"of ordinary chats {ordinary[0]} and {ordinary[1]}"
+        )
         print(
             "| screen | threshold for | kept | harmful sets | ordinary chats | cost |\n|---|---|---|---|---|---|"
         )

@@ -65,6 +65,7 @@ from turnwise.evaluation import (
     evaluate,
     tasks_of,
 )
+from turnwise.findings import SCORES, open_findings
 from turnwise.guard import (
     CLEAN,
     Action,
@@ -169,6 +170,8 @@ from turnwise.patterns import (
 )
 from turnwise.principles import Principle, builtin_principles, load_principle
 from turnwise.rates import Rate
+from turnwise.scan import ProcessEngine, ScanResult, scan
+from turnwise.scan import Progress as ScanProgress
 from turnwise.scoring import TurnScores
 from turnwise.serve import ApiKeys, ServeSettings, create_app
 from turnwise.sessions import (
@@ -440,6 +443,9 @@ def record_of(store: Store) -> tuple[Run, RunTally]:
     row: StoredScore = next(iter(table))
     renamed: Run = store.rename_run("first", "second")
     deleted: RunTally = store.delete_run(renamed.name)
+    told: str | None = store.note
+    store.prepare(lambda scores: None)
+    assert store.is_findings and told and found.first(3)
     assert row.F and table.to_dict() and deleted.to_dict()
     return store.tallies()[0]
 
@@ -611,3 +617,27 @@ def in_frameworks(pipeline: GuardrailPipeline, chat: Conversation, prompts: Sequ
     turnwise_detector("any_turn", observer="local", context="history")
     found = attacks([Sample(input=prompt) for prompt in prompts], label=Label.BENIGN)
     return [*(one.sequence_id for one in found), *EVALS]
+
+
+def scanned(folder: Path) -> tuple[str, float | None]:
+    """Return where the findings of a scan are, and the threshold of its detector."""
+    told: list[float] = []
+
+    def tell(progress: ScanProgress) -> None:
+        told.append(progress.bytes / progress.total)
+
+    result: ScanResult = scan(
+        [folder / "a.jsonl", "s3://bucket/*.parquet"],
+        folder / "findings",
+        observer="local",
+        detector="cusum",
+        columns={"messages": "chat"},
+        sides=[Side.PROMPT],
+        where="turns >= 3",
+        sample=1_000,
+        engine=ProcessEngine(2),
+        progress=tell,
+    )
+    manifest = open_findings(str(folder / "findings")).manifest
+    threshold: float | None = manifest.detector["threshold"]
+    return str(result.findings.files(SCORES)[0]), threshold

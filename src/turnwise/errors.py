@@ -9,6 +9,7 @@
     │   └── PatternError          a pattern that can't be read, or does not fit together
     ├── ScoreError                T, I or F is not a finite number in [0, 1]
     ├── ConversationError         a conversation or turn that can't be
+    ├── LocationError             a folder, file or URL that can't be reached, read or written
     ├── DatasetError              a data set file that can't be read
     ├── ObserverError             an observer that can't be built or can't score
     │   └── BudgetError           the budget of an observer is used up
@@ -18,6 +19,7 @@
     ├── SessionError              settings, a state or records of session memory that can't be
     │   └── StateError            a state store that can't be used, or a state in it that can't be read
     │       └── StateDownError    a state store that can't be reached
+    ├── FindingsError             findings of a scan that can't be read, or are not those of this scan
     └── StoreError                the record can't be opened, read or written
         ├── StoreLockedError      another process holds it
         ├── StoreUnreachableError the server that holds it does not answer
@@ -85,6 +87,10 @@ class ScoreError(TurnwiseError, ValueError):
 class ConversationError(TurnwiseError, ValueError):
     """A conversation or turn that is not valid: an unknown role or type, or "
     "something else where text is needed."""
+
+
+class LocationError(TurnwiseError):
+    """A folder, file or URL that can't be reached, read or written; the message names it."""
 
 
 class DatasetError(TurnwiseError):
@@ -165,6 +171,10 @@ class StateError(SessionError):
 
 class StateDownError(StateError):
     """A state store that can't be reached, or fails itself: what stands in for it may be used meanwhile."""
+
+
+class FindingsError(TurnwiseError):
+    """Findings of a scan that can't be read, or are not those of this scan."""
 
 
 class StoreError(TurnwiseError):

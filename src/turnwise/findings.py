@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from turnwise.errors import TurnwiseError
+from turnwise.errors import FindingsError
 from turnwise.locations import Location
 
 LAYOUT: Final = 1
@@ -71,10 +71,6 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """Columns of each table in order, with their types in DuckDB; docs/scan.md says what they hold."""
-
-
-class FindingsError(TurnwiseError):
-    """Findings that can't be read, or are not those of this scan."""
 
 
 def part_file(table: str, number: int) -> str:

@@ -15,15 +15,11 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from turnwise.errors import TurnwiseError
+from turnwise.errors import LocationError, TurnwiseError
 from turnwise.paths import to_path
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az", "abfss": "az", "adl": "az"}
 """The extra of turnwise that brings the client of a protocol."""
-
-
-class LocationError(TurnwiseError):
-    """A folder or file that can't be reached, read or written; the message names it."""
 
 
 def is_url(name: str | os.PathLike[str]) -> bool:

@@ -21,11 +21,12 @@ def test_it_says_what_it_found_and_where_to_go_on(cli: Cli, tmp_path: Path) -> N
     done = cli("scan", write(tmp_path), "--out", "found", "--observer", SCRIPT, "--detector", "cusum:limit=0.6")
     assert done.code == 0
     counts = open_findings("found").manifest.totals
-    assert done.out.splitlines()[:3] == [
-        done.out.splitlines()[0],
-        f"cusum:limit=0.6 (threshold 0.600, given) fired at {counts.fired} of 30 scored conversations",
-        "next: turnwise query gradual_drift --store found",
-    ]
+    told = done.out.splitlines()
+    assert (
+        told[1] == f"cusum:limit=0.6 (threshold 0.600, given) fired at {counts.fired} of 30 scored conversations"
+    )
+    assert told[-1] == "next: turnwise query gradual_drift --store found"
+    assert "can't be told" in done.out  # how common attacks are: nobody measured what this observer catches
     assert done.out.startswith(f"30 conversations with {counts.turns} turns: {counts.scores} scores in ")
 
 
@@ -44,6 +45,22 @@ def test_what_failed_is_told_and_the_exit_code_is_1(cli: Cli, tmp_path: Path) ->
     assert done.code == 1
     assert done.out.startswith("30 conversations of 31 rows")
     assert "1 rows or scores failed; found/failures says which and why" in done.err
+
+
+def test_rates_that_were_measured_say_how_common_attacks_are(cli: Cli, tmp_path: Path) -> None:
+    measured = {"recall": {"count": 90, "of": 100}, "false_positive_rate": {"count": 2, "of": 1000}}
+    (tmp_path / "rates.json").write_text(json.dumps(measured))
+    given = ("scan", write(tmp_path), "--out", "found", "--observer", SCRIPT, "--rates", "rates.json", "--json")
+    found = cli(*given).json["prevalence"]
+    low, high = found["prevalence"]["ci"]
+    assert low < found["prevalence"]["value"] < high
+    assert found["expected_by_chance"]["value"] == 30 * 2 / 1000
+
+
+def test_a_sample_for_people_to_label_is_drawn_on_the_way(cli: Cli, tmp_path: Path) -> None:
+    done = cli("scan", write(tmp_path), "--out", "found", "--observer", SCRIPT, "--label-sample", 10)
+    assert "10 conversations drawn" in done.out
+    assert cli("import", *(tmp_path / "found").glob("*.jsonl"), "--store", "labels.db").code == 0
 
 
 def test_columns_are_mapped_by_name(cli: Cli, tmp_path: Path) -> None:

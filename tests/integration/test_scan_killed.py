@@ -13,8 +13,8 @@ import pytest
 from tests.scan.conftest import SCRIPT, chats, lines
 from tests.scan.test_scan import content
 
-from turnwise.findings import FindingsError, open_findings
-from turnwise.locations import LocationError
+from turnwise.errors import FindingsError, LocationError
+from turnwise.findings import open_findings
 from turnwise.scan import scan
 
 pytestmark = pytest.mark.integration

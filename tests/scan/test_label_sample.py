@@ -11,8 +11,8 @@ from made_findings import make_findings
 
 from turnwise.conversation import Label, Sequence
 from turnwise.datasets import BadRecord, open_dataset
-from turnwise.errors import UsageError
-from turnwise.findings import Findings, FindingsError
+from turnwise.errors import FindingsError, UsageError
+from turnwise.findings import Findings
 from turnwise.scan.label_sample import (
     CLEAR,
     DESIGN,

@@ -11,7 +11,8 @@ import pytest
 from tests.scan.conftest import SCRIPT
 from tests.scan.test_scan import content
 
-from turnwise.findings import SCORES, FindingsError, open_findings, part_file
+from turnwise.errors import FindingsError
+from turnwise.findings import SCORES, open_findings, part_file
 from turnwise.locations import Location
 from turnwise.scan import InlineEngine, scan
 from turnwise.scan.engines import Work

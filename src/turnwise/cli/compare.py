@@ -74,7 +74,6 @@ def compare(
     """Compare detectors at the same rate of false positives, with baselines, exact intervals and tests."""
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import require_study, rescorer
-    from turnwise.store import Store
     from turnwise.study.compare import Settings
     from turnwise.study.compare import compare as run_study
     from turnwise.study.report import check_folder, summary, write_report
@@ -82,7 +81,7 @@ def compare(
     require_study()
     if report is not None:
         check_folder(report)
-    with Store(store) as opened:
+    with options.opened_store(store) as opened:
         runs = tuple(run or _runs_by_turn(opened))
         settings = Settings(
             runs=runs,

@@ -59,11 +59,10 @@ def detect(
     from turnwise.cli.output import note, print_json
     from turnwise.evaluation import DEFAULT_DETECTORS
     from turnwise.evaluation import detect as detect_in_run
-    from turnwise.store import Store
 
     if export is not None:
         check_export(export, ROW_FILES)
-    with Store(store) as opened:
+    with options.opened_store(store) as opened:
         name = read_run(opened, run)
         specs = list(dict.fromkeys(detector or DEFAULT_DETECTORS))
         ids = read_source(opened, source, sequence)

@@ -36,14 +36,13 @@ def discover(
     from turnwise.cli.files import check_file
     from turnwise.cli.options import read_run
     from turnwise.cli.output import note, print_json
-    from turnwise.store import Store
     from turnwise.study import load_examples
     from turnwise.study.discovery import discover as search
 
     if out is not None:
         check_file(out)
     begun = time.perf_counter()
-    with Store(store) as opened:
+    with options.opened_store(store) as opened:
         used = opened.run(read_run(opened, run))
         loaded = load_examples(opened, used.name)
     if loaded.unlabelled:

@@ -71,17 +71,11 @@ def explore(
             typer.launch(line.rpartition(" on ")[2])
 
     with ExitStack() as stack:
-        opened = _demo(stack) if demo else stack.enter_context(_opened(store))
+        opened = _demo(stack) if demo else stack.enter_context(options.opened_store(store))
         named = Named(opened, study or (), audit or (), service, os.environ.get(SERVICE_KEY, ""))
         stack.callback(named.close)
         file = None if patterns is None else to_path(patterns)
         run(Record(opened, "demo" if demo else None, file, named), access, host, port, told)
-
-
-def _opened(location: str) -> Store:
-    from turnwise.store import Store
-
-    return Store(location)
 
 
 def _demo(stack: ExitStack) -> Store:

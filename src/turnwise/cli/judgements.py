@@ -44,9 +44,7 @@ def list_judgements(
                     f"--{name} must come after the command: turnwise judgements {context.invoked_subcommand} ..."
                 )
         return
-    from turnwise.store import Store
-
-    with Store(store) as opened:
+    with options.opened_store(store, prepared=False) as opened:
         corrections, scores = opened.people.corrections(), opened.people.scores()
     if json:
         print_json(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -16,13 +17,20 @@ if TYPE_CHECKING:
 
 DEFAULT_STORE = "turnwise.db"
 
+_MANY = 500_000
+"""Scores of findings whose first reading takes long enough for a bar."""
+
 MOST = sys.maxsize
 """The largest number of rows that a ``--limit`` may be: more can't be counted."""
 
 
 Store: TypeAlias = Annotated[
     str,
-    typer.Option(envvar="TURNWISE_STORE", help="File of the store, or postgresql://... URL.", show_envvar=True),
+    typer.Option(
+        envvar="TURNWISE_STORE",
+        help="File of the store, postgresql://... URL, or folder of findings.",
+        show_envvar=True,
+    ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
 Run: TypeAlias = Annotated[str | None, typer.Option(help="Name of the run; the only one where there is one.")]
@@ -186,6 +194,30 @@ def read_source(store: stores.Store, source: str | None, sequences: Sequence[str
             raise UnknownNameError("source", source, known)
         raise UsageError(f"none of the named sequences comes from source {source!r}")
     return found
+
+
+@contextmanager
+def opened_store(location: str, *, prepared: bool = True) -> Iterator[stores.Store]:
+    """Open a store that is read, and say on standard error what is to be known of it.
+
+    Args:
+        location: a record, or the findings of a scan.
+        prepared: whether to make now, with a bar, what questions need of findings.
+
+    Raises:
+        TurnwiseError: it can't be opened.
+    """
+    from turnwise.cli.output import note, progress
+    from turnwise.store import Store
+
+    with Store(location) as opened:
+        if opened.note:
+            note(opened.note)
+        scores = opened.counts()["evaluations"] if prepared and opened.is_findings else 0
+        if scores >= _MANY:
+            with progress("reading the findings for the first time", scores) as bar:
+                opened.prepare(bar)
+        yield opened
 
 
 def read_run(store: stores.Store, name: str | None) -> str:

@@ -82,7 +82,6 @@ def query(
     from turnwise.cli.project import given
     from turnwise.errors import UsageError
     from turnwise.plots import check_target
-    from turnwise.store import Store
     from turnwise.store.query import COLUMNS, need
 
     if (pattern is None) == (sql is None):
@@ -100,23 +99,22 @@ def query(
             need("pyarrow", "--export")
     wanted = read_label(label)
     library = read_library(patterns)
-    with Store(store) as opened:
+    with options.opened_store(store) as opened:
         if sql is not None:
             _answer_sql(opened, sql, limit=limit, csv=csv, export=export, json=json)
             return
         assert pattern is not None  # one of the two was given
         name = read_run(opened, run)
         result = opened.query(pattern, name, when=when, label=wanted, source=source, where=where, patterns=library)
-        matches = list(result)
         for path in filter(None, (csv, export)):
             table = result.to_arrow if path == export else None
-            _write(path, COLUMNS, (match.to_dict().values() for match in matches), table)
+            _write(path, COLUMNS, (match.to_dict().values() for match in result), table)
         if plot is not None:
-            _draw(opened, result, matches, DRAWN if limit is None else limit, plot)
+            _draw(opened, result, list(result), DRAWN if limit is None else limit, plot)
         if json:
-            _print_json(result, matches if limit is None else matches[:limit])
+            _print_json(result, list(result) if limit is None else result.first(limit))
         else:
-            _print(opened, result, matches[: SHOWN if limit is None else limit])
+            _print(opened, result, result.first(SHOWN if limit is None else limit))
 
 
 def _write(

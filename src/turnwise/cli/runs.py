@@ -44,9 +44,7 @@ def list_runs(
                     f"--{name} must come after the command: turnwise runs {context.invoked_subcommand} ..."
                 )
         return
-    from turnwise.store import Store
-
-    with Store(store) as opened:
+    with options.opened_store(store, prepared=False) as opened:
         found = opened.tallies()
     if json:
         print_json([run.to_dict() | _clean(tally).to_dict() for run, tally in found])

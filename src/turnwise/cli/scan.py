@@ -167,6 +167,7 @@ def scan(
         print_prevalence(found)
         if drawn is not None:
             print_label_sample(drawn, result.findings)
+        say(f"next: turnwise query gradual_drift --store {out}")
     if result.counts.failures:
         raise typer.Exit(1)
     if fail_on_findings and result.counts.fired:
@@ -208,7 +209,6 @@ def _tell(result: ScanResult, out: str) -> None:
         say(f"cost: {dollars(result.cost_usd)}")
     if counts.failures:
         note(f"{counts.failures} rows or scores failed; {out}/failures says which and why")
-    say(f"next: turnwise query gradual_drift --store {out}")
 
 
 def _tell_forecast(found: Forecast, prepared: Scan, jobs: int) -> None:

@@ -47,7 +47,6 @@ def show(
     """Show prompts, replies and reasoning of a sequence, with T, I and F of every principle."""
     from turnwise.cli.options import read_run
     from turnwise.plots import check_target, save, trajectory_chart
-    from turnwise.store import Store
 
     if plot is not None:
         check_target(plot)
@@ -55,7 +54,7 @@ def show(
         if limit is not None or first != 1:
             raise UsageError("--turn shows a single turn: leave out --from and --limit")
         first, limit = turn, 1
-    with Store(store) as opened:
+    with options.opened_store(store) as opened:
         name = read_run(opened, run)
         head = next(opened.heads(ids=[sequence_id]))
         if first > head.turns:

@@ -43,11 +43,10 @@ def tune(
     from turnwise.cli.files import check_file, write_text
     from turnwise.cli.options import read_run
     from turnwise.cli.output import note
-    from turnwise.store import Store
 
     if out is not None:
         check_file(out)
-    with Store(store) as opened:
+    with options.opened_store(store) as opened:
         known = opened.run(read_run(opened, run))
         if budget is None:
             written = _fit(opened, known, detector, patterns, objective, target_fpr, seed, json)
@@ -218,14 +217,13 @@ def calibrate(
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import require_study
     from turnwise.detectors import to_mapping
-    from turnwise.store import Store
     from turnwise.study import load_examples
     from turnwise.study.fitting.calibrate import guaranteed
 
     require_study()
     if out is not None:
         check_file(out)
-    with Store(store) as opened:
+    with options.opened_store(store) as opened:
         known = opened.run(read_run(opened, run))
         loaded = load_examples(opened, known.name)
     found = guaranteed(detector, loaded.examples, alpha, confidence, seed, patterns=patterns)

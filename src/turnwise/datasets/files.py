@@ -18,8 +18,8 @@ from typing import Any
 
 from turnwise.bounded import ShallowStream, read_json
 from turnwise.datasets.protocol import RecordError
-from turnwise.errors import DatasetError
-from turnwise.locations import Location, LocationError, filesystem, is_url
+from turnwise.errors import DatasetError, LocationError
+from turnwise.locations import Location, filesystem, is_url
 from turnwise.paths import to_path
 
 DAMAGED = (EOFError, OSError, zlib.error)

@@ -12,8 +12,8 @@ from turnwise.bounded import read_json
 from turnwise.conversation import Conversation, Label
 from turnwise.conversation import Sequence as Chat
 from turnwise.datasets.loaders.turnwise import to_line
-from turnwise.errors import UsageError
-from turnwise.findings import SEQUENCES, TURNS, Findings, FindingsError
+from turnwise.errors import FindingsError, UsageError
+from turnwise.findings import SEQUENCES, TURNS, Findings
 from turnwise.locations import Location
 from turnwise.notebook import Shown
 from turnwise.scan.tables import open_tables

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from turnwise.errors import LocationError
 from turnwise.findings import (
     COLUMNS,
     FAILURES,
@@ -22,7 +23,7 @@ from turnwise.findings import (
     part_entry,
     part_file,
 )
-from turnwise.locations import Location, LocationError
+from turnwise.locations import Location
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from turnwise.findings import Findings, FindingsError
+from turnwise.errors import FindingsError
+from turnwise.findings import Findings
 from turnwise.locations import Location, filesystem
 
 if TYPE_CHECKING:

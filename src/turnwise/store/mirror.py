@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sqlalchemy import Connection, case, func, select
 
@@ -24,12 +24,23 @@ from turnwise.store.bulk import numbers, rows
 from turnwise.store.damage import intact
 from turnwise.store.database import Database
 from turnwise.store.runs import edition
+from turnwise.store.where import known_names, parse_where
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _LISTS = "lists"
 """Database of the tables of trajectories, whose rows hold a conversation each and so come in small groups."""
+
+VIEWS = (
+    "CREATE VIEW sequences AS SELECT sequence_id, label, source, turns FROM copied.sequences",
+    "CREATE VIEW runs AS SELECT name AS run, observer, observer_version, context FROM copied.runs",
+    "CREATE VIEW evaluations AS SELECT runs.name AS run, sequence_id, label, source, turn, "
+    "CASE WHEN response THEN 'response' ELSE 'prompt' END AS side, principles.name AS principle, T, I, F, "
+    "CASE WHEN response THEN response_chars ELSE prompt_chars END AS chars FROM copied.evaluations "
+    "JOIN copied.runs USING (run) JOIN copied.sequences USING (sequence) JOIN copied.principles USING (principle)",
+)
+"""The tables of docs/sql.md over those with numbers for names."""
 
 _MAKE_TABLES = (
     "SET python_enable_replacements = false",  # a name in a question is a table, never a variable of the program
@@ -46,12 +57,7 @@ _MAKE_TABLES = (
     "CREATE TABLE copied.principles (principle INTEGER, name VARCHAR)",
     "CREATE TABLE copied.evaluations (run INTEGER, sequence INTEGER, turn INTEGER, principle INTEGER, "
     "response BOOLEAN, prompt_chars INTEGER, response_chars INTEGER, T DOUBLE, I DOUBLE, F DOUBLE)",
-    "CREATE VIEW sequences AS SELECT sequence_id, label, source, turns FROM copied.sequences",
-    "CREATE VIEW runs AS SELECT name AS run, observer, observer_version, context FROM copied.runs",
-    "CREATE VIEW evaluations AS SELECT runs.name AS run, sequence_id, label, source, turn, "
-    "CASE WHEN response THEN 'response' ELSE 'prompt' END AS side, principles.name AS principle, T, I, F, "
-    "CASE WHEN response THEN response_chars ELSE prompt_chars END AS chars FROM copied.evaluations "
-    "JOIN copied.runs USING (run) JOIN copied.sequences USING (sequence) JOIN copied.principles USING (principle)",
+    *VIEWS,
 )
 """What an empty mirror is made with. No file can be read through it, and no setting changed."""
 
@@ -95,6 +101,24 @@ class _Fresh:
     scored: set[tuple[str, Side]] = field(default_factory=set)
 
 
+class AsksTables(Protocol):
+    """Tables of scores that questions are asked of: the copy of a record, or those of the findings of a scan."""
+
+    def trajectories(
+        self, run: str, others: Collection[str] = ()
+    ) -> AbstractContextManager[tuple[DuckDBPyConnection, str, Columns]]:
+        """Give a connection, the table of the trajectories of a run, and what that holds; see `Mirror`."""
+
+    def tables(self) -> AbstractContextManager[DuckDBPyConnection]:
+        """Give a connection to the tables of docs/sql.md."""
+
+    def chosen(self, where: str, run: str) -> Sequence[int]:
+        """Return the row numbers of the sequences for which a condition holds; see `turnwise.store.where`."""
+
+    def close(self) -> None:
+        """Let go of the tables."""
+
+
 class Mirror:
     """Scores of a record as DuckDB tables, brought up to date at every question. Threads take turns.
 
@@ -103,7 +127,7 @@ class Mirror:
     """
 
     def __init__(self, record: Database) -> None:
-        self.record = record
+        self._record = record
         self._lock = threading.RLock()
         self._database: DuckDBPyConnection | None = None
         self._empty()
@@ -152,6 +176,24 @@ class Mirror:
             self._refreshed(None)
             yield self._opened().cursor()
 
+    def chosen(self, where: str, run: str) -> list[int]:
+        """Return the row numbers of the sequences for which a condition holds.
+
+        Args:
+            where: the condition; see `turnwise.store.where`.
+            run: whose cost it means.
+
+        Raises:
+            PatternError: it can't be read.
+            StoreError: the record can't be read.
+        """
+
+        def found(record: Connection) -> list[int]:
+            return parse_where(where, known_names(record)).sequences(record, run)
+
+        with self._record.translated(), intact(self._record.where, "the metadata of a sequence"):
+            return self._record.ask(found)
+
     def _opened(self) -> DuckDBPyConnection:
         if self._database is None:
             import duckdb
@@ -172,11 +214,11 @@ class Mirror:
         import duckdb
 
         with (
-            self.record.translated(),
-            intact(self.record.where, "a row of the scores, or of what they are about,"),
+            self._record.translated(),
+            intact(self._record.where, "a row of the scores, or of what they are about,"),
         ):
             try:
-                return self.record.ask(lambda record: self._copied_from_record(record, runs))
+                return self._record.ask(lambda record: self._copied_from_record(record, runs))
             except (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError) as error:
                 raise ValueError(str(error)) from error
 

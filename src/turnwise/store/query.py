@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection
-
 from turnwise.conversation import Label
 from turnwise.errors import NotScoredError, UnknownNameError, UsageError
 from turnwise.notebook import ROWS, html_table
@@ -17,9 +15,7 @@ from turnwise.patterns import Expression, Library, parse
 from turnwise.patterns.sql import Columns, matches_sql
 from turnwise.patterns.tree import Length, OtherRun, Series
 from turnwise.rates import Rate
-from turnwise.store.damage import intact
-from turnwise.store.mirror import Mirror
-from turnwise.store.where import known_names, parse_where
+from turnwise.store.mirror import AsksTables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -120,8 +116,15 @@ class QueryResult:
 
     def __iter__(self) -> Iterator[QueryMatch]:
         """Yield the sequences that match, in the order of import."""
+        return self._read(self._matches())
+
+    def first(self, most: int) -> list[QueryMatch]:
+        """Return the first sequences that match, in the order of import, that many at most."""
+        return list(self._read(f"{self._matches()} LIMIT {most}"))
+
+    def _read(self, query: str) -> Iterator[QueryMatch]:
         # All rows at once: a connection has one open result at a time, and two loops may run over this one.
-        for sequence_id, label, *rest in self._connection.execute(self._matches()).fetchall():
+        for sequence_id, label, *rest in self._connection.execute(query).fetchall():
             yield QueryMatch(sequence_id, Label(label), *rest)
 
     def __repr__(self) -> str:
@@ -184,7 +187,7 @@ def read_when(text: str) -> When:
 
 
 def query(
-    mirror: Mirror,
+    mirror: AsksTables,
     pattern: Expression | str,
     run: str,
     *,
@@ -198,7 +201,7 @@ def query(
     began = time.perf_counter()
     # A slip of the pen is told at once, before anything is copied.
     known = parse(pattern, patterns=patterns) if isinstance(pattern, str) else pattern
-    chosen = None if where is None else _sequences(mirror, run, where)
+    chosen = None if where is None else mirror.chosen(where, run)
     others = sorted({node.run for node in known.walk() if isinstance(node, OtherRun)})
     with mirror.trajectories(run, others) as (connection, table, columns):
         if not columns.scored:
@@ -213,7 +216,7 @@ def query(
             _check_source(connection, source)
         wanted = " AND ".join(f"{name} = ${name}" for name in given) or "TRUE"
         if chosen is not None:
-            connection.execute("CREATE TEMP TABLE wanted (sequence INTEGER)")
+            connection.execute("CREATE TEMP TABLE wanted (sequence BIGINT)")
             connection.execute("INSERT INTO wanted SELECT unnest(?)", [chosen])
             wanted += " AND sequence IN (FROM wanted)"
         some = f"(SELECT t.* FROM {table} t SEMI JOIN (FROM copied.sequences WHERE {wanted}) USING (sequence))"
@@ -244,14 +247,6 @@ def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:
             f"{node} is not scored: run {of!r} has scores of {there}; turnwise evaluate --run {of} "
             "with --principle and --sides adds others"
         )
-
-
-def _sequences(mirror: Mirror, run: str, where: str) -> list[int]:
-    def found(record: Connection) -> list[int]:
-        return parse_where(where, known_names(record)).sequences(record, run)
-
-    with mirror.record.translated(), intact(mirror.record.where, "the metadata of a sequence"):
-        return mirror.record.ask(found)
 
 
 def _check_source(connection: DuckDBPyConnection, source: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from turnwise.errors import UsageError
-from turnwise.store.mirror import Mirror
+from turnwise.store.mirror import AsksTables
 
 if TYPE_CHECKING:
     import pyarrow
@@ -55,7 +55,7 @@ class SqlAnswer:
             raise UsageError(f"the SQL query failed: {error}") from error
 
 
-def ask(mirror: Mirror, statement: str) -> SqlAnswer:
+def ask(mirror: AsksTables, statement: str) -> SqlAnswer:
     """Ask a question in DuckDB's SQL; docs/sql.md lists the tables.
 
     The tables are a copy in memory. The statement runs in a read-only transaction, and can reach neither files nor

@@ -4,49 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sqlalchemy import func, select
-
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Label, Sequence, Turn
 from turnwise.scoring import Evaluation, EvaluationKey, Failure, Trajectory
-from turnwise.store import schema
 from turnwise.store.audit_log import AuditLog
-from turnwise.store.database import BUSY_SECONDS, Database
+from turnwise.store.database import BUSY_SECONDS
+from turnwise.store.findings.places import is_findings
 from turnwise.store.journal import Journal
-from turnwise.store.runs import Run, Runs, RunTally
-from turnwise.store.scores import Scores, ScoreTable
-from turnwise.store.sequences import SequenceHead, Sequences
+from turnwise.store.numbered import Numbered
+from turnwise.store.parts import RecordParts
+from turnwise.store.runs import Run, RunTally
+from turnwise.store.scores import ScoreTable
+from turnwise.store.sequences import SequenceHead
 
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
-    from turnwise.store.mirror import Mirror
+    from turnwise.store.findings import FindingsParts
+    from turnwise.store.findings.numbers import FoundNumbers
+    from turnwise.store.mirror import AsksTables
     from turnwise.store.people import People
     from turnwise.store.query import QueryResult
     from turnwise.store.transfer import Exported, Merged
 
 
 class Store:
-    """The record of one or more data sets and runs.
+    """The record of one or more data sets and runs, or the findings of a scan, which can be read alone.
 
     Appends are durable when they return. Several threads and processes may use a store at once.
 
     Args:
         location: a file, ``sqlite:///file``, or ``postgresql://user@host/database``; docs/postgresql.md has more.
+            Of findings their folder, their ``manifest.json``, or a pattern such as ``findings/*.parquet``, here or
+            behind a URL; docs/findings.md has more.
         create: make the record where there is none; else a missing one is an error.
         clock: gives the times that are recorded.
         busy_seconds: how long to wait for another process that writes, and for a server that was lost.
 
-    Attributes:
-        journal: keeps the replies of language models, and finds them again.
-        audit: keeps what a guard was asked and said.
-
     Raises:
         StoreError: no such store, or it can't be opened; see its kinds in `turnwise.errors`.
+        FindingsError: findings without a manifest that can be read.
+        LocationError: findings behind a URL that can't be reached.
         UsageError: a location that names no file and no PostgreSQL, or psycopg is not installed.
     """
 
@@ -58,26 +59,46 @@ class Store:
         clock: Clock = utc_now,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
-        self._db = Database(str(location), create=create, clock=clock, busy_seconds=busy_seconds)
-        self._sequences = Sequences(self._db)
-        self._runs = Runs(self._db)
-        self._scores = Scores(self._db, self._runs, self._sequences)
-        self.journal = Journal(self._db)
-        self.audit = AuditLog(self._db)
+        name = str(location)
+        self._parts: RecordParts | FindingsParts
+        if is_findings(name):
+            from turnwise.store.findings import FindingsParts
+
+            self._parts = FindingsParts(name, create=create, clock=clock)
+        else:
+            self._parts = RecordParts(name, create=create, clock=clock, busy_seconds=busy_seconds)
 
     @property
     def location(self) -> str:
         """Where it is: a file, or a URL without its password."""
-        return self._db.where
+        return self._parts.where
+
+    @property
+    def is_findings(self) -> bool:
+        """Whether it is the findings of a scan, to which nothing can be added but what people say."""
+        return not isinstance(self._parts, RecordParts)
+
+    @property
+    def note(self) -> str | None:
+        """What whoever reads it ought to know, such as that a scan has not ended; None where nothing."""
+        return self._parts.note
+
+    def prepare(self, progress: Callable[[int], None] = lambda scores: None) -> None:
+        """Make what questions need and findings lack: their index, which takes seconds a million conversations.
+
+        Without this call the first question does so.
+
+        Args:
+            progress: is told how many more scores are done.
+
+        Raises:
+            StoreError: a file of the findings is damaged, or there is no room for the index.
+        """
+        self._parts.prepare(progress)
 
     def close(self) -> None:
         """Write what is pending and let go of the database. Closing twice is harmless."""
-        if "mirror" in vars(self):
-            self.mirror.close()
-        self._db.finish()
-        self._runs.close()
-        self.journal.close()
-        self._db.close()
+        self._parts.close()
 
     def __enter__(self) -> Self:
         return self
@@ -89,9 +110,7 @@ class Store:
 
     def counts(self) -> dict[str, int]:
         """Return how many sequences, turns, runs, evaluations and failures the store holds."""
-        tables = (schema.sequences, schema.turns, schema.runs, schema.evaluations, schema.failures)
-        queries = {table.name: select(func.count().label("n")).select_from(table) for table in tables}
-        return {name: self._db.read(query)[0]["n"] for name, query in queries.items()}
+        return self._parts.counts()
 
     def __repr__(self) -> str:
         return f"Store({self.location!r})"
@@ -111,7 +130,7 @@ class Store:
         Raises:
             UsageError: an id is taken by a sequence with other content; nothing of this call is stored.
         """
-        return self._sequences.add(sequences)
+        return self._parts.sequences.add(sequences)
 
     def sequence(self, sequence_id: str) -> Sequence:
         """Return one sequence.
@@ -131,7 +150,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no sequence of one of the ids.
         """
-        return self._sequences.read(ids, label)
+        return self._parts.sequences.read(ids, label)
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
         """Return some turns of a sequence; how long the rest is takes no time.
@@ -143,11 +162,11 @@ class Store:
         Raises:
             UnknownNameError: the store has no sequence of that id.
         """
-        return self._sequences.turns(sequence_id, turns)
+        return self._parts.sequences.turns(sequence_id, turns)
 
     def heads(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
         """Yield what is known of sequences without their texts; arguments and errors as `sequences`."""
-        return self._sequences.heads(ids, label)
+        return self._parts.sequences.heads(ids, label)
 
     def groups(self, *, ids: Collection[str] | None = None, label: Label | None = None) -> dict[str, str]:
         """Return the group of sequences by id, in the order of import: what their metadata say they share.
@@ -155,7 +174,7 @@ class Store:
         A sequence whose metadata say nothing of that is a group of its own, named by its id. No text is read.
         Arguments and errors as `sequences`.
         """
-        return self._sequences.groups(ids, label)
+        return self._parts.sequences.groups(ids, label)
 
     def ids_with(self, key: str, value: str | int, most: int = 50) -> list[str]:
         """Return ids of sequences whose metadata have a value under a key, in the order of import.
@@ -165,13 +184,13 @@ class Store:
             value: the value, a text or a whole number.
             most: how many ids at most.
         """
-        return self._sequences.ids_with(key, value, most)
+        return self._parts.sequences.ids_with(key, value, most)
 
     # Runs
 
     def runs(self) -> tuple[Run, ...]:
         """Return all runs, oldest first."""
-        return self._runs.all()
+        return self._parts.runs.all()
 
     def run(self, name: str) -> Run:
         """Return one run.
@@ -179,7 +198,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no run of that name.
         """
-        return self._runs.get(name)
+        return self._parts.runs.get(name)
 
     def only_run(self) -> str:
         """Return the name of the only run.
@@ -187,7 +206,7 @@ class Store:
         Raises:
             UsageError: the store has none, or several; the message lists them.
         """
-        return self._runs.only()
+        return self._parts.runs.only()
 
     def start_run(self, run: Run) -> Run:
         """Store a run, or return the one of that name if it has the same configuration.
@@ -197,7 +216,7 @@ class Store:
         Raises:
             UsageError: there is a run of that name with another configuration; the message says what differs.
         """
-        return self._runs.start(run)
+        return self._parts.runs.start(run)
 
     def rename_run(self, old: str, new: str) -> Run:
         """Give a run another name, and return it.
@@ -207,8 +226,8 @@ class Store:
             UsageError: the new name is taken, or empty.
             StoreLockedError: another store writes the run.
         """
-        renamed = self._runs.rename(old, new)
-        self._scores.forget_keys()
+        renamed = self._parts.runs.rename(old, new)
+        self._parts.scores.forget_keys()
         return renamed
 
     def delete_run(self, name: str) -> RunTally:
@@ -220,13 +239,13 @@ class Store:
             UnknownNameError: the store has no run of that name.
             StoreLockedError: another store writes the run.
         """
-        deleted = self._runs.delete(name)
-        self._scores.forget_keys()
+        deleted = self._parts.runs.delete(name)
+        self._parts.scores.forget_keys()
         return deleted
 
     def tallies(self) -> tuple[tuple[Run, RunTally], ...]:
         """Return every run with what it has come to, oldest first."""
-        return self._runs.tallies()
+        return self._parts.runs.tallies()
 
     def tally(self, run: str) -> RunTally:
         """Return what one run has come to.
@@ -234,11 +253,11 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run.
         """
-        return self._runs.tally(run)
+        return self._parts.runs.tally(run)
 
     def principle_versions(self, run: str) -> dict[str, str]:
         """Return the version of every principle that a run was scored against, by name."""
-        return self._runs.principle_versions(run)
+        return self._parts.runs.principle_versions(run)
 
     # Scores
 
@@ -254,7 +273,7 @@ class Store:
 
     def append_soon(self, scored: Iterable[Evaluation | Failure]) -> Future[None]:
         """Queue what `append` would store; the future is done once it is durable."""
-        return self._scores.append(scored)
+        return self._parts.scores.append(scored)
 
     def scores(
         self, run: str | None = None, *, ids: Collection[str] | None = None, label: Label | None = None
@@ -270,7 +289,7 @@ class Store:
             UnknownNameError: the store has no such run, or, once rows are read, no sequence of one of the ids.
             UsageError: no run is named where there are several.
         """
-        return self._scores.table(self.only_run() if run is None else run, ids, label)
+        return self._parts.scores.table(self.only_run() if run is None else run, ids, label)
 
     def trajectory(
         self, run: str, sequence_id: str, *, turns: range | None = None, replies: bool = False
@@ -310,7 +329,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
-        return self._scores.trajectories(run, ids, label, turns, replies)
+        return self._parts.scores.trajectories(run, ids, label, turns, replies)
 
     def failures(
         self,
@@ -324,7 +343,7 @@ class Store:
 
         Arguments and errors as `trajectories`.
         """
-        return self._scores.failures(run, ids, turns, replies)
+        return self._parts.scores.failures(run, ids, turns, replies)
 
     def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
         """Return the keys of all evaluations that a run has of these sequences; failures are not among them.
@@ -332,7 +351,7 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run.
         """
-        return self._scores.recorded(run, sequence_ids)
+        return self._parts.scores.recorded(run, sequence_ids)
 
     def failed(self, run: str, *, ids: Collection[str] | None = None) -> set[EvaluationKey]:
         """Return the keys of what a run tried to score, failed, and has not scored since.
@@ -340,23 +359,34 @@ class Store:
         Raises:
             UnknownNameError: the store has no such run, or no sequence of one of the ids.
         """
-        return self._scores.failed(run, ids)
+        return self._parts.scores.failed(run, ids)
 
-    @cached_property
+    @property
     def people(self) -> People:
         """What people said of conversations: corrected labels, turns where it turned, scores of turns."""
-        from turnwise.store.people import People
+        return self._parts.people
 
-        return People(self._db, self._sequences)
+    @property
+    def journal(self) -> Journal:
+        """What keeps the replies of language models, and finds them again; UsageError where there are findings."""
+        return self._parts.journal
+
+    @property
+    def audit(self) -> AuditLog:
+        """What keeps what a guard was asked and said; UsageError where there are findings."""
+        return self._parts.audit
+
+    @property
+    def numbered(self) -> Numbered | FoundNumbers:
+        """The sequences by row number, for what is indexed beside the store."""
+        return self._parts.numbered
 
     # Questions
 
-    @cached_property
-    def mirror(self) -> Mirror:
-        """The copy of the scores that questions are asked of, made at the first one."""
-        from turnwise.store.mirror import Mirror
-
-        return Mirror(self._db)
+    @property
+    def mirror(self) -> AsksTables:
+        """The tables of scores that questions are asked of; made at the first one."""
+        return self._parts.mirror
 
     def query(
         self,
@@ -432,7 +462,7 @@ class Store:
         """
         from turnwise.store.transfer import export
 
-        return export(self._db, folder, format, runs=runs, where=where, progress=progress)
+        return export(self._parts.database, folder, format, runs=runs, where=where, progress=progress)
 
     def import_from(self, location: str | Path) -> Merged:
         """Add all that an export or another store holds, in one transaction.
@@ -450,4 +480,4 @@ class Store:
         """
         from turnwise.store.transfer import import_record
 
-        return import_record(self._db, self._runs, location)
+        return import_record(self._parts.database, self._parts.own_runs, location)

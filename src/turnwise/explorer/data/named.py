@@ -82,8 +82,9 @@ class Named:
 
     def audits(self) -> dict[str, str]:
         """Return where an audit can be watched, by name: the store itself, and the files that were named."""
+        store = {} if self._store.is_findings else {"store": self._store.location}
         return {
-            "store": self._store.location,
+            **store,
             **{f"file{number}": path for number, path in enumerate(self._audits)},
         }
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-
-from sqlalchemy import func, select
 
 from turnwise.conversation import Label
 from turnwise.explorer.data.record import Record
 from turnwise.rates import Rate
-from turnwise.store import schema
+from turnwise.store.numbered import Newest
 
 MOST_TURNS = 60
 """Turns that the curves of mean scores go to."""
@@ -89,23 +86,6 @@ class Mean:
     F: float
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far the record has come.
-
-    Args:
-        evaluations: row number of the last score.
-        failures: row number of the last failure.
-        sequences: row number of the last sequence.
-        last: when the last score was made; None where there is none.
-    """
-
-    evaluations: int
-    failures: int
-    sequences: int
-    last: datetime | None
-
-
 def counts(record: Record) -> Counts:
     """Return what a store holds, from the mirror alone."""
     with record.tables() as tables:
@@ -149,11 +129,6 @@ def detection(record: Record, run: str, rule: str) -> dict[tuple[Label, str], Ra
     return record.store.query(rule, run, patterns=record.library()).rates
 
 
-def mark(record: Record) -> Mark:
+def mark(record: Record) -> Newest:
     """Return how far the record has come; it takes next to no time."""
-    evaluations, failures, sequences = schema.evaluations.c, schema.failures.c, schema.sequences.c
-    latest = select(func.max(evaluations.id)).scalar_subquery()
-    last = select(evaluations.created_at).where(evaluations.id == latest).scalar_subquery()
-    columns = [func.coalesce(select(func.max(one)).scalar_subquery(), 0)
-               for one in (evaluations.id, failures.id, sequences.id)]  # fmt: skip
-    return Mark(*record.store.mirror.record.ask(lambda db: tuple(db.execute(select(*columns, last)).one())))
+    return record.store.numbered.newest()

@@ -8,12 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Table, func, select
-
 from turnwise.explorer.data.named import Named
 from turnwise.patterns import Library, default_library, load_patterns
-from turnwise.store import Store, schema
-from turnwise.store.bulk import rows
+from turnwise.store import Store
 from turnwise.store.runs import Run
 from turnwise.visible import visible
 
@@ -24,6 +21,9 @@ if TYPE_CHECKING:
 
 FACTS: Final = ("category", "tactic")
 """Keys of the metadata that the explorer sorts and filters by."""
+
+_PAGE = 50_000
+"""Sequences whose metadata are in memory at once."""
 
 _LONGEST_FACT = 200
 """Characters of such a value that are kept."""
@@ -69,11 +69,11 @@ class Record:
 
     def newest_evaluation(self) -> int:
         """Return the row number of the last score; it grows with every one."""
-        return self._newest(schema.evaluations)
+        return self.store.numbered.newest().evaluations
 
     def newest_sequence(self) -> int:
         """Return the row number of the last sequence; it grows with every one."""
-        return self._newest(schema.sequences)
+        return self.store.numbered.newest().sequences
 
     def scored_sequences(self, run: str) -> int:
         """Return of how many sequences a run has a score."""
@@ -96,9 +96,6 @@ class Record:
             ).fetchnumpy()
         return found["sequence"].astype("int64"), found["value"].astype("int64")
 
-    def _newest(self, table: Table) -> int:
-        return self.store.mirror.record.ask(lambda db: db.scalar(select(func.max(table.c.id))) or 0)
-
     @contextmanager
     def tables(self) -> Iterator[DuckDBPyConnection]:
         """Give a connection to the mirror, up to date.
@@ -116,26 +113,24 @@ class Record:
     def _copy_facts(self, connection: DuckDBPyConnection) -> None:
         """Bring the table of facts up to date; it goes where the mirror begins anew, since it lies in it."""
         columns = ", ".join(f"{name} VARCHAR" for name in FACTS)
-        connection.execute(f"CREATE TABLE IF NOT EXISTS facts (sequence INTEGER, {columns})")
-        [[last]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM facts").fetchall()
-        [[newest]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM copied.sequences").fetchall()
-        if newest <= last:
-            return
-
-        def read(record: Connection) -> list[tuple[int, dict[str, Any]]]:
-            table = schema.sequences.c
-            wanted = select(table.id, table.metadata).where(table.id > last, table.id <= newest)
-            return [(key, _object(value)) for key, value in rows(record, wanted.order_by(table.id))]
-
         import numpy as np
 
-        found = self.store.mirror.record.ask(read)
-        made: dict[str, Any] = {"sequence": np.array([key for key, _ in found], np.int64)}
-        for name in FACTS:
-            made[name] = np.array([_fact(metadata.get(name)) for _, metadata in found], object)
-        connection.register("fresh_facts", made)
-        connection.execute("INSERT INTO facts BY NAME SELECT * FROM fresh_facts")
-        connection.unregister("fresh_facts")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS facts (sequence BIGINT, {columns})")
+        [[last]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM facts").fetchall()
+        [[newest]] = connection.execute("SELECT coalesce(max(sequence), 0) FROM copied.sequences").fetchall()
+        while last < newest:
+            found = [
+                (key, _object(value)) for key, value in self.store.numbered.metadata(last, _PAGE) if key <= newest
+            ]
+            if not found:
+                return
+            made: dict[str, Any] = {"sequence": np.array([key for key, _ in found], np.int64)}
+            for name in FACTS:
+                made[name] = np.array([_fact(metadata.get(name)) for _, metadata in found], object)
+            connection.register("fresh_facts", made)
+            connection.execute("INSERT INTO facts BY NAME SELECT * FROM fresh_facts")
+            connection.unregister("fresh_facts")
+            last = found[-1][0]
 
 
 def _object(value: Any) -> dict[str, Any]:

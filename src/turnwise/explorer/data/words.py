@@ -15,11 +15,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, func, select
-
 from turnwise.errors import UsageError
 from turnwise.explorer.data.record import Record
-from turnwise.store import schema
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,10 +157,10 @@ class WordIndex:
         try:
             with contextlib.closing(self._opened()) as index:
                 last = self._prepared(index)
-                self._of = self._count(0)
-                self._done = self._of - self._count(last)
+                self._of = self._record.store.numbered.count()
+                self._done = self._of - self._record.store.numbered.count(last)
                 while not self._closing.is_set():
-                    page = self._read(last)
+                    page = self._record.store.numbered.texts(last, _PAGE)
                     if not page:
                         break
                     last, digest = page[-1][0], page[-1][2]
@@ -182,7 +179,7 @@ class WordIndex:
         """Return up to which row number sequences of this very record are in the index; it may be made anew."""
         if index.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
             found = index.execute("SELECT sequence, digest FROM upto").fetchone()
-            if found is not None and self._digest(found[0]) == found[1]:
+            if found is not None and self._record.store.numbered.digest(found[0]) == found[1]:
                 return int(found[0])
         with index:
             for table in ("words", "upto"):
@@ -194,30 +191,6 @@ class WordIndex:
             index.execute("CREATE TABLE upto (sequence INTEGER, digest TEXT)")
             index.execute(f"PRAGMA user_version = {_VERSION}")
         return 0
-
-    def _digest(self, sequence: int) -> str | None:
-        table = schema.sequences.c
-        query = select(table.content_sha256).where(table.id == sequence)
-        return self._record.store.mirror.record.ask(lambda db: db.scalar(query))
-
-    def _count(self, after: int) -> int:
-        query = select(func.count()).select_from(schema.sequences).where(schema.sequences.c.id > after)
-        return self._record.store.mirror.record.ask(lambda db: db.scalar(query) or 0)
-
-    def _read(self, after: int) -> list[tuple[int, str, str]]:
-        """Return the next sequences: row number, all texts, and what tells it from another of that number."""
-
-        def read(db: Connection) -> list[tuple[int, str, str]]:
-            heads, turns = schema.sequences.c, schema.turns.c
-            wanted = select(heads.id, heads.content_sha256).where(heads.id > after).order_by(heads.id).limit(_PAGE)
-            digests = {row[0]: row[1] for row in db.execute(wanted)}
-            texts: dict[int, list[str]] = {key: [] for key in digests}
-            said = select(turns.sequence, turns.prompt, turns.response).where(turns.sequence.in_(list(digests)))
-            for key, prompt, response in db.execute(said.order_by(turns.sequence, turns.turn)):
-                texts[key] += [prompt, response or ""]
-            return [(key, "\n".join(texts[key]), digest) for key, digest in digests.items()]
-
-        return self._record.store.mirror.record.ask(read)
 
 
 def fts_query(words: str) -> str:

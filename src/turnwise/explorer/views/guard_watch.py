@@ -44,7 +44,12 @@ class AuditView:
 
         page = self._page
         places = page.record.named.audits()
-        name = page.get("audit") if page.get("audit") in places else "store"
+        if not places:
+            ui.label(
+                "Findings of a scan have no audit. Name the audit file of a guard with --audit to watch it here."
+            )
+            return
+        name = page.get("audit") if page.get("audit") in places else next(iter(places))
         audit = await page.ask(page.record.named.audit, name)
         self._watch = AuditWatch(audit)
         Region(

@@ -18,6 +18,7 @@ from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element, joined
 from turnwise.explorer.pages import Page, Region, page
 from turnwise.rates import Rate
+from turnwise.store.numbered import Newest
 
 _POLL_SECONDS = 2.0
 """How often it looks whether the record has grown."""
@@ -36,7 +37,7 @@ class _Overview:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._means: list[overview.Mean] = []
-        self._mark: overview.Mark | None = None
+        self._mark: Newest | None = None
 
     async def build(self) -> None:
         from nicegui import ui
@@ -94,7 +95,7 @@ class _Overview:
         return chart_options(panels, last=last, title="Mean T, I and F over turns, by label")
 
 
-def _counted(counts: overview.Counts, mark: overview.Mark) -> Markup:
+def _counted(counts: overview.Counts, mark: Newest) -> Markup:
     sources = counts.sources
     figures = {
         "sequences": sum(one.sequences for one in sources),
@@ -134,7 +135,7 @@ def _sources(sources: Sequence[overview.SourceCount]) -> Markup:
     return element("section", element("h2", "Sources"), table(head, rows))
 
 
-def _runs(counts: overview.Counts, mark: overview.Mark) -> Markup:
+def _runs(counts: overview.Counts, mark: Newest) -> Markup:
     head = [element("th", name) for name in ("run", "observer", "sees")]
     head += [element("th", name, class_="number") for name in ("sequences", "scores")]
     rows = [

@@ -1,0 +1,239 @@
+"""The files of findings, read by DuckDB: which they are, whether they are whole, and rows of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from turnwise.errors import LocationError, StoreCorruptError, StoreError, UsageError
+from turnwise.findings import COLUMNS, FAILURES, PLACES, SCORES, SEQUENCES, TURNS, Findings, PartEntry, part_file
+from turnwise.locations import filesystem
+from turnwise.store.damage import first_line
+from turnwise.store.findings.places import opened
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MEND: Final = "restore a copy, or scan again into another folder"
+"""What to do where a file of a part is damaged."""
+
+_NO_TEXTS: Final = "the scan kept no texts (--no-texts): scan again without it, into another folder"
+
+
+class FoundFiles:
+    """Findings that were opened: the parts that were done then. Their files never change. Safe for threads.
+
+    Args:
+        location: the folder, its manifest, or a pattern of its files; a path or a URL.
+
+    Attributes:
+        findings: manifest and folder.
+        where: the folder, as messages name it.
+        principles: names of the principles, in the order of the manifest.
+
+    Raises:
+        FindingsError: there is no manifest, or it can't be read.
+        LocationError: the place can't be reached.
+        StoreCorruptError: a file of a part is missing, or was cut off.
+    """
+
+    def __init__(self, location: str) -> None:
+        self.findings: Findings = opened(location)
+        self.manifest = self.findings.manifest
+        self.where = str(self.findings.folder)
+        self.principles = tuple(str(one["name"]) for one in self.manifest.principles)
+        self._parts = {part.number: part for part in self.manifest.parts}
+        self._lock = threading.Lock()
+        self._connection: DuckDBPyConnection | None = None
+        self._check()
+
+    @property
+    def remote(self) -> bool:
+        """Whether they are behind a URL."""
+        return self.findings.folder.is_url
+
+    @property
+    def parts(self) -> tuple[PartEntry, ...]:
+        """The parts that are done, in order."""
+        return self.manifest.parts
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the texts of conversations were kept."""
+        return any(part_file(TURNS, part.number) in part.files for part in self.parts)
+
+    @property
+    def note(self) -> str | None:
+        """How much is missing of a scan that has not ended; None of one that has."""
+        if self.manifest.complete:
+            return None
+        inputs = self.manifest.inputs
+        begun = {part.input for part in self.parts}
+        return (
+            f"the scan of {self.where} has not ended: {self.manifest.totals.rows:,} records are there, in "
+            f"{len(self.parts):,} parts of {len(begun)} of {len(inputs)} input files; "
+            "the command that began it goes on"
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells these findings, with the parts that are done, from any others."""
+        told = [[part.number, *((name, file.sha256) for name, file in part.files.items())] for part in self.parts]
+        return hashlib.sha256(json.dumps([self.manifest.layout, self.principles, told]).encode()).hexdigest()
+
+    @cached_property
+    def when(self) -> datetime:
+        """When the manifest was written last; findings hold no other time."""
+        place = self.findings.folder / "manifest.json"
+        try:
+            if not self.remote:
+                return datetime.fromtimestamp(place.path.stat().st_mtime, UTC)
+            found: datetime = filesystem(place.name.partition("://")[0]).modified(place.name)
+        except (OSError, NotImplementedError, LocationError, KeyError):
+            return datetime.fromtimestamp(0, UTC)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        with self._lock:
+            self._connection = None
+
+    # What is there -----------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        names = {table: set((self.findings.folder / table).names()) for table in (SEQUENCES, TURNS)}
+        names[SCORES] = set(self.findings.folder.names())
+        missing = []
+        for part in self.parts:
+            for path, entry in part.files.items():
+                folder, _, base = path.rpartition("/")
+                if folder == FAILURES:
+                    continue
+                if base not in names.get(folder or SCORES, set()):
+                    missing.append(path)
+                elif not self.remote:
+                    size = (self.findings.folder / path).size()
+                    if size != entry.bytes:
+                        raise StoreCorruptError(
+                            f"{self.findings.folder / path} is damaged: it has {size:,} bytes, "
+                            f"and the manifest says {entry.bytes:,}; {MEND}"
+                        )
+        if missing:
+            more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise StoreCorruptError(f"{self.where} is damaged: {missing[0]} is missing{more}; {MEND}")
+
+    # Reading -----------------------------------------------------------------------------------------------
+
+    def table(self, name: str, parts: Collection[int] | None = None) -> str:
+        """Return a table over the files of parts as SQL, in the order of the parts; without any, an empty one.
+
+        Args:
+            name: `SCORES`, `SEQUENCES` or `TURNS`.
+            parts: numbers of parts; all by default.
+
+        Raises:
+            UsageError: it is of texts that were not kept.
+        """
+        if name == TURNS and not self.has_texts:
+            raise UsageError(f"{self.where} holds no text: {_NO_TEXTS}")
+        numbers = sorted(self._parts) if parts is None else sorted(set(parts) & self._parts.keys())
+        paths = [part_file(name, number) for number in numbers]
+        files = [
+            quoted((self.findings.folder / path).name)
+            for number, path in zip(numbers, paths, strict=True)
+            if path in self._parts[number].files
+        ]
+        if not files:
+            columns = ", ".join(f'NULL::{kind} AS "{column}"' for column, kind in COLUMNS[name].items())
+            return f"(SELECT {columns} WHERE FALSE)"
+        return f"read_parquet([{', '.join(files)}])"
+
+    def prepared(self, connection: DuckDBPyConnection) -> DuckDBPyConnection:
+        """Let a connection of DuckDB read where the findings are, and return it."""
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET python_enable_replacements = false")
+        if self.remote:
+            connection.register_filesystem(filesystem(self.findings.folder.name.partition("://")[0]))
+        return connection
+
+    def read(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query over tables of `table`.
+
+        Raises:
+            StoreCorruptError: a file can't be read.
+        """
+        import duckdb
+
+        with self._lock:
+            if self._connection is None:
+                self._connection = self.prepared(duckdb.connect(":memory:"))
+            cursor = self._connection.cursor()
+        with self.translated():
+            return cursor.execute(query, list(values)).fetchall()
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn what DuckDB says of the files inside a block into an error that says what to do.
+
+        Raises:
+            StoreCorruptError: a file is damaged, or holds other columns.
+            StoreError: there is no memory, or no room on the disk.
+        """
+        import duckdb
+
+        try:
+            yield
+        except (duckdb.OutOfMemoryException, MemoryError) as error:
+            raise StoreError(f"{self.where}: not enough memory to read it: {first_line(str(error))}") from error
+        except duckdb.InterruptException:
+            raise
+        except (duckdb.Error, UnicodeDecodeError) as error:
+            raise StoreCorruptError(
+                f"{self.where} is damaged, or not of this layout ({first_line(str(error))}); {MEND}"
+            ) from error
+
+    def failures(self) -> Iterator[dict[str, Any]]:
+        """Yield the dead letters: what could not be read or scored, each with ``file``, ``row`` and ``reason``.
+
+        Raises:
+            StoreCorruptError: a file of them can't be read.
+        """
+        for place in self.findings.files(FAILURES):
+            try:
+                for line in place.read().decode().splitlines():
+                    yield dict(json.loads(line))
+            except (ValueError, TypeError, LocationError) as error:
+                raise StoreCorruptError(f"{place} can't be read ({error}); {MEND}") from error
+
+
+def quoted(text: str) -> str:
+    """Return a text as SQL has it.
+
+    >>> quoted("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def part_of(number: int) -> int:
+    """Return the part that a sequence is in, by its row number: its key and 1.
+
+    >>> part_of(1), part_of((1 << 24) + 1)
+    (0, 1)
+    """
+    return (number - 1) // PLACES
+
+
+def refused(what: str, instead: str) -> UsageError:
+    """Return the error for what can't be done to findings.
+
+    >>> str(refused("add sequences", "scan with more inputs"))
+    'findings of a scan can be read alone, so turnwise can\\'t add sequences: scan with more inputs'
+    """
+    return UsageError(f"findings of a scan can be read alone, so turnwise can't {what}: {instead}")

@@ -1,0 +1,187 @@
+"""The scores of findings: read as trajectories or as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import groupby
+from typing import Any, NoReturn
+
+from turnwise.conversation import Label, Side
+from turnwise.errors import UnknownNameError
+from turnwise.findings import SCORES, TURNS
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance, Score, Trajectory
+from turnwise.store.damage import intact
+from turnwise.store.findings.files import FoundFiles, refused
+from turnwise.store.findings.sequences import FoundSequences, NumberedHead
+from turnwise.store.runs import Run
+from turnwise.store.scores import ScoreTable, StoredScore
+from turnwise.store.sequences import SequenceHead, turns_within
+
+_REASON = "scan"
+"""The reason of failures: a dead letter says in words what happened."""
+
+
+class FoundScores:
+    """The part of a store that holds the scores, over findings; methods as in `turnwise.store.Store`.
+
+    Args:
+        files: the findings.
+        sequences: their conversations.
+        run: their run.
+    """
+
+    def __init__(self, files: FoundFiles, sequences: FoundSequences, run: Run) -> None:
+        self._files = files
+        self._sequences = sequences
+        self._run = run
+        versions = {str(one["name"]): str(one["revision"]) for one in files.manifest.principles}
+        self._provenances = {
+            name: Provenance(
+                observer=run.observer,
+                observer_version=run.observer_version,
+                principle_version=version,
+                context=run.context,
+                parameters=run.parameters,
+                code_version=run.code_version,
+            )
+            for name, version in versions.items()
+        }
+
+    def forget_keys(self) -> None:
+        """Do nothing: no run is renamed or deleted here."""
+
+    def append(self, scored: Iterable[Evaluation | Failure]) -> NoReturn:
+        """Refuse to add any."""
+        raise refused("add scores", "scan with another configuration into another folder")
+
+    def trajectories(
+        self,
+        run: str,
+        ids: Collection[str] | None = None,
+        label: Label | None = None,
+        turns: range | None = None,
+        replies: bool = False,
+    ) -> Iterator[tuple[SequenceHead, Trajectory]]:
+        """Yield every sequence with its trajectory, in the order of the inputs."""
+        self.check(run)
+        for part, heads in self._sequences.pages(ids, label):
+            scores = self._rows(part, heads, turns)
+            lengths = self._lengths(part, heads, turns)
+            for number, head in heads:
+                name = head.sequence_id
+                with intact(self._files.where, f"the trajectory of sequence {name!r}"):
+                    mine = scores.get(number, [])
+                    chars = lengths.get(number, {})
+                    for row in mine:
+                        before = chars.get(row[1], (0, 0))
+                        if lengths is _UNKNOWN:
+                            pair = (before[0], row[7]) if row[2] == "response" else (row[7], before[1])
+                            chars = {**chars, row[1]: pair}
+                    within = range(1, head.turns + 1) if turns is None else turns_within(turns, head.turns)
+                    found = [self._evaluation(name, row) for row in mine]
+                    yield head, Trajectory(run, name, within.stop - 1, found, chars, first=within.start)
+
+    def failures(
+        self,
+        run: str,
+        ids: Collection[str] | None = None,
+        turns: range | None = None,
+        replies: bool = False,
+    ) -> tuple[Failure, ...]:
+        """Return what could not be scored, in the order of the inputs; what could not be read has no turn."""
+        self.check(run)
+        known = None if ids is None else set(ids)
+        if ids is not None:
+            self._sequences.keys(ids)
+        found = []
+        for one in self._files.failures():
+            name, turn = one.get("sequence"), one.get("turn")
+            if name is None or turn is None or (known is not None and name not in known):
+                continue
+            if turns is not None and turn not in turns:
+                continue
+            principle = str(one.get("principle"))
+            with intact(self._files.where, f"a failure of sequence {name!r}"):
+                key = EvaluationKey(run, name, turn, Side(one.get("side") or Side.PROMPT), principle)
+                origin = self._provenances.get(principle) or next(iter(self._provenances.values()))
+                found.append(Failure(key, _REASON, str(one["reason"]), origin, self._run.created_at))
+        return tuple(found)
+
+    def failed(self, run: str, ids: Collection[str] | None = None) -> set[EvaluationKey]:
+        """Return the keys of what could not be scored."""
+        return {failure.key for failure in self.failures(run, ids)}
+
+    def recorded(self, run: str, sequence_ids: Collection[str]) -> set[EvaluationKey]:
+        """Return the keys of all scores of these sequences."""
+        found = self.trajectories(run, sequence_ids)
+        return {evaluation.key for _, trajectory in found for evaluation in trajectory.evaluations}
+
+    def table(self, run: str, ids: Collection[str] | None = None, label: Label | None = None) -> ScoreTable:
+        """Return the scores as rows."""
+        self.check(run)
+
+        def rows() -> Iterator[StoredScore]:
+            for part, heads in self._sequences.pages(ids, label):
+                scores = self._rows(part, heads, None)
+                for number, head in heads:
+                    about = head.sequence_id, head.label, head.source
+                    for _, turn, side, principle, T, I, F, _ in scores.get(number, []):  # noqa: E741
+                        yield StoredScore(*about, turn, Side(side), principle, T, I, F)
+
+        count: Callable[[], int] = lambda: self._files.manifest.totals.scores  # noqa: E731
+        if ids is not None or label is not None:
+            count = lambda: sum(1 for _ in rows())  # noqa: E731
+        return ScoreTable(run, rows, count)
+
+    def check(self, run: str) -> None:
+        """Refuse another run than that of the scan.
+
+        Raises:
+            UnknownNameError: it is another one.
+        """
+        if run != self._run.name:
+            raise UnknownNameError("run", run, [self._run.name])
+
+    def _rows(
+        self, part: int, heads: Collection[NumberedHead], turns: range | None
+    ) -> dict[int, list[tuple[Any, ...]]]:
+        """Return the scores of sequences of a part by row number, in order."""
+        rows = self._files.read(
+            "SELECT key + 1, turn, side, principle, T, I, F, coalesce(chars, 0) "
+            f"FROM {self._files.table(SCORES, [part])} WHERE {_span(heads)}{_within(turns)} "
+            "ORDER BY key, turn, side, principle"
+        )
+        return {number: list(some) for number, some in groupby(rows, lambda row: row[0])}
+
+    def _lengths(
+        self, part: int, heads: Collection[NumberedHead], turns: range | None
+    ) -> dict[int, dict[int, tuple[int, int]]]:
+        """Return the characters of prompt and response by turn, by row number; `_UNKNOWN` without texts."""
+        if not self._files.has_texts:
+            return _UNKNOWN
+        rows = self._files.read(
+            "SELECT key + 1, turn, length(prompt), coalesce(length(response), 0) "
+            f"FROM {self._files.table(TURNS, [part])} WHERE {_span(heads)}{_within(turns)}"
+        )
+        found: dict[int, dict[int, tuple[int, int]]] = {}
+        for number, turn, prompt, response in rows:
+            found.setdefault(number, {})[turn] = prompt, response
+        return found
+
+    def _evaluation(self, name: str, row: tuple[Any, ...]) -> Evaluation:
+        _, turn, side, principle, T, I, F, _ = row  # noqa: E741 - the field's names
+        key = EvaluationKey(self._run.name, name, turn, Side(side), principle)
+        return Evaluation(key, Score(T, I, F), self._provenances[principle], self._run.created_at)
+
+
+_UNKNOWN: dict[int, dict[int, tuple[int, int]]] = {}
+"""In place of lengths where the texts were not kept: those of scored turns are in the scores."""
+
+
+def _span(heads: Collection[NumberedHead]) -> str:
+    numbers = [one.number for one in heads]
+    return f"key BETWEEN {min(numbers) - 1} AND {max(numbers) - 1}"
+
+
+def _within(turns: range | None) -> str:
+    return "" if turns is None else f" AND turn BETWEEN {turns.start} AND {turns.stop - 1}"

@@ -1,0 +1,100 @@
+"""The record by row number: what is copied from it, or indexed beside it, is fed from this.
+
+Rows are added and never changed, so what is new lies above the number that was reached before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, func, select
+
+from turnwise.store import schema
+from turnwise.store.bulk import rows
+from turnwise.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """How far a store has come.
+
+    Args:
+        evaluations: row number of the last score; it grows with every one.
+        failures: row number of the last failure.
+        sequences: row number of the last sequence.
+        last: when the last score was made; None where there is none.
+    """
+
+    evaluations: int
+    failures: int
+    sequences: int
+    last: datetime | None
+
+
+class NumberedTexts(NamedTuple):
+    """The texts of a sequence.
+
+    Args:
+        number: its row number, above 0.
+        texts: prompts and responses, a line each.
+        digest: what tells it from another of that number.
+    """
+
+    number: int
+    texts: str
+    digest: str
+
+
+class Numbered:
+    """Reads the sequences of a record by their row numbers.
+
+    Args:
+        database: the record.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def newest(self) -> Newest:
+        """Return how far the record has come; it takes next to no time."""
+        evaluations, failures, sequences = schema.evaluations.c, schema.failures.c, schema.sequences.c
+        latest = select(func.max(evaluations.id)).scalar_subquery()
+        last = select(evaluations.created_at).where(evaluations.id == latest).scalar_subquery()
+        columns = [
+            func.coalesce(select(func.max(one)).scalar_subquery(), 0)
+            for one in (evaluations.id, failures.id, sequences.id)
+        ]
+        return self._db.ask(lambda record: Newest(*tuple(record.execute(select(*columns, last)).one())))
+
+    def count(self, after: int = 0) -> int:
+        """Return how many sequences there are above a row number."""
+        query = select(func.count()).select_from(schema.sequences).where(schema.sequences.c.id > after)
+        return self._db.ask(lambda record: record.scalar(query) or 0)
+
+    def digest(self, number: int) -> str | None:
+        """Return what tells the sequence of a row number from another; None where there is none."""
+        query = select(schema.sequences.c.content_sha256).where(schema.sequences.c.id == number)
+        return self._db.ask(lambda record: record.scalar(query))
+
+    def texts(self, after: int, most: int) -> list[NumberedTexts]:
+        """Return the texts of the next sequences above a row number, that many at most."""
+
+        def read(record: Connection) -> list[NumberedTexts]:
+            heads, turns = schema.sequences.c, schema.turns.c
+            wanted = select(heads.id, heads.content_sha256).where(heads.id > after).order_by(heads.id).limit(most)
+            digests = {row[0]: row[1] for row in record.execute(wanted)}
+            texts: dict[int, list[str]] = {key: [] for key in digests}
+            said = select(turns.sequence, turns.prompt, turns.response).where(turns.sequence.in_(list(digests)))
+            for key, prompt, response in record.execute(said.order_by(turns.sequence, turns.turn)):
+                texts[key] += [prompt, response or ""]
+            return [NumberedTexts(key, "\n".join(texts[key]), digest) for key, digest in digests.items()]
+
+        return self._db.ask(read)
+
+    def metadata(self, after: int, most: int) -> list[tuple[int, Any]]:
+        """Return row number and metadata of the next sequences above a row number, as an object or its JSON."""
+        table = schema.sequences.c
+        query = select(table.id, table.metadata).where(table.id > after).order_by(table.id).limit(most)
+        return self._db.ask(lambda record: [(key, value) for key, value in rows(record, query)])
