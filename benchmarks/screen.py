@@ -20,6 +20,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 from observer_chats import ORDINARY, Chat, load
 
 from turnwise.conversation import Side, Turn
-from turnwise.detectors import load_detector, run_detector
+from turnwise.detectors import Detector, load_detector, run_detector
 from turnwise.observers import OBSERVERS, Context, Request, build_observer
 from turnwise.observers.many import observe_conversations
 from turnwise.principles import builtin_principles
@@ -74,15 +75,15 @@ class Scored:
         return hashlib.sha256(f"0:{group}".encode()).digest()[0] % 2 == 0
 
 
-def score(chats: Sequence[Chat], observer: str, cache: Path, seconds: float) -> int:
+def score(chats: Sequence[Chat], observer: str, folder: Path, seconds: float) -> int:
     """Score what the cache lacks, for so many seconds at most, and return how many are left."""
-    known = {one["id"] for one in read(cache, observer)}
+    known = {one["id"] for one in read(folder, observer)}
     left = sorted((one for one in chats if one.id not in known), key=_order)
     if not left:
         return 0
     built, end = build_observer(observer), time.monotonic() + seconds
     wanted = [Request(principle, Side.PROMPT) for principle in builtin_principles()]
-    with (cache / f"{observer}.jsonl").open("a", encoding="utf-8") as file:
+    with (folder / f"{observer}.jsonl").open("a", encoding="utf-8") as file:
         while left and time.monotonic() < end:
             batch, left = left[:BATCH], left[BATCH:]
             turns = [[Turn(n, *texts) for n, texts in enumerate(one.turns, start=1)] for one in batch]
@@ -104,15 +105,15 @@ def _order(one: Chat) -> tuple[bool, str]:
     return one.source not in ORDINARY, hashlib.sha256(one.id.encode()).hexdigest()
 
 
-def read(cache: Path, observer: str) -> list[dict[str, Any]]:
+def read(folder: Path, observer: str) -> list[dict[str, Any]]:
     """Return what was scored so far."""
-    file = cache / f"{observer}.jsonl"
+    file = folder / f"{observer}.jsonl"
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 
-def gather(chats: Sequence[Chat], cache: Path) -> list[Scored]:
+def gather(chats: Sequence[Chat], folder: Path) -> list[Scored]:
     """Return the conversations that both observers scored."""
-    both = {name: {one["id"]: one["scores"] for one in read(cache, name)} for name in (FULL, SMALL)}
+    both = {name: {one["id"]: one["scores"] for one in read(folder, name)} for name in (FULL, SMALL)}
     found = []
     for chat in chats:
         if chat.id in both[FULL] and chat.id in both[SMALL]:
@@ -133,13 +134,18 @@ def _array(scores: Mapping[str, Mapping[str, Sequence[float]]], turns: int) -> F
 
 def flag_turn(scores: Floats, detector: str, observer: str = FULL) -> tuple[int | None, float]:
     """Return the turn at which a shipped detector flags, or None, and its highest score."""
-    made = load_detector(detector, build_info(observer).operating_points["history"])
     turns = [
         TurnScores(number, dict(zip(PRINCIPLES, (Score(*map(float, values)) for values in row), strict=True)))
         for number, row in enumerate(scores, start=1)
     ]
-    verdict = run_detector(made, turns)
+    verdict = run_detector(shipped(detector, observer), turns)
     return verdict.turn, verdict.score
+
+
+@cache
+def shipped(detector: str, observer: str) -> Detector:
+    """Return a detector at the operating point of an observer."""
+    return load_detector(detector, build_info(observer).operating_points["history"])
 
 
 def build_info(observer: str) -> Any:
@@ -287,7 +293,10 @@ class Trial:
         """Return the lowest threshold at which the cost stays at `COST`."""
         order = np.argsort(-values, kind="stable")
         spent = self.own + np.cumsum((self.weights * self.chars)[order]) / (self.weights * self.chars).sum()
-        return float(values[order][max(int((spent <= COST).sum()) - 1, 0)])
+        falling, last = values[order], int((spent <= COST).sum()) - 1
+        while 0 <= last < len(falling) - 1 and falling[last] == falling[last + 1]:
+            last -= 1  # those of the same value are sent together
+        return float(falling[last]) if last >= 0 else math.inf
 
 
 def early_stop(some: Sequence[Scored], threshold: float, turns: NDArray[Any]) -> tuple[NDArray[np.bool_], Floats]:
@@ -321,8 +330,11 @@ def report(some: Sequence[Scored], own: float) -> None:
             **{f"{name} over it": detector_score(name) for name in ("cusum", "trust_ema", "slope")},
             "logistic model": Logistic(first, list(chosen.found)),
         }
-        print(f"\n{detector}: findings {chosen.found.sum()} and {held.found.sum()}, of ordinary chats "
-              f"{(chosen.found & chosen.ordinary).sum()} and {(held.found & held.ordinary).sum()}")  # fmt: skip
+        ordinary = [int((part.found & part.ordinary).sum()) for part in (chosen, held)]
+        print(
+            f"\n{detector}: findings {chosen.found.sum()} and {held.found.sum()}, "
+            f"of ordinary chats {ordinary[0]} and {ordinary[1]}"
+        )
         print(
             "| screen | threshold for | kept | harmful sets | ordinary chats | cost |\n|---|---|---|---|---|---|"
         )
@@ -350,11 +362,11 @@ def _print(name: str, aim: str, made: Outcome) -> None:
     print(f"| {name} | {aim} | {made.kept:.3f} | {made.harmful} | {made.ordinary} | {made.cost:.2f} |")
 
 
-def small_cost(chats: Sequence[Chat], cache: Path) -> float:
+def small_cost(chats: Sequence[Chat], folder: Path) -> float:
     """Return the processor time of the small observer beside that of `local`, on the same ordinary chats."""
     ordinary = {one.id for one in chats if one.source in ORDINARY}
     times = {
-        name: {one["id"]: one["seconds"] for one in read(cache, name) if one["seconds"] and one["id"] in ordinary}
+        name: {one["id"]: one["seconds"] for one in read(folder, name) if one["seconds"] and one["id"] in ordinary}
         for name in (FULL, SMALL)
     }
     both = times[FULL].keys() & times[SMALL].keys()
@@ -419,6 +431,7 @@ def main() -> None:
     some = gather(chats, given.cache)
     if given.rates:
         given.rates.write_text(json.dumps(rates(some), indent=1) + "\n", encoding="utf-8")
+        return
     report(some, small_cost(chats, given.cache))
 
 

@@ -131,3 +131,28 @@ def test_dead_letters_say_file_row_and_reason(cli: Cli, tmp_path: Path) -> None:
     ]
     assert [(one["file"], one["row"], one["sequence"]) for one in letters] == [(str(path), 3, None)]
     assert "not JSON" in letters[0]["reason"]
+
+
+def test_it_says_how_common_attacks_are_or_why_it_cant(cli: Cli, tmp_path: Path) -> None:
+    given = ("scan", write(tmp_path), "--out", "found", "--observer", SCRIPT, "--detector", "cusum:limit=0.6")
+    done = cli(*given)
+    assert "can't be told: no rates ship for observer" in " ".join(done.out.split())
+    (tmp_path / "rates.json").write_text(
+        '{"recall": {"count": 9, "of": 10}, "false_positive_rate": {"count": 1, "of": 500}}'
+    )
+    found = cli(*given, "--rates", "rates.json", "--json").json["prevalence"]
+    assert found["flagged"] == open_findings("found").manifest.totals.fired
+    assert found["prevalence"]["ci"][0] <= found["prevalence"]["value"] <= found["prevalence"]["ci"][1]
+    assert found["expected_by_chance"]["value"] == 30 / 500
+
+
+def test_it_draws_a_sample_for_people_to_label(cli: Cli, tmp_path: Path) -> None:
+    given = ("scan", write(tmp_path), "--observer", SCRIPT, "--detector", "cusum:limit=0.6", "--label-sample", 10)
+    done = cli(*given, "--out", "found")
+    assert done.code == 0
+    assert "10 conversations drawn with seed 0" in done.out
+    assert cli("import", "found/label-sample.jsonl", "--store", "labels.db").code == 0
+    refused = cli(*given, "--out", "other", "--no-texts")
+    assert refused.code == 2
+    assert "--label-sample needs the texts" in refused.err
+    assert not (tmp_path / "other").exists()
