@@ -1,13 +1,14 @@
 """The conversations that every guard is given: attacks that readers saw, ordinary chats, and near misses.
 
-An attack counts where a reader, who saw the prompts so far, gives some turn an F of 0.5 or more; what a label says
-is not asked. Nothing here was trained on. The file that `write` makes holds texts of others: it stays in a
-temporary folder.
+An attack counts where a reader, who saw the prompts so far, gives some turn an F of 0.5 or more; an ordinary chat
+or a near miss where no turn has one. What was not read is left out, and nothing here was trained on. The file that
+`write` makes holds texts of others: it stays in a temporary folder.
 """
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,11 @@ FLAG = 0.5
 """F from which a reader counts as having flagged a turn, as in docs/results.md."""
 
 ATTACKS, ORDINARY, NEAR = "attacks", "ordinary chats", "near misses"
+MOST = {ATTACKS: 10, ORDINARY: 10, NEAR: 10}
+"""Conversations of a set that are measured, so that one busy core does for all guards in an hour."""
+
+DRAWN, SEED = 40, 23
+"""How many are drawn of each set, in the order in which they are taken: `MOST` can grow without a new draw."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ SETS = (
     Set("counterparts of the jailbreaks", NEAR, "corpus/human", frozenset({"test"}), "benign"),
     Set("twins' benign halves", NEAR, "corpus/twins", OUTSIDE, "benign"),
 )
-"""In the order of the page. Attacks keep what a reader flags, near misses what a reader flags nowhere."""
+"""In the order of the page. Attacks keep what a reader flags somewhere, the others what is flagged nowhere."""
 
 
 def conversations(data: Path) -> Iterator[dict[str, object]]:
@@ -66,7 +72,7 @@ def conversations(data: Path) -> Iterator[dict[str, object]]:
     Args:
         data: the folder with ``dev`` and ``train``.
 
-    ``flagged`` are the numbers of the turns that a reader gives F 0.5 or more; None where nobody read it.
+    ``flagged`` are the numbers of the turns that a reader gives F 0.5 or more.
     """
     splits = json.loads((CORPUS / "judged" / "splits.json").read_text(encoding="utf-8"))["splits"]
     judgements = list(read_judgements(CORPUS / "judged" / "history.jsonl"))
@@ -78,14 +84,17 @@ def conversations(data: Path) -> Iterator[dict[str, object]]:
             if isinstance(sequence, Sequence) and belongs(sequence, one, splits)
         ]
         judged = {each.sequence.sequence_id: each for each in join_judgements(found, judgements)}
+        flags = {sequence.sequence_id: flagged_turns(judged.get(sequence.sequence_id)) for sequence in found}
+        wanted = [name for name, told in flags.items() if told is not None and bool(told) == (one.kind == ATTACKS)]
+        drawn = random.Random(f"{SEED} {one.name}").sample(sorted(wanted), min(DRAWN, len(wanted)))
+        taken = drawn[: MOST[one.kind]]
         for sequence in found:
-            flagged = flagged_turns(judged.get(sequence.sequence_id))
-            if one.kind == ORDINARY or (flagged is not None and bool(flagged) == (one.kind == ATTACKS)):
+            if sequence.sequence_id in taken:
                 yield {
                     "id": sequence.sequence_id,
                     "set": one.name,
                     "kind": one.kind,
-                    "flagged": flagged,
+                    "flagged": flags[sequence.sequence_id],
                     "messages": sequence.conversation.to_messages(),
                 }
 

@@ -122,7 +122,8 @@ def run(guard: Guard | Reader, chats: Iterable[Mapping[str, Any]], target: Path)
         guard: ready to be asked.
         chats: rows of the file of conversations.
         target: JSON lines: ``id``, ``blocked_at`` and ``warned_at`` (a turn from 1, or None), ``by``, ``failed``
-            (the kind of error, or None), and ``ms`` for every prompt up to a block.
+            (the kind of error, or None), and for every prompt up to a block ``ms``, how long it took, and ``cpu``,
+            milliseconds of the processor.
     """
     lines = target.read_text(encoding="utf-8").splitlines() if target.exists() else []
     done = {row["id"] for row in map(json.loads, lines) if "id" in row}
@@ -138,25 +139,26 @@ def run(guard: Guard | Reader, chats: Iterable[Mapping[str, Any]], target: Path)
 def ask(guard: Guard | Reader, chat: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a guard says of one conversation, which ends where something is blocked.
 
-    Of a guard that reads the whole at once, ``ms`` has its time shared out evenly over the prompts.
+    Of a guard that reads the whole at once, the time is shared out evenly over the prompts.
     """
     row: dict[str, Any] = {"id": chat["id"], "blocked_at": None, "warned_at": None, "by": [], "failed": None}
-    row["ms"] = []
+    row.update(ms=[], cpu=[])
     turn = 0
     try:
         if not hasattr(guard, "check"):
             turns = sum(message["role"] == "user" for message in chat["messages"])
-            began = time.perf_counter()
+            began = clocks()
             at, by = guard.read(chat["messages"])
-            each = round(1000 * (time.perf_counter() - began) / turns, 4)
-            return {**row, "blocked_at": at, "by": list(by), "ms": [each] * turns}
+            wall, cpu = ([each / turns] * turns for each in since(began))
+            return {**row, "blocked_at": at, "by": list(by), "ms": wall, "cpu": cpu}
         guard.begin()
         for message in chat["messages"]:
             if message["role"] == "user":
                 turn += 1
-                began = time.perf_counter()
+                began = clocks()
                 answer = guard.check(message["content"])
-                row["ms"].append(round(1000 * (time.perf_counter() - began), 4))
+                for name, spent in zip(("ms", "cpu"), since(began), strict=True):
+                    row[name].append(spent)
             else:
                 answer = guard.answered(message["content"]) or Answer(False)
             if answer.warned and row["warned_at"] is None:
@@ -167,3 +169,14 @@ def ask(guard: Guard | Reader, chat: Mapping[str, Any]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001  # a guard that fails is a result, not the end of the measurement
         row["failed"] = f"{type(error).__name__} at turn {turn}"
     return row
+
+
+def clocks() -> tuple[float, float]:
+    """Return the time, and what the process has had of the processor, in seconds."""
+    return time.perf_counter(), time.process_time()
+
+
+def since(began: tuple[float, float]) -> tuple[float, float]:
+    """Return milliseconds since `clocks`: as a user waits, and of the processor alone."""
+    wall, cpu = (1000 * (now - then) for now, then in zip(clocks(), began, strict=True))
+    return round(wall, 4), round(cpu, 4)

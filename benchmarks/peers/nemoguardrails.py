@@ -45,12 +45,18 @@ prompts:
 
 
 class Rails:
-    """Rails asked by `LLMRails.check_async`, which runs them and generates nothing."""
+    """Rails asked by `LLMRails.check_async`, which runs them and generates nothing.
 
-    def __init__(self, config: str, replies: bool = False) -> None:
+    Args:
+        config: YAML, as in a config.yml.
+        replies: whether output rails look at replies.
+        history: whether earlier messages are given; rules look at the last one alone, and take longer with more.
+    """
+
+    def __init__(self, config: str, replies: bool = False, history: bool = True) -> None:
         logging.disable(logging.WARNING)
         self.rails = LLMRails(RailsConfig.from_content(yaml_content=config))
-        self.replies = replies
+        self.replies, self.history = replies, history
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
 
@@ -59,8 +65,8 @@ class Rails:
         self.chat: list[dict[str, str]] = []
 
     def check(self, prompt: str) -> Answer:
-        """Return what the input rails say of the next prompt, with all messages before it."""
-        self.chat.append({"role": "user", "content": prompt})
+        """Return what the input rails say of the next prompt."""
+        self.chat = [*(self.chat if self.history else []), {"role": "user", "content": prompt}]
         return self.ask(RailType.INPUT)
 
     def answered(self, reply: str) -> Answer | None:
@@ -91,7 +97,7 @@ def self_check() -> Rails:
 
 
 PARTS = {
-    "without-models": lambda: Rails(RULES, replies=True),
+    "without-models": lambda: Rails(RULES, replies=True, history=False),
     "jailbreak-heuristics": heuristics,
     "self-check": self_check,
 }

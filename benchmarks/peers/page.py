@@ -27,6 +27,7 @@ PARTS = {
     ("turnwise", "customer_service"): "preset customer_service",
     ("turnwise", "basic"): "preset basic",
     ("turnwise", "check"): "`check`, observer `local`",
+    ("turnwise", "rules"): "customer_service, rules alone",
     ("stinger", "customer_service"): "preset customer_service",
     ("stinger", "basic"): "preset basic",
     ("stinger", "financial"): "preset financial (asks a model)",
@@ -44,6 +45,9 @@ PARTS = {
 }
 """What the page calls a part, by guard and name of its file; in the order of the page."""
 
+ASKING = {("stinger", "financial"), ("nemoguardrails", "self-check"), ("openai_guardrails", "jailbreak")}
+"""Parts that ask a service, so that their time is what a user waits."""
+
 ATTACKS, ORDINARY, NEAR = "attacks", "ordinary chats", "near misses"
 
 
@@ -51,7 +55,7 @@ def figures_of(work: Path, peers: Mapping[str, Any]) -> dict[str, Any]:
     """Return counts and times of everything that was measured under a folder.
 
     Args:
-        work: with ``conversations.jsonl``, ``verdicts``, ``sizes`` and ``latency``.
+        work: with ``conversations.jsonl``, ``verdicts`` and ``sizes``.
         peers: the guards, as run.py names them.
     """
     chats = {row["id"]: row for row in read(work / "conversations.jsonl")}
@@ -64,7 +68,7 @@ def figures_of(work: Path, peers: Mapping[str, Any]) -> dict[str, Any]:
     for peer, part in PARTS:
         rows = read(work / "verdicts" / peer / f"{part}.jsonl")
         if rows:
-            parts.append({"peer": peer, "part": part, **counts(rows, chats, times(work, peer, part))})
+            parts.append({"peer": peer, "part": part, **counts(rows, chats, times(rows, chats, peer, part))})
     return {
         "measured": datetime.now(UTC).date().isoformat(),
         "python": platform.python_version(),
@@ -99,6 +103,8 @@ def counts(
     turns: Counter[str] = Counter()
     by: Counter[str] = Counter()
     for row in rows:
+        if row["id"] not in chats:
+            continue
         chat = chats[row["id"]]
         name = chat["set"]
         if row["failed"] is not None:
@@ -124,9 +130,11 @@ def counts(
     }
 
 
-def times(work: Path, peer: str, part: str) -> list[float]:
-    """Return the milliseconds of every prompt that was timed on one core."""
-    return [ms for row in read(work / "latency" / peer / f"{part}.jsonl") for ms in row.get("ms", ())]
+def times(rows: Iterable[Mapping[str, Any]], chats: Mapping[str, Any], peer: str, part: str) -> list[float]:
+    """Return milliseconds of every ordinary prompt: of the processor, or waited where a service is asked."""
+    which = "ms" if (peer, part) in ASKING else "cpu"
+    ordinary = {name for name, chat in chats.items() if chat["kind"] == ORDINARY}
+    return [ms for row in rows if row.get("id") in ordinary for ms in row.get(which, ())]
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -225,8 +233,11 @@ def pooled(one: Mapping[str, Any], figures: Mapping[str, Any], kind: str) -> tup
 
 
 def label(figures: Mapping[str, Any], one: Mapping[str, Any]) -> str:
-    """Return what the page calls a part of a guard."""
-    return f"{figures['peers'][one['peer']]['title']}: {PARTS[one['peer'], one['part']]}"
+    """Return what the page calls a part of a guard, with how many conversations it lacks."""
+    name = f"{figures['peers'][one['peer']]['title']}: {PARTS[one['peer'], one['part']]}"
+    every = sum(each["conversations"] for each in figures["sets"].values())
+    asked = sum(of for _, of in one.get("found", {}).values())
+    return name if "found" not in one or asked == every else f"{name} (asked {asked} of {every})"
 
 
 def percent(count: int, of: int) -> str:
@@ -238,11 +249,11 @@ def percent(count: int, of: int) -> str:
 
 
 def short(count: int, of: int) -> str:
-    """Return a rate with its exact interval, for tables whose head says of how many."""
+    """Return a rate with its exact interval, short enough for a wide table."""
     if not of:
         return "–"
     low, high = Rate(count, of).interval
-    return f"{100 * count / of:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{count}/{of} [{100 * low:.0f}, {100 * high:.0f}]"
 
 
 def milliseconds(value: float | None) -> str:

@@ -1,12 +1,11 @@
 """Measures turnwise and other guards on the same conversations, each in an environment of its own.
 
-    python -m benchmarks.peers.run --data PATH_TO_DATA [--work FOLDER] [--peer NAME ...] [--latency] [--write]
+    python -m benchmarks.peers.run --data PATH_TO_DATA [--work FOLDER] [--peer NAME ...] [--core 0] [--write]
 
 Makes a virtual environment for each guard under a temporary folder (or `--work`, which is kept and used again),
 installs the pinned version from the package index, gives it all conversations, and prints what it found and how
 fast. Verdicts are JSON lines under ``verdicts/NAME/PART.jsonl``; the same command goes on where it was stopped.
-With `--latency` a sample of ordinary chats goes through every guard once more, one guard after the other on one
-processor core, and only these times are reported. `--write` puts counts and times (no text) into figures.json and
+`--core` keeps every guard on one processor core. `--write` puts counts and times (no text) into figures.json and
 the tables of docs/peers.md. A part whose weights or key are not here is listed with the reason; models are looked
 for on this machine alone unless `--online` is given.
 """
@@ -24,12 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.peers.conversations import ORDINARY, write
-from benchmarks.peers.page import figures_of, tables, write_page
+from benchmarks.peers.page import figures_of, read, tables, write_page
+from benchmarks.peers.stored import write_stored
 
 ROOT = Path(__file__).parents[2]
 
-SAMPLE_EVERY = 6
-"""Of the ordinary chats, each so manieth is timed."""
+CHECKED = Path("verdicts", "turnwise", "check.jsonl")
+"""What `turnwise.check` says of each conversation."""
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 QUIET = {"DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false", "HF_HUB_DISABLE_TELEMETRY": "1"}
@@ -82,8 +82,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="keep environments and verdicts here, and use them again")
     parser.add_argument("--peer", action="append", choices=[*PEERS], help="only this one; may be given again")
     parser.add_argument("--part", action="append", help="only this part of it; may be given again")
-    parser.add_argument("--latency", action="store_true", help="time a sample on one core, one guard at a time")
-    parser.add_argument("--core", type=int, default=0, help="the core for --latency")
+    parser.add_argument("--scores", type=Path, help="store of benchmarks/judged.py: what it has scored stands")
+    parser.add_argument("--core", type=int, help="keep every guard on this processor core")
     parser.add_argument("--online", action="store_true", help="let guards load their models from a hub")
     parser.add_argument("--write", action="store_true", help="write figures.json and the tables of docs/peers.md")
     asked = parser.parse_args()
@@ -93,14 +93,16 @@ def main() -> None:
         chats = work / "conversations.jsonl"
         if not chats.exists():
             write(asked.data, chats)
+        if asked.scores:
+            wanted = [row["id"] for row in read(chats) if row["kind"] != ORDINARY]  # ordinary chats are timed
+            write_stored(asked.scores, wanted, work / CHECKED)
         for peer in asked.peer or PEERS:
             python = environment(peer, work)
             options = [argument for part in asked.part or () for argument in ("--part", part)]
+            if asked.core is not None:
+                options += ["--core", str(asked.core)]
             verdicts = ["--conversations", str(chats), "--out", str(work / "verdicts" / peer), *options]
             ask(python, peer, verdicts, asked.online)
-            if asked.latency:
-                times = ["--conversations", str(sample(chats, work)), "--out", str(work / "latency" / peer)]
-                ask(python, peer, [*times, "--core", str(asked.core), *options], asked.online)
         figures = figures_of(work, PEERS)
     print(tables(figures))
     if asked.write:
@@ -132,15 +134,6 @@ def size_of(folder: Path) -> dict[str, float]:
     files = [file for each in own for file in ([each] if each.is_file() else each.rglob("*")) if file.is_file()]
     size = sum(file.stat().st_size for file in files if file.suffix != ".pyc")
     return {"megabytes": round(size / 1e6), "packages": sum(each.suffix == ".dist-info" for each in own)}
-
-
-def sample(chats: Path, work: Path) -> Path:
-    """Return the file of the ordinary chats that are timed."""
-    target = work / "timed.jsonl"
-    rows = chats.read_text(encoding="utf-8").splitlines()
-    lines = [row for row in rows if json.loads(row)["kind"] == ORDINARY]
-    target.write_text("".join(f"{line}\n" for line in lines[::SAMPLE_EVERY]), encoding="utf-8")
-    return target
 
 
 def ask(python: Path, peer: str, arguments: Sequence[str], online: bool) -> None:

@@ -1,21 +1,27 @@
-"""turnwise itself: two presets of the guard, and `turnwise.check` with observer `local`, as they ship."""
+"""turnwise itself, as it ships: two presets, one of them without its observer as well, and `turnwise.check`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from benchmarks.peers.measuring import Answer, measure
 
 from turnwise import Conversation, GuardrailPipeline, check
+from turnwise.guard.config import Config, Entry
 from turnwise.observers import build_observer
 
 
 class Preset:
     """The guard with a preset, in a conversation that it keeps."""
 
-    def __init__(self, name: str) -> None:
-        self.pipeline = GuardrailPipeline.from_preset(name)
+    def __init__(self, name: str, observer: bool = True) -> None:
+        config = Config.preset(name)
+        if not observer:
+            entries = (each for each in config.entries if each.kind != "drift")
+            config = replace(config, entries=tuple(without_observer(each) for each in entries))
+        self.pipeline = GuardrailPipeline(config)
 
     def begin(self) -> None:
         """Begin a conversation."""
@@ -32,6 +38,13 @@ class Preset:
     def answered(self, reply: str) -> None:
         """Add the reply, unchecked as at every other guard."""
         self.chat.add_response(reply)
+
+
+def without_observer(entry: Entry) -> Entry:
+    """Return a guardrail of a preset as it is without an observer: prompt_injection by its phrases."""
+    if entry.kind != "prompt_injection":
+        return entry
+    return replace(entry, settings={**entry.settings, "observer": None})
 
 
 class Local:
@@ -53,6 +66,7 @@ class Local:
 PARTS = {
     "customer_service": partial(Preset, "customer_service"),
     "basic": partial(Preset, "basic"),
+    "rules": partial(Preset, "customer_service", observer=False),
     "check": Local,
 }
 
