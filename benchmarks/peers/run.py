@@ -114,11 +114,11 @@ def environment(peer: str, work: Path) -> Path:
     folder = work / "environments" / peer
     python = folder / "bin" / "python"
     noted = work / "sizes" / f"{peer}.json"
-    if not noted.exists():
+    if not (noted.exists() and python.exists()):
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         for what in PEERS[peer].install:
             subprocess.run([str(python), "-m", "pip", "install", "--quiet", what], check=True)
-        noted.parent.mkdir(exist_ok=True)
+        noted.parent.mkdir(parents=True, exist_ok=True)
         noted.write_text(json.dumps(size_of(folder)), encoding="utf-8")
     return python
 
