@@ -11,7 +11,17 @@ from pathlib import Path, PurePosixPath
 WEIGHTS = "turnwise/observers/local/weights/"
 IN_SDIST = {
     *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "PKG-INFO", "README.md"),
-    *("SECURITY.md", "docs", "documentation", "examples", "mkdocs.yml", "pyproject.toml", "src", "tests", ".gitignore"),
+    *(
+        "SECURITY.md",
+        "docs",
+        "documentation",
+        "examples",
+        "mkdocs.yml",
+        "pyproject.toml",
+        "src",
+        "tests",
+        ".gitignore",
+    ),
 }
 STRAY = ("__pycache__", ".pyc", ".db", ".db-wal", ".db-shm", ".orig", ".ipynb_checkpoints", ".DS_Store")
 MOST_WHEEL = 100_000_000

@@ -94,7 +94,7 @@ def make(folder: Path, conversations: int, seed: int) -> None:
         database.execute(
             "CREATE OR REPLACE TABLE sequences AS SELECT key, sequence, 'unlabelled' AS label, "
             "'logs-' || (key % 7) AS source, 'logs.jsonl' AS file, key + 1 AS row, "
-            "turns, TRUE AS scored, FALSE AS screened_out, drifts AS fired, "
+            "turns, TRUE AS scored, drifts AS fired, "
             "CASE WHEN drifts THEN 1 END AS flag_turn, u(key, 4) AS peak, "
             "md5(sequence) AS digest, '{\"model\": \"m' || (key % 5) || '\"}' AS metadata FROM part"
         )

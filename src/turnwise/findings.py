@@ -55,7 +55,6 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "row": "BIGINT",
         "turns": "INTEGER",
         "scored": "BOOLEAN",
-        "screened_out": "BOOLEAN",
         "fired": "BOOLEAN",
         "flag_turn": "INTEGER",
         "peak": "DOUBLE",
@@ -95,7 +94,6 @@ class Counts:
         scored: conversations with at least one score.
         scores: scores.
         fired: conversations at which the detector fired.
-        screened_out: conversations that a screen cleared, so that they were not scored in full.
         failures: dead letters: what could not be read or scored.
         left_out: rows that a condition or a sample left out.
     """
@@ -106,7 +104,6 @@ class Counts:
     scored: int = 0
     scores: int = 0
     fired: int = 0
-    screened_out: int = 0
     failures: int = 0
     left_out: int = 0
 
@@ -175,7 +172,6 @@ class Manifest:
         parts: those that are done, by number.
         complete: whether all are.
         totals: the sum over the parts that are done.
-        screen: what screened conversations, with its measured loss; None where nothing did.
         layout: version of names and columns.
     """
 
@@ -190,7 +186,6 @@ class Manifest:
     parts: tuple[PartEntry, ...] = ()
     complete: bool = False
     totals: Counts = field(default_factory=Counts)
-    screen: Mapping[str, Any] | None = None
     layout: int = LAYOUT
 
     def to_json(self) -> bytes:

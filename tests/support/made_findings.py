@@ -101,7 +101,6 @@ def _columns(
         "row": np.arange(1, n + 1),
         "turns": np.full(n, 2),
         "scored": ~np.isnan(peak),
-        "screened_out": np.zeros(n, dtype=bool),
         "fired": fired,
         "flag_turn": np.where(fired, 2, 0),
         "peak": peak,

@@ -26,7 +26,6 @@ def scan(
     inputs: Annotated[
         list[str],
         typer.Argument(
-            metavar="INPUT...",
             help="Files, patterns, folders or URLs: logs/*.parquet, chats.jsonl.zst, s3://bucket/chats/*.parquet.",
             show_default=False,
         ),

@@ -240,7 +240,6 @@ def _sequence_columns(key: Any, taken: _Taken, scored: Scored) -> dict[str, Any]
         "row": np.array(taken.rows, np.int64),
         "turns": np.array([sequence.conversation.get_turn_count() for sequence in sequences], np.int32),
         "scored": scored.scored,
-        "screened_out": np.zeros(len(sequences), np.bool_),
         "fired": scored.fired,
         "flag_turn": scored.flag_turn,
         "peak": scored.peak,

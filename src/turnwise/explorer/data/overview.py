@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from turnwise.conversation import Label
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.data.record import Record

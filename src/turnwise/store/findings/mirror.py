@@ -172,7 +172,7 @@ class FoundMirror:
             f"CASE WHEN side = 'response' THEN chars END AS response_chars, T, I, F FROM {scores}"
         )
         yield (
-            "CREATE VIEW copied.found AS SELECT key + 1 AS sequence, file, row, scored, screened_out, fired, "
+            "CREATE VIEW copied.found AS SELECT key + 1 AS sequence, file, row, scored, fired, "
             f"flag_turn, peak, digest, metadata FROM {found}"
         )
         yield from VIEWS[:2]
@@ -182,7 +182,7 @@ class FoundMirror:
             "ON s.sequence = e.key + 1"
         )
         yield (
-            "CREATE VIEW findings AS SELECT sequence_id, label, source, turns, scored, screened_out, fired, "
+            "CREATE VIEW findings AS SELECT sequence_id, label, source, turns, scored, fired, "
             "flag_turn, peak, file, row, metadata FROM copied.sequences JOIN copied.found USING (sequence)"
         )
 
