@@ -151,7 +151,6 @@ def _columns(number: int, conversations: Sequence[dict[str, Any]]) -> tuple[dict
             at + 1,
             len(falsities),
             bool(scored),
-            False,
             flag > 0,
         )
         peak = max(scored, default=float("nan"))

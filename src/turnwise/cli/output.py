@@ -10,7 +10,8 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -286,5 +287,44 @@ def progress(title: str, total: int) -> Iterator[Progress]:
         if tenth > said:
             said = tenth
             note(f"{title}: {done}/{total}")
+
+    yield tell
+
+
+_EVERY_S = 10.0
+"""Seconds between two lines of progress where standard error is no terminal."""
+
+
+@contextmanager
+def share_done(title: str) -> Iterator[Callable[[float, str], None]]:
+    """Show how much is done on standard error, in words of the caller: a bar in a terminal, else lines at times.
+
+    Args:
+        title: what is going on.
+
+    Yields:
+        What is called with the share that is done, in [0, 1], and what to say beside it.
+    """
+    if _QUIET.get():
+        yield lambda share, said: None
+        return
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        columns = TextColumn(visible(title), markup=False), BarColumn(), TaskProgressColumn()
+        told = TextColumn("{task.description}", markup=False)
+        with Bar(*columns, told, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("starting", total=1.0)
+            yield lambda share, said: bar.update(task, completed=share, description=said)
+        return
+    last = time.monotonic()
+
+    def tell(share: float, said: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _EVERY_S:
+            last = time.monotonic()
+            note(f"{title}: {share:.0%}, {said}")
 
     yield tell

@@ -252,41 +252,13 @@ def _time(seconds: float) -> str:
     return f"{hours} h {minutes % 60:02d} min" if hours < 24 else f"{hours // 24} d {hours % 24} h"
 
 
-_EVERY_S = 10.0
-"""Seconds between two lines of progress where standard error is no terminal."""
-
-
 @contextmanager
 def _shown() -> Iterator[Callable[[Progress], None]]:
-    """Show progress on standard error with rate and time left: a bar in a terminal, else a line now and then."""
-    import sys
+    """Show progress on standard error with rate and time left."""
+    from turnwise.cli.output import share_done
 
-    from turnwise.cli.output import is_quiet
-
-    if is_quiet():
-        yield lambda progress: None
-        return
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
-        from rich.progress import Progress as Bar
-
-        columns = TextColumn("scan"), BarColumn(), TaskProgressColumn(), TextColumn("{task.description}")
-        with Bar(*columns, console=Console(stderr=True, markup=False), transient=True) as bar:
-            task = bar.add_task("starting", total=1.0)
-            yield lambda progress: bar.update(
-                task, completed=progress.bytes / max(progress.total, 1), description=_pace(progress)
-            )
-        return
-    said = 0.0
-
-    def tell(progress: Progress) -> None:
-        nonlocal said
-        if progress.seconds >= said + _EVERY_S:
-            said = progress.seconds
-            note(f"scan: {progress.bytes / max(progress.total, 1):.0%}, {_pace(progress)}")
-
-    yield tell
+    with share_done("scan") as tell:
+        yield lambda progress: tell(progress.bytes / max(progress.total, 1), _pace(progress))
 
 
 def _pace(progress: Progress) -> str:
