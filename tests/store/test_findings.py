@@ -102,7 +102,7 @@ def test_questions_have_the_answers_of_a_record(tmp_path: Path, found: Store) ->
             "SELECT * FROM evaluations ORDER BY ALL",
             "SELECT * FROM sequences ORDER BY ALL",
             "FROM runs",
-            "SELECT label, principle, side, count(*), avg(F) FROM evaluations GROUP BY ALL ORDER BY ALL",
+            "SELECT label, principle, side, count(*), round(avg(F), 9) FROM evaluations GROUP BY ALL ORDER BY ALL",
         ):
             rows = [list(ask(store.mirror, statement).rows) for store in (record, found)]
             assert rows[0] == rows[1], statement
