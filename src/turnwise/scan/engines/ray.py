@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -251,10 +252,9 @@ def _ray(*, alone: bool) -> ModuleType:
         # Without clusters Ray listens on the loopback address. It reads this when it is imported, on any system.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
-        import ray
+        return import_module("ray")
     except ImportError as error:
         raise PluginError('the engine ray needs Ray: pip install "turnwise[ray]"') from error
-    return ray  # type: ignore[no-any-return]
 
 
 def _first_line(error: BaseException) -> str:
