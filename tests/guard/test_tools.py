@@ -492,3 +492,23 @@ def test_tools_change_nothing_for_what_scores_an_imported_conversation() -> None
     said = {"role": "assistant", "content": "Done."}
     talk = Conversation.from_messages([USER, asked, gave("a", INJECTION), said])
     assert [(turn.prompt, turn.response) for turn in talk] == [("hello", "Done.")]
+
+
+ADD = {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+SAID: dict[str, dict[str, Any]] = {
+    "user": {"role": "user", "content": "Add"},
+    "says": {"role": "assistant", "content": "No."},
+    "calls": {"role": "assistant", "content": None, "tool_calls": [ADD]},
+    "both": {"role": "assistant", "content": "No.", "tool_calls": [ADD]},
+    "result": {"role": "tool", "content": "12", "tool_call_id": "1"},
+}
+
+
+@pytest.mark.parametrize(
+    "list_of",
+    ["says result says", "says result calls", "says result both", "user result says", "user result both"],
+)
+def test_results_of_one_id_may_come_before_and_after_their_call(list_of: str) -> None:
+    messages = [SAID[name] for name in (*list_of.split(), "result", "result")]
+    result = pipeline(Contains()).check_messages(messages)
+    assert (result.blocked, result.failures) == (False, [])

@@ -171,11 +171,11 @@ class ToolHistory(LimitedHistory):
             log = self._tool_log(turn)
             result = log.results.get(call_id or "")
             if result is None or result.content != content or _checked(turn, RESULTS, result.call_id):
-                alone = log.waiting(call_id, name) is None
-                spoken = self._spoken(turn, log) if alone else self._only_beside_calls(turn, log)
+                call = log.waiting(call_id, name)
+                spoken = self._spoken(turn, log) if call is None else self._only_beside_calls(turn, log)
                 result = log.add_result(content, call_id, name)
-                if spoken:
-                    self._let_go_on(turn, log, log.calls[result.call_id], moved)
+                if spoken:  # a result may have an id of its own; without a call that waits, the latest one stands in
+                    self._let_go_on(turn, log, call or next(reversed(log.calls.values())), moved)
             return self._marked(turn, RESULTS, result, checking=checking), result
 
     def replace_tool_text(self, number: int, section: str, identity: str, text: str) -> None:
