@@ -174,7 +174,8 @@ class ToolHistory(LimitedHistory):
                 call = log.waiting(call_id, name)
                 spoken = self._spoken(turn, log) if call is None else self._only_beside_calls(turn, log)
                 result = log.add_result(content, call_id, name)
-                if spoken:  # a result may have an id of its own; without a call that waits, the latest one stands in
+                if spoken:
+                    # Without a call that waits the latest stands in; the result may have an id of its own.
                     self._let_go_on(turn, log, call or next(reversed(log.calls.values())), moved)
             return self._marked(turn, RESULTS, result, checking=checking), result
 
