@@ -221,6 +221,11 @@ class Manifest:
                 f"{where} is not the manifest of a scan, or damaged: {type(error).__name__}: {error}"
             ) from error
 
+    @property
+    def revisions(self) -> dict[str, str]:
+        """The revision of every principle, by name."""
+        return {str(one["name"]): str(one["revision"]) for one in self.principles}
+
     def with_parts(self, parts: Mapping[int, PartEntry], *, complete: bool) -> Manifest:
         """Return the same manifest with these parts done, by number."""
         ordered = tuple(parts[number] for number in sorted(parts))

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from turnwise.errors import UsageError
+from turnwise.sql_text import quoted
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """What a cell may begin with that a spreadsheet takes for a formula. Source: OWASP, "CSV Injection"."""
@@ -51,8 +52,9 @@ def write_parquet(path: str | Path, columns: Mapping[str, str], rows: Iterable[M
             file.writelines(f"{json.dumps(row, ensure_ascii=False, allow_nan=False)}\n" for row in rows)
         types = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
         read = f"read_json(?, format='newline_delimited', columns={{{types}}}, maximum_object_size=268435456)"
-        quoted = str(path).replace("'", "''")
         try:
-            connection.execute(f"COPY (SELECT * FROM {read}) TO '{quoted}' (FORMAT parquet)", [str(lines)])
+            connection.execute(
+                f"COPY (SELECT * FROM {read}) TO {quoted(str(path))} (FORMAT parquet)", [str(lines)]
+            )
         except duckdb.Error as error:
             raise UsageError(f"can't write {path}: {str(error).splitlines()[0]}") from error

@@ -239,17 +239,7 @@ class _Stamp:
     @classmethod
     def of(cls, run: Run, versions: Mapping[str, str], clock: Clock) -> _Stamp:
         """Return the stamp of a run that is scored against these versions of principles."""
-        provenances = {
-            principle: Provenance(
-                observer=run.observer,
-                observer_version=run.observer_version,
-                principle_version=version,
-                context=run.context,
-                parameters=run.parameters,
-                code_version=code_version(),
-            )
-            for principle, version in versions.items()
-        }
+        provenances = {name: run.provenance(version, code_version()) for name, version in versions.items()}
         return cls(run.name, provenances, clock)
 
     def outcomes(self, scored: Scored) -> Iterator[Evaluation | Failure]:

@@ -24,6 +24,7 @@ from turnwise.findings import (
     part_file,
 )
 from turnwise.locations import Location
+from turnwise.sql_text import quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -161,12 +162,12 @@ class PartFiles:
             f'CAST({_SPECIAL.get((table, name), f"{chr(34)}{name}{chr(34)}")} AS {kind}) AS "{name}"'
             for name, kind in COLUMNS[table].items()
         )
-        query = query.replace("$principles", "[" + ", ".join(map(_quoted, self._principles)) + "]")
+        query = query.replace("$principles", "[" + ", ".join(map(quoted, self._principles)) + "]")
         options = "FORMAT parquet, COMPRESSION zstd"
         if about is not None:
-            options += f", KV_METADATA {{{_ABOUT}: {_quoted(about)}}}"
+            options += f", KV_METADATA {{{_ABOUT}: {quoted(about)}}}"
         try:
-            self._connection.execute(f"COPY (SELECT {query} FROM given) TO {_quoted(str(path))} ({options})")
+            self._connection.execute(f"COPY (SELECT {query} FROM given) TO {quoted(str(path))} ({options})")
         except duckdb.Error as error:
             raise LocationError(f"can't write {path}: {str(error).splitlines()[0]}") from error
         del given  # DuckDB reads the variable by its name
@@ -204,7 +205,3 @@ def read_entry(folder: Location, number: int) -> PartEntry | None:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from turnwise.errors import FindingsError
 from turnwise.findings import Findings
 from turnwise.locations import Location, filesystem
+from turnwise.sql_text import quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -47,4 +48,4 @@ def open_tables(findings: Findings, *tables: str) -> Iterator[DuckDBPyConnection
 
 def _name(file: Location) -> str:
     name = file.name if file.is_url else glob.escape(file.name)
-    return "'" + name.replace("'", "''") + "'"
+    return quoted(name)

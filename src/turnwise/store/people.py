@@ -124,6 +124,7 @@ class People:
             UnknownNameError: the store has no such sequence.
             UsageError: a label that is none, or author or note do not fit.
         """
+        self._hold(sequence_id)
         try:
             known = None if label is None else Label(label)
         except ValueError:
@@ -144,12 +145,16 @@ class People:
             UnknownNameError: the store has no such sequence.
             UsageError: the conversation has no such turn, or author or note do not fit.
         """
+        self._hold(sequence_id)
         [head] = self._sequences.heads([sequence_id])
         if turn is not None and not NEVER <= turn <= head.turns:
             raise UsageError(
                 f"sequence {sequence_id!r} has turns 1 to {head.turns}, not {turn}; 0 says that it never turned"
             )
         return self._correct(sequence_id, "turn", None, turn, author, note)
+
+    def _hold(self, sequence_id: str) -> None:
+        """Have a conversation that is spoken of where the words are kept; here it is there."""
 
     def _correct(
         self, sequence_id: str, kind: Kind, label: Label | None, turn: int | None, author: str, note: str
@@ -197,6 +202,7 @@ class People:
             UsageError: it has no such turn or no text on that side, there is no score, or author or note
                 do not fit.
         """
+        self._hold(sequence_id)
         [key] = self._sequences.keys([sequence_id])
         conversation = next(self._sequences.read([sequence_id])).conversation
         turns = conversation.get_turn_count()

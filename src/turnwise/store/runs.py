@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.notebook import Shown
-from turnwise.scoring import FailureReason, FailureReasons
+from turnwise.scoring import FailureReason, FailureReasons, Provenance
 from turnwise.store import schema
 from turnwise.store.damage import intact
 from turnwise.store.database import Database
@@ -61,6 +61,22 @@ class Run(Shown):
     operating_points: Mapping[str, float]
     code_version: str
     created_at: datetime
+
+    def provenance(self, principle_version: str, code_version: str) -> Provenance:
+        """Return how a score of this run came about.
+
+        Args:
+            principle_version: revision of the principle.
+            code_version: version and revision of turnwise that made the score; a later one may go on with a run.
+        """
+        return Provenance(
+            observer=self.observer,
+            observer_version=self.observer_version,
+            principle_version=principle_version,
+            context=self.context,
+            parameters=self.parameters,
+            code_version=code_version,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import LocationError, StoreCorruptError, StoreError, UsageError
-from turnwise.findings import COLUMNS, FAILURES, PLACES, SCORES, SEQUENCES, TURNS, Findings, PartEntry, part_file
+from turnwise.findings import (
+    COLUMNS,
+    FAILURES,
+    PLACES,
+    SCORES,
+    SEQUENCES,
+    TURNS,
+    Findings,
+    PartEntry,
+    part_file,
+)
 from turnwise.locations import filesystem
+from turnwise.sql_text import quoted
 from turnwise.store.damage import first_line
 from turnwise.store.findings.places import opened
 
@@ -210,15 +221,6 @@ class FoundFiles:
                     yield dict(json.loads(line))
             except (ValueError, TypeError, LocationError) as error:
                 raise StoreCorruptError(f"{place} can't be read ({error}); {MEND}") from error
-
-
-def quoted(text: str) -> str:
-    """Return a text as SQL has it.
-
-    >>> quoted("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"
 
 
 def part_of(number: int) -> int:

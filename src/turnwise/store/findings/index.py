@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError
 from turnwise.findings import COLUMNS, SCORES, SEQUENCES, TURNS, PartEntry
-from turnwise.store.findings.files import MEND, FoundFiles, quoted
+from turnwise.sql_text import quoted
+from turnwise.store.findings.files import MEND, FoundFiles
 from turnwise.store.findings.places import beside, for_the_user
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.findings import SCORES, SEQUENCES, TURNS
 from turnwise.patterns.sql import Columns
+from turnwise.sql_text import quoted
 from turnwise.store.damage import intact
-from turnwise.store.findings.files import FoundFiles, quoted
+from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.index import NAME, Index
 from turnwise.store.mirror import VIEWS
 from turnwise.store.runs import Run

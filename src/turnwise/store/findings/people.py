@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
 from turnwise.clock import Clock
-from turnwise.conversation import Label, Seen, Side
 from turnwise.errors import StoreError
-from turnwise.scoring import Score
 from turnwise.store.database import BUSY_SECONDS, Database
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.places import beside, for_the_user
 from turnwise.store.findings.sequences import FoundSequences
-from turnwise.store.people import Correction, HumanScore, People
+from turnwise.store.people import People
 from turnwise.store.sequences import Sequences
 
 FILE: Final = "people.db"
@@ -62,34 +60,6 @@ class FoundPeople(People):
             self._db.finish()
             self._db.close()
             self._opened = False
-
-    def correct_label(
-        self, sequence_id: str, label: Label | str | None, author: str, note: str = ""
-    ) -> Correction:
-        """Say which label a conversation should have; see `People.correct_label`."""
-        self._hold(sequence_id)
-        return super().correct_label(sequence_id, label, author, note)
-
-    def mark_turn(self, sequence_id: str, turn: int | None, author: str, note: str = "") -> Correction:
-        """Say at which turn a conversation turned; see `People.mark_turn`."""
-        self._hold(sequence_id)
-        return super().mark_turn(sequence_id, turn, author, note)
-
-    def judge(
-        self,
-        sequence_id: str,
-        turn: int,
-        scores: Mapping[str, Score],
-        author: str,
-        *,
-        versions: Mapping[str, str],
-        side: Side = Side.PROMPT,
-        seen: Seen = Seen.PROMPTS,
-        note: str = "",
-    ) -> tuple[HumanScore, ...]:
-        """Score a turn; see `People.judge`."""
-        self._hold(sequence_id)
-        return super().judge(sequence_id, turn, scores, author, versions=versions, side=side, seen=seen, note=note)
 
     def authors(self) -> tuple[str, ...]:
         """Return who has said something, sorted."""

@@ -65,7 +65,7 @@ class FoundRuns:
     def principle_versions(self, run: str) -> dict[str, str]:
         """Return the revision of every principle."""
         self.get(run)
-        return {str(one["name"]): str(one["revision"]) for one in self._files.manifest.principles}
+        return self._files.manifest.revisions
 
     def start(self, run: Run) -> NoReturn:
         """Refuse to start one."""

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.findings import SCORES, TURNS
-from turnwise.scoring import Evaluation, EvaluationKey, Failure, Provenance, Score, Trajectory
+from turnwise.scoring import Evaluation, EvaluationKey, Failure, Score, Trajectory
 from turnwise.store.damage import intact
 from turnwise.store.findings.files import FoundFiles, refused
 from turnwise.store.findings.sequences import FoundSequences, NumberedHead
@@ -34,18 +34,8 @@ class FoundScores:
         self._files = files
         self._sequences = sequences
         self._run = run
-        versions = {str(one["name"]): str(one["revision"]) for one in files.manifest.principles}
-        self._provenances = {
-            name: Provenance(
-                observer=run.observer,
-                observer_version=run.observer_version,
-                principle_version=version,
-                context=run.context,
-                parameters=run.parameters,
-                code_version=run.code_version,
-            )
-            for name, version in versions.items()
-        }
+        revisions = files.manifest.revisions.items()
+        self._provenances = {name: run.provenance(revision, run.code_version) for name, revision in revisions}
 
     def forget_keys(self) -> None:
         """Do nothing: no run is renamed or deleted here."""
@@ -70,15 +60,9 @@ class FoundScores:
             for number, head in heads:
                 name = head.sequence_id
                 with intact(self._files.where, f"the trajectory of sequence {name!r}"):
-                    mine = scores.get(number, [])
                     chars = lengths.get(number, {})
-                    for row in mine:
-                        before = chars.get(row[1], (0, 0))
-                        if lengths is _UNKNOWN:
-                            pair = (before[0], row[7]) if row[2] == "response" else (row[7], before[1])
-                            chars = {**chars, row[1]: pair}
                     within = range(1, head.turns + 1) if turns is None else turns_within(turns, head.turns)
-                    found = [self._evaluation(name, row) for row in mine]
+                    found = [self._evaluation(name, row) for row in scores.get(number, [])]
                     yield head, Trajectory(run, name, within.stop - 1, found, chars, first=within.start)
 
     def failures(
@@ -125,7 +109,7 @@ class FoundScores:
                 scores = self._rows(part, heads, None)
                 for number, head in heads:
                     about = head.sequence_id, head.label, head.source
-                    for _, turn, side, principle, T, I, F, _ in scores.get(number, []):  # noqa: E741
+                    for _, turn, side, principle, T, I, F in scores.get(number, []):  # noqa: E741
                         yield StoredScore(*about, turn, Side(side), principle, T, I, F)
 
         count: Callable[[], int] = lambda: self._files.manifest.totals.scores  # noqa: E731
@@ -147,7 +131,7 @@ class FoundScores:
     ) -> dict[int, list[tuple[Any, ...]]]:
         """Return the scores of sequences of a part by row number, in order."""
         rows = self._files.read(
-            "SELECT key + 1, turn, side, principle, T, I, F, coalesce(chars, 0) "
+            "SELECT key + 1, turn, side, principle, T, I, F "
             f"FROM {self._files.table(SCORES, [part])} WHERE {_span(heads)}{_within(turns)} "
             "ORDER BY key, turn, side, principle"
         )
@@ -156,12 +140,14 @@ class FoundScores:
     def _lengths(
         self, part: int, heads: Collection[NumberedHead], turns: range | None
     ) -> dict[int, dict[int, tuple[int, int]]]:
-        """Return the characters of prompt and response by turn, by row number; `_UNKNOWN` without texts."""
-        if not self._files.has_texts:
-            return _UNKNOWN
+        """Return the characters of prompt and response by turn, by row number; without texts of scored ones."""
+        if self._files.has_texts:
+            table, sides = TURNS, "length(prompt), coalesce(length(response), 0)"
+        else:
+            table, sides = SCORES, ", ".join(f"coalesce(max(chars) FILTER (side = '{side}'), 0)" for side in Side)
         rows = self._files.read(
-            "SELECT key + 1, turn, length(prompt), coalesce(length(response), 0) "
-            f"FROM {self._files.table(TURNS, [part])} WHERE {_span(heads)}{_within(turns)}"
+            f"SELECT key + 1, turn, {sides} FROM {self._files.table(table, [part])} "
+            f"WHERE {_span(heads)}{_within(turns)}{'' if table == TURNS else ' GROUP BY key, turn'}"
         )
         found: dict[int, dict[int, tuple[int, int]]] = {}
         for number, turn, prompt, response in rows:
@@ -169,13 +155,9 @@ class FoundScores:
         return found
 
     def _evaluation(self, name: str, row: tuple[Any, ...]) -> Evaluation:
-        _, turn, side, principle, T, I, F, _ = row  # noqa: E741 - the field's names
+        _, turn, side, principle, T, I, F = row  # noqa: E741 - the field's names
         key = EvaluationKey(self._run.name, name, turn, Side(side), principle)
         return Evaluation(key, Score(T, I, F), self._provenances[principle], self._run.created_at)
-
-
-_UNKNOWN: dict[int, dict[int, tuple[int, int]]] = {}
-"""In place of lengths where the texts were not kept: those of scored turns are in the scores."""
 
 
 def _span(heads: Collection[NumberedHead]) -> str:

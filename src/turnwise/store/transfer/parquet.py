@@ -16,6 +16,7 @@ from sqlalchemy import Column, Table
 from turnwise.batches import batched
 from turnwise.bounded import is_too_deep
 from turnwise.errors import StoreError
+from turnwise.sql_text import quoted
 from turnwise.store.progress_bar import hide_progress_bar
 from turnwise.store.transfer.snapshot import Snapshot
 from turnwise.store.transfer.tables import TABLES, Kind, Progress, Row, kind_of, time_text
@@ -78,8 +79,8 @@ def _write_table(
     for rows in batched(chain.from_iterable(record.pages(table)), _INSERTED):
         _insert(database, table.name, columns, rows)
         count += len(rows)
-    target = str(folder / f"{table.name}.parquet").replace("'", "''")
-    database.execute(f"COPY {table.name} TO '{target}' (FORMAT parquet, ROW_GROUP_SIZE {_ROW_GROUP})")
+    target = quoted(str(folder / f"{table.name}.parquet"))
+    database.execute(f"COPY {table.name} TO {target} (FORMAT parquet, ROW_GROUP_SIZE {_ROW_GROUP})")
     database.execute(f"DROP TABLE {table.name}")
     progress(table.name, count)
     return count
