@@ -30,6 +30,8 @@ CATEGORIES = ("advice", "coding", "medicine", "money", "travel", "weapons")
 TACTICS = ("flattery", "role_play", "slow_boil", "urgency", "")
 LIMITS = {"filter": 0.3, "page": 0.3, "search": 0.3, "sort": 0.3, "first warm": 3.0, "first cold": 10.0}
 MOST_MEMORY = 700 * 10**6
+LEFT_EARLY = "Quasar is not defined"
+"""What a page throws that is left before its scripts have come; nobody sees it."""
 
 
 def main() -> None:
@@ -222,26 +224,32 @@ def clicks(file: Path, minutes: float, seed: int) -> None:
             if not settled and passed > 60 * minutes / 3:
                 settled = running.memory()
         grown = (running.memory() - settled) / 1e6
+        errors = [error for error in watched.errors if error != LEFT_EARLY]
         said = [line for line in running.log if "Error" in line or "Traceback" in line]
-        print(f"{done} steps in {minutes:g} minutes from seed {seed}: {len(watched.errors)} errors in the page,")
+        print(f"{done} steps in {minutes:g} minutes from seed {seed}: {len(errors)} errors in the page,")
         print(f"{len(said)} in the server; hosts asked: {watched.hosts()}")
         print(f"memory {running.memory() / 1e6:.0f} MB, grown by {grown:.0f} MB since the first third")
-        for line in (*watched.errors[:5], *said[:5]):
+        for line in (*errors[:5], *said[:5]):
             print(f"  {line[:200]}")
+        if said:
+            print("".join(running.log[-60:]))
 
 
 def begin(page: Any, url: str) -> None:
-    """Open a view; a link that was clicked just before may lead elsewhere in between, so it is tried again."""
+    """Open a view. A link that was clicked just before may lead elsewhere in between: then it is tried again."""
     from playwright.sync_api import Error
 
+    failed = []
     for _ in range(5):
         try:
             page.goto(url, wait_until="commit")
             page.locator("#content h1").first.wait_for()
             return
-        except Error:
-            pass
-    raise AssertionError(f"{url} did not open")
+        except Error as error:
+            failed.append(str(error).splitlines()[0])
+            page.wait_for_load_state()  # the other page first: two at once would end each other again and again
+    shown = page.locator("body").inner_text()[:500]
+    raise AssertionError(f"{url} did not open: {failed}; the page shows {shown!r}")
 
 
 def step(page: Any, generator: random.Random) -> None:

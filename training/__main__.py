@@ -7,6 +7,10 @@ calibrates, and writes ``reader.onnx.gz``, ``tokenizer.json`` and ``metrics.json
 with ``--kind small`` those of ``local-small``. The former are a blend of networks that differ in their seed
 (``--members``), each trained in a folder of its own; interrupted, the same command goes on from the last
 checkpoint.
+
+    python -m training --data PATH_TO_DATA --points FOLDER
+
+sets the operating points of trained weights anew, and leaves all else as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ from training.spread import Spread, over_processes
 from turnwise.observers.local.protocol import SIDES
 from turnwise.observers.local.scores import Calibration
 from turnwise.observers.local.tokens import Speech
-from turnwise.observers.local.weights import KINDS, PRINCIPLES, load_weights, save_weights
+from turnwise.observers.local.weights import KINDS, PRINCIPLES, TOKENIZER_FILE, load_weights, save_weights
 
 MEMBER = "member-"
 """What the folder of a member is called, its seed behind it."""
@@ -49,7 +53,8 @@ def main() -> None:
     kinds = {"language": Settings, "small": small.Settings}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="data folder with MANIFEST.json")
-    parser.add_argument("--out", type=Path, required=True, help="folder for weights and checkpoint")
+    parser.add_argument("--out", type=Path, help="folder for weights and checkpoint")
+    parser.add_argument("--points", type=Path, metavar="FOLDER", help="set operating points of these weights anew")
     parser.add_argument("--kind", choices=KINDS, default="language")
     parser.add_argument(
         "--blend", nargs="+", type=Path, metavar="FOLDER", help="train nothing: blend the weights in these folders"
@@ -58,7 +63,14 @@ def main() -> None:
     for one in fields(kinds[known.kind]):
         parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
     arguments = vars(parser.parse_args())
-    data, out, kind, folders = (arguments.pop(name) for name in ("data", "out", "kind", "blend"))
+    data, out, kind, folders, pointed = (
+        arguments.pop(name) for name in ("data", "out", "kind", "blend", "points")
+    )
+    if (out is None) == (pointed is None):
+        parser.error("name a folder to write to: --out, or --points for weights that there are")
+    if pointed is not None:
+        point(pointed, data)
+        return
     if folders and kind != "language":
         parser.error("--blend is for weights of --kind language")
     out.mkdir(parents=True, exist_ok=True)
@@ -94,6 +106,23 @@ def main() -> None:
     for folder in out.glob(f"{MEMBER}*"):
         shutil.rmtree(folder)
     say(f"wrote {out}: use it with --observer local:{out}")
+
+
+def point(folder: Path, data: Path) -> None:
+    """Set the operating points of trained weights anew.
+
+    Args:
+        folder: the weights.
+        data: the data folder, with the service that sets operating points.
+    """
+    weights = load_weights(folder)
+    metrics, tokenizer = dict(weights.metrics), (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
+    calibration = Calibration.read(metrics["calibration"])
+    with over_processes(metrics["kind"], weights.model, tokenizer, os.cpu_count() or 1) as spread:
+        metrics["operating_points"] = operating_points(spread, calibration, service(data))
+    metrics["operating_points_on"] = SERVICE
+    save_weights(folder, weights.model, tokenizer, metrics)
+    say(f"operating points of {folder} set on {SERVICE}")
 
 
 def say(line: str) -> None:

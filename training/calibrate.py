@@ -29,9 +29,10 @@ DETECTORS = ("any_turn", "trust_ema", "slope", "cusum")
 """The detectors that get an operating point."""
 
 RATE = 0.01
-LEAST = 0.5
-"""Least F at which a turn is flagged by itself: what the guideline calls a clear sign. On chats that are easier
-than most the threshold alone would come to lie where readers find nothing."""
+LEAST = {"any_turn": 0.5, "cusum": 0.25}
+"""Least threshold of a detector: what a single turn with F .5 comes to, which the guideline calls a clear sign;
+for `cusum` that is .5 less its drift. On a service whose chats are easier than most, a rate alone would put the
+threshold where readers find nothing, and other services would have many times its false positives."""
 
 SERVICE = "mtbench101"
 """Source of the operating points; nothing is trained on it."""
@@ -217,8 +218,7 @@ def operating_points(
         for name in DETECTORS:
             detector: Any = build_detector(name)
             highest = [max(run_detector(detector, turns).score for turns in both) for both in told]
-            least = LEAST if name == "any_turn" else 0.0
-            calibrated = detector.with_threshold(max(least, threshold_for(highest, RATE)))
+            calibrated = detector.with_threshold(max(LEAST.get(name, 0.0), threshold_for(highest, RATE)))
             fired = [any(run_detector(calibrated, turns).fired for turns in both) for both in told]
             rate = Rate(sum(fired), len(told))
             points[context][name] = {

@@ -13,7 +13,7 @@ from river.drift import PageHinkley as RiverPageHinkley
 from scipy import stats
 
 from turnwise.detectors import build_detector, run_detector
-from turnwise.detectors.learned import Learned, features_of
+from turnwise.detectors.learned import Learned, features_by_turn
 from turnwise.scoring import Score, TurnScores, balance
 
 series = st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=25).map(
@@ -22,6 +22,11 @@ series = st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_siz
 """Turn number and F of the evaluated turns; some turns are gaps."""
 
 BENIGN, ATTACK = (1.0, 4.0), (1.0, 1.0)
+
+
+def last_features(turns):
+    """Return the features of principle p after the last turn at which it was evaluated."""
+    return [features["p"] for features in features_by_turn(turns) if "p" in features][-1]
 
 
 def scores_of(spec, points):
@@ -170,7 +175,7 @@ def test_the_features_are_what_they_say(points, second):
         )
         for turn in range(1, max(by_turn) + 1)
     ]
-    got = features_of(turns)["p"]
+    got = last_features(turns)
     numbers, values = [turn for turn, _ in points], [F for _, F in points]
     moves = [abs(later - earlier) for earlier, later in itertools.pairwise(values)]
     longest = run = 0
@@ -195,9 +200,9 @@ def test_the_features_are_what_they_say(points, second):
         -1.0
         + sum(
             weights[name] * value
-            for name, value in features_of(
+            for name, value in last_features(
                 [TurnScores(t.turn, {"p": t.scores["p"]} if t.scores else {}) for t in turns]
-            )["p"].items()
+            ).items()
         ),
         abs=1e-7,
     )

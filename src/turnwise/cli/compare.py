@@ -45,6 +45,9 @@ def compare(
             help="Splits that the gain is judged on. 1: a single split, which says nothing about others."
         ),
     ] = 50,
+    seeds: Annotated[
+        int, typer.Option(help="How often these splits are drawn, each time others: does the gain stay?")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the bootstrap.")] = 0,
     replicates: Annotated[int, typer.Option(help="Resamples of the bootstrap.", min=1)] = 2000,
     truth: Annotated[
@@ -91,6 +94,7 @@ def compare(
             guarantee=guarantee,  # type: ignore[arg-type]
             folds=folds,
             splits=splits,
+            seeds=seeds,
             seed=seed,
             replicates=replicates,
             patterns=patterns,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from turnwise.errors import DetectorError, UnknownNameError
 from turnwise.scoring import Score, TurnScores
 
 FEATURES = ("peak", "mean", "last", "slope", "streak", "cusum", "volatility", "divergence")
-"""What the model looks at by default; see `features_of`."""
+"""What the model looks at by default; see `features_by_turn`."""
 
 OPTIONAL_FEATURES = ("turns",)
 """What it looks at only where a weight is given: it tells attacks of a data set by their length."""
@@ -33,7 +33,7 @@ class Learned(ByPrinciple):
     """Fires where a logistic model takes a trajectory for that of an attack.
 
     score = max over principles of intercept + Σ weight · feature, the log odds of an attack; the features describe
-    the F of one principle over its evaluated turns so far (see `features_of`). The weights are fitted by
+    the F of one principle over its evaluated turns so far (see `features_by_turn`). The weights are fitted by
     ``turnwise tune`` with an L2 penalty, which writes a YAML file that builds this detector; there is no default
     that would fit every observer. Source: ridge logistic regression, S. le Cessie and J. C. van Houwelingen,
     Applied Statistics 41 (1992).
@@ -79,13 +79,13 @@ class Learned(ByPrinciple):
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:
         """Take one more F into the features of a principle."""
-        remembered, features = follow_features(memory, scores, score)
+        remembered, features = _follow_features(memory, scores, score)
         odds = self.intercept + math.fsum(weight * features[name] for name, weight in self.weights.items())
         return remembered, round(odds, DIGITS)
 
 
-def features_of(turns: Iterable[TurnScores]) -> dict[str, dict[str, float]]:
-    """Return the features of each principle after the last turn.
+def features_by_turn(turns: Iterable[TurnScores]) -> Iterator[dict[str, dict[str, float]]]:
+    """Yield the features, after each turn, of the principles that were evaluated at it.
 
     Over the F of a principle's evaluated turns: ``peak``, ``mean``, ``last``; ``slope`` over turn numbers (0
     before the third); ``streak``, the longest run of turns in a row with F of at least 0.5, as log(1 + length);
@@ -96,19 +96,20 @@ def features_of(turns: Iterable[TurnScores]) -> dict[str, dict[str, float]]:
         turns: the turns in order.
 
     >>> turns = [TurnScores(n, {"reciprocity": Score(0.5, 0.2, F)}) for n, F in ((1, 0.1), (2, 0.6), (3, 0.8))]
-    >>> {name: round(value, 3) for name, value in features_of(turns)["reciprocity"].items()}
+    >>> *_, last = features_by_turn(turns)
+    >>> {name: round(value, 3) for name, value in last["reciprocity"].items()}
     {'peak': 0.8, 'mean': 0.5, 'last': 0.8, 'slope': 0.35, 'streak': 1.099, 'cusum': 0.9, 'volatility': 0.35, \
 'divergence': 0.0, 'turns': 1.386}
     """
     memories: dict[str, Any] = {}
-    features: dict[str, dict[str, float]] = {}
     for scores in turns:
+        features: dict[str, dict[str, float]] = {}
         for principle, score in scores.scores.items():
-            memories[principle], features[principle] = follow_features(memories.get(principle), scores, score)
-    return features
+            memories[principle], features[principle] = _follow_features(memories.get(principle), scores, score)
+        yield features
 
 
-def follow_features(memory: Any, scores: TurnScores, score: Score) -> tuple[list[Any], dict[str, float]]:
+def _follow_features(memory: Any, scores: TurnScores, score: Score) -> tuple[list[Any], dict[str, float]]:
     """Take one more F of a principle, and return what is to be remembered and the features after it.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from importlib import import_module
 from importlib.resources import files
@@ -63,7 +64,7 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
     async def shown(request: Request, client: Client) -> None:
         from nicegui import ui
 
-        page = Page(view, answers, dict(request.query_params))
+        page = Page(view, answers, client, dict(request.query_params))
         ui.add_head_html(
             f'<link rel="stylesheet" href="{_STATIC}/explorer.css">'
             f'<link rel="stylesheet" href="{_STATIC}/work.css">'
@@ -73,13 +74,21 @@ def _shown(view: View, answers: Answers):  # type: ignore[no-untyped-def]  # Nic
         with ui.element("div").props('id=content tabindex="-1"').classes("content") as content:
             waiting = Region(element("p", "Reading the record …", class_="waiting", role="status"))
         await client.connected(timeout=_CONNECT_SECONDS)
-        with content:
-            try:
+        if client.is_deleted:
+            return
+        try:
+            with content:
                 await view.build(page)
-            except TurnwiseError as error:
+        except TurnwiseError as error:
+            with content:
                 Region(failure(str(error)))
-            except Exception:  # noqa: BLE001 - the page says so, whatever it was
-                _log.exception("the view %s failed", view.title)
+        except asyncio.CancelledError:
+            if client.is_deleted:
+                return
+            raise
+        except Exception:  # noqa: BLE001 - the page says so, whatever it was
+            _log.exception("the view %s failed", view.title)
+            with content:
                 Region(failure("This view failed: the terminal in which turnwise explore runs says where."))
         waiting.html.delete()
         with content:

@@ -15,6 +15,7 @@ from turnwise.explorer.data.answers import Answers
 from turnwise.visible import visible_lines
 
 if TYPE_CHECKING:
+    from nicegui import Client
     from nicegui.elements.html import Html
 
 Result = TypeVar("Result")
@@ -84,6 +85,7 @@ class Page:
     Args:
         view: the view.
         answers: what it asks.
+        client: the browser that looks at it.
         state: what the address says beside the path, by name.
 
     Attributes:
@@ -92,9 +94,10 @@ class Page:
             has no table. A view sets it.
     """
 
-    def __init__(self, view: View, answers: Answers, state: Mapping[str, str]) -> None:
+    def __init__(self, view: View, answers: Answers, client: Client, state: Mapping[str, str]) -> None:
         self.view = view
         self.answers = answers
+        self._client = client
         self.record = answers.record
         self.state = dict(state)
         self.csv: Callable[[], tuple[str, list[list[Any]]]] | None = None
@@ -130,8 +133,15 @@ class Page:
         return self.get("run") or self.record.latest_run()
 
     async def ask(self, job: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        """Return what a job of the data layer gives, which runs in a thread so that the page goes on living."""
-        return await asyncio.to_thread(job, *args, **kwargs)
+        """Return what a job of the data layer gives, which runs in a thread so that the page goes on living.
+
+        Raises:
+            CancelledError: the page was left in the meantime, so that nothing can be shown on it any more.
+        """
+        given = await asyncio.to_thread(job, *args, **kwargs)
+        if self._client.is_deleted:
+            raise asyncio.CancelledError(f"{self.view.title} was left")
+        return given
 
 
 class Region:

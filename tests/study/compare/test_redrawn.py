@@ -117,6 +117,23 @@ def test_the_report_says_what_is_expected_and_what_one_study_would_find(usual):
     assert summary(usual)["gain"]["followed"] == usual.redrawn.followed
 
 
+def test_other_seeds_have_other_splits_and_their_gains_are_told(usual):
+    asked = ("cusum:drift=0.3", "slope")
+    found = study(conversations(), *asked, replicates=200, seeds=3)
+    assert found.redrawn.redraw.gain.tolist() == usual.redrawn.redraw.gain.tolist()
+    for number, other in enumerate(found.further, start=1):
+        alone = study(conversations(), *asked, replicates=200, seed=4 * number).redrawn
+        assert other.redraw.gain.tolist() == alone.redraw.gain.tolist()
+    others = [one["overall"]["expected"]["value"] for one in record(found)["gain"]["other_seeds"]]
+    assert others == [one.redraw.overall.expected.value for one in found.further]
+    text = " ".join(verdict(found))
+    assert "With 2 other seeds, which share no split with these, +" in text
+    assert "are expected: a gain is shown with every seed" in text
+    assert "other seed" not in " ".join(verdict(usual))
+    with pytest.raises(UsageError, match="seeds must be at least 1 and at most 100, not 0"):
+        Settings(runs=("h",), seeds=0)
+
+
 def test_a_single_split_says_that_it_is_one():
     found = study(conversations(), "cusum:drift=0.3", splits=1)
     assert "On a single split of the conversations" in " ".join(verdict(found))

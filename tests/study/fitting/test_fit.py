@@ -5,10 +5,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from turnwise.detectors import build_detector, check_detector, format_spec, run_detector, to_mapping
-from turnwise.detectors.learned import FEATURES, features_of
+from turnwise.detectors.learned import FEATURES
 from turnwise.errors import DetectorError, UnknownNameError, UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.study import FITTED, Example, fit_detector, tune
+from turnwise.study.fitting.fit import FitInput
 
 
 @pytest.mark.parametrize("name", sorted(FITTED))
@@ -42,8 +43,8 @@ def test_the_weights_are_those_of_another_library(make_examples):
         for e in make_examples(seed=7)
     ]
     detector = fit_detector("learned", examples)
-    kept = [e for e in examples if features_of(e.turns)]
-    table = np.array([[features_of(e.turns)["reciprocity"][name] for name in FEATURES] for e in kept])
+    kept = [e for e in examples if len(FitInput.of(e).last)]
+    table = np.concatenate([FitInput.of(e).last for e in kept])
     truth = np.array([e.attack for e in kept])
     spread = table.std(axis=0)
     spread[spread < 1e-9] = 1.0

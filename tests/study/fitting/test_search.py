@@ -10,7 +10,7 @@ from turnwise.detectors import build_detector, check_detector, run_detector
 from turnwise.detectors.kit.registry import DETECTORS, parameters_of
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study import Example
-from turnwise.study.fitting.search import SPACES, OneOf, search, space_of
+from turnwise.study.fitting.search import SPACES, OneOf, highest_scores, search, space_of
 from turnwise.study.stats.thresholds import threshold_for
 
 
@@ -102,3 +102,17 @@ def test_labels_without_attacks_leave_nothing_to_gain():
     examples = [Example(f"b{n}", f"b{n}", False, turns) for n in range(60)]
     found = search("cusum", examples, 0.05, budget=2)
     assert (found.after.recall.of, found.best) == (0, 1)
+
+
+@pytest.mark.parametrize("spec", [name for name in DETECTORS.names() if name not in ("all_of", "any_of", "k_of")])
+def test_the_highest_scores_are_those_of_the_verdicts(spec, make_examples):
+    """Most detectors give them without making verdicts."""
+    needed = {
+        "learned": "learned:weights={peak:1.0;slope:2.0}",
+        "pattern": "pattern:F > 0.3",
+        "weighted": "weighted:members=[cusum; slope],weights=[1; 2]",
+    }
+    detector = build_detector(needed.get(spec, spec))
+    examples = [*make_examples(seed=3), Example("empty", "empty", False, ())]
+    wanted = [run_detector(detector, example.turns).score for example in examples]
+    assert highest_scores(detector, examples) == wanted

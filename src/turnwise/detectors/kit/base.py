@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -204,6 +204,22 @@ class ByPrinciple(Limited, ABC):
         if not values:
             return silence(state, scores.turn)
         return judge(state, scores.turn, values, self.label, self.limit)
+
+    def highest(self, turns: Iterable[TurnScores]) -> float:
+        """Return the highest score over the turns of a conversation, as `run_detector` does, without the reasons.
+
+        Studies ask for nothing else, of every conversation and hundreds of times.
+
+        Args:
+            turns: the scores turn by turn.
+        """
+        memories: dict[str, Any] = {}
+        highest = -math.inf
+        for scores in turns:
+            for principle, score in scores.scores.items():
+                memories[principle], value = self.follow(memories.get(principle), scores, score)
+                highest = max(highest, value)
+        return highest if memories else 0.0
 
     @abstractmethod
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:

@@ -134,7 +134,8 @@ def _training(metrics: Mapping[str, Any]) -> Iterable[str]:
     yield (
         f"\nCalibrated on {on}, none trained on. Operating points: at most 1 % of "
         f"{metrics['operating_points_on']}'s train part, a service that nothing is trained on; in `history` each "
-        "conversation counts by the higher of its scores with replies and without.\n"
+        "conversation counts by the higher of its scores with replies and without. `any_turn` asks for an F of .5 "
+        "at least and `cusum` for .25, what one such turn adds to it: this service's chats are easier than most.\n"
     )
     yield "| mode | detector | threshold | false positives | 95 % interval |"
     yield "|---|---|---|---|---|"

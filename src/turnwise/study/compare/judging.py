@@ -207,13 +207,13 @@ def make_detector(
         train: conversations to fit on.
         settings: of the study.
         seed: of the fit.
-        scores: keeps the features that a fit needs.
+        scores: keeps what a fit takes of each conversation.
 
     Raises:
         UsageError: too few conversations to fit; the message says how many are needed.
     """
     if arm.fitted:
-        return fit_detector(arm.detector, train, seed, lambda example: scores.features(arm.run, example))
+        return fit_detector(arm.detector, train, seed, lambda example: scores.inputs(arm.run, example))
     if arm.chosen_flag:
         return _best_flag(train, settings)
     return load_detector(arm.detector, patterns=settings.patterns)

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 from turnwise.detectors import Detector
-from turnwise.detectors.learned import DIGITS, FEATURES, Learned, follow_features
+from turnwise.detectors.learned import DIGITS, FEATURES, Learned
 from turnwise.study.compare.arms import Arm
 from turnwise.study.examples import Example
+from turnwise.study.fitting.fit import FitInput
 from turnwise.study.fitting.search import highest_scores
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class HighestScores:
-    """The highest score of each conversation by the arms of a study, and the features that `learned` is fitted on.
+    """The highest score of each conversation by the arms of a study, and what detectors are fitted on.
 
-    A detector that is the same whatever it trains on runs over a conversation once, and its score is kept. The
-    features of a conversation are the same for every fit of `learned`, which only weighs them: they are kept too.
+    A detector that is the same whatever it trains on runs over a conversation once, and its score is kept. What
+    fits take of a conversation is the same for every fit, and kept too.
     """
 
     def __init__(self) -> None:
         self._scores: dict[str, dict[str, float]] = {}
-        self._features: dict[tuple[str, str], _Features] = {}
+        self._inputs: dict[tuple[str, str], FitInput] = {}
 
     def of(self, arm: Arm, detector: Detector, examples: Sequence[Example]) -> list[float]:
         """Return the scores of some conversations; a threshold has no part in them.
@@ -47,56 +42,26 @@ class HighestScores:
         kept.update(zip(ids, highest_scores(detector, lacking), strict=True))
         return [kept[example.sequence_id] for example in examples]
 
-    def features(self, run: str, example: Example) -> Mapping[str, Mapping[str, float]]:
-        """Return the features of each principle after the last turn, as `features_of` does.
+    def inputs(self, run: str, example: Example) -> FitInput:
+        """Return what fits take of a conversation.
 
         Args:
             run: name of the run of the conversation.
             example: the conversation.
         """
-        return self._of(run, example).last
-
-    def _of(self, run: str, example: Example) -> _Features:
         key = run, example.sequence_id
-        if key not in self._features:
-            self._features[key] = _Features.of(example)
-        return self._features[key]
+        if key not in self._inputs:
+            self._inputs[key] = FitInput.of(example)
+        return self._inputs[key]
 
     def _weighed(self, run: str, detector: Learned, examples: Sequence[Example]) -> list[float]:
         """Return what `learned` says, from the features of every turn."""
         import numpy as np
 
-        known = [self._of(run, example).every for example in examples]
+        known = [self.inputs(run, example).every for example in examples]
         if not any(map(len, known)):
             return [0.0] * len(examples)
         weights = np.array([detector.weights.get(name, 0.0) for name in FEATURES])
         odds = np.round(detector.intercept + np.einsum("ij,j->i", np.concatenate(known), weights), DIGITS)
         begins = np.cumsum([0, *map(len, known)])
         return [float(odds[begin:end].max()) if end > begin else 0.0 for begin, end in pairwise(begins)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Features:
-    """Features of one conversation.
-
-    Args:
-        every: of each principle at each evaluated turn; shape (principles of all turns, features).
-        last: by principle, after the last turn.
-    """
-
-    every: NDArray[np.float64]
-    last: Mapping[str, Mapping[str, float]]
-
-    @classmethod
-    def of(cls, example: Example) -> _Features:
-        import numpy as np
-
-        memories: dict[str, Any] = {}
-        last: dict[str, dict[str, float]] = {}
-        rows = []
-        for scores in example.turns:
-            for principle, score in scores.scores.items():
-                memories[principle], found = follow_features(memories.get(principle), scores, score)
-                last[principle] = found
-                rows.append([found[name] for name in FEATURES])
-        return cls(np.array(rows).reshape(-1, len(FEATURES)), last)

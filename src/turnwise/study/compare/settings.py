@@ -15,6 +15,7 @@ GUARANTEES = ("expectation", "confidence")
 MIN_FOLDS, MOST_FOLDS = 2, 1_000
 
 MOST_SPLITS = 1_000
+MOST_SEEDS = 100
 """Splits that a study may be redrawn on."""
 
 MOST_REPLICATES = 100_000
@@ -47,6 +48,8 @@ class Settings:
         replicates: resamples of the bootstrap, from 1 to 100,000.
         splits: splits that the gain is judged on, from 1 to 1,000: the first is that of the seed, each further one
             that of the next seed. With 1 nothing is said about other splits. Given thresholds need none.
+        seeds: how often these splits are drawn, from 1 to 100; each time others, none of them twice. What is
+            gained is told for each; the tables are those of the first.
         small_cell: conversations of a label under which a cell shows no percentage.
         patterns: YAML file of your own named patterns, which detectors may use.
         truth: run whose F says at which turns a reader flags something; None to look at labels alone.
@@ -69,6 +72,7 @@ class Settings:
     seed: int = 0
     replicates: int = 2000
     splits: int = 50
+    seeds: int = 1
     small_cell: int = 10
     patterns: str | None = None
     truth: str | None = None
@@ -92,6 +96,8 @@ class Settings:
             raise UsageError(f"replicates must be at least 1 and at most {MOST_REPLICATES}, not {self.replicates}")
         if not 1 <= self.splits <= MOST_SPLITS:
             raise UsageError(f"splits must be at least 1 and at most {MOST_SPLITS}, not {self.splits}")
+        if not 1 <= self.seeds <= MOST_SEEDS:
+            raise UsageError(f"seeds must be at least 1 and at most {MOST_SEEDS}, not {self.seeds}")
         if self.small_cell < 1:
             raise UsageError(f"small cell must be at least 1, not {self.small_cell}")
         if not 0 <= self.seed <= MOST_SEED:

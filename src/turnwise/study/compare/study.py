@@ -62,6 +62,7 @@ class Study:
         chosen: place of the arm that the report follows, the best of these; None where there is none.
         redrawn: the gain over many splits; None where there is nothing to follow, thresholds are given, or it
             can't be judged, which a warning says.
+        further: the same, drawn with other seeds, whose splits are others.
         matched: by name of the arm, how it compares with the reference at equal false-positive rates.
         tests: all tests of verdicts at any turn.
         final_tests: tests of verdicts at the last turn, against the reference.
@@ -82,6 +83,7 @@ class Study:
     ranks: Mapping[int, Rate]
     chosen: int | None
     redrawn: RedrawnStudy | None
+    further: tuple[RedrawnStudy, ...]
     matched: Mapping[str, MatchedRates]
     tests: tuple[Test, ...]
     final_tests: tuple[Test, ...]
@@ -173,15 +175,17 @@ def compare_data(
     followable = candidates(arms, reference_arm)
     ranks = {place: _rank(arms[place], data[arms[place].run], folds, settings, scores) for place in followable}
     chosen = choose(ranks)
-    redrawn, why_not = None, ""
+    redrawn: list[RedrawnStudy] = []
+    why_not = ""
     if followable and settings.thresholds == "calibrated":
-        say(f"judging {settings.splits} splits")
+        to_follow = [arms[place] for place in followable]
         try:
-            redrawn = redraw_study(
-                study_data, [arms[place] for place in followable], reference_arm, settings, scores, say
-            )
+            for number in range(settings.seeds):
+                drawn = replace(settings, seed=settings.seed + number * settings.splits)
+                say(f"judging {settings.splits} splits, the first of seed {drawn.seed}")
+                redrawn.append(redraw_study(study_data, to_follow, reference_arm, drawn, scores, say))
         except UsageError as error:
-            why_not = str(error)
+            redrawn, why_not = [], str(error)
     say("testing")
     tests = run_tests(judgements, results, reference, data, folds, settings.seed, settings.replicates)
     final_tests = run_final_tests(judgements, reference, data, folds)
@@ -201,7 +205,8 @@ def compare_data(
         reference,
         ranks,
         chosen,
-        redrawn,
+        redrawn[0] if redrawn else None,
+        tuple(redrawn[1:]),
         matched,
         tests,
         final_tests,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from turnwise.detectors import Detector, build_detector
 from turnwise.detectors.kit.likelihood import fit_beta
-from turnwise.detectors.learned import FEATURES, Learned, features_of
+from turnwise.detectors.learned import FEATURES, Learned, features_by_turn
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.study.examples import Example, split_by_group
 
@@ -31,25 +31,54 @@ _FEWEST = 10
 """Conversations of each label that a fit needs."""
 
 
-Features = Callable[[Example], Mapping[str, Mapping[str, float]]]
-"""Gives the features of each principle of a conversation after its last turn."""
+@dataclass(frozen=True, slots=True)
+class FitInput:
+    """What fits take of a conversation.
+
+    Args:
+        every: features of each principle at each evaluated turn; shape (principles of all turns, features).
+        last: features of each principle after the last turn, in order of their names; shape (principles,
+            features).
+        peaks: highest F over the principles of every evaluated turn.
+    """
+
+    every: NDArray[np.float64]
+    last: NDArray[np.float64]
+    peaks: tuple[float, ...]
+
+    @classmethod
+    def of(cls, example: Example) -> FitInput:
+        """Return that of a conversation."""
+        import numpy as np
+
+        last: dict[str, list[float]] = {}
+        rows: list[list[float]] = []
+        peaks: list[float] = []
+        for scores, features in zip(example.turns, features_by_turn(example.turns), strict=True):
+            found = {principle: [of[name] for name in FEATURES] for principle, of in features.items()}
+            rows += found.values()
+            last |= found
+            if found:
+                peaks.append(max(score.F for score in scores.scores.values()))
+        every, ended = (
+            np.array(some, dtype=float).reshape(-1, len(FEATURES))
+            for some in (rows, [last[principle] for principle in sorted(last)])
+        )
+        return cls(every, ended, tuple(peaks))
 
 
-def features_at_the_end(example: Example) -> Mapping[str, Mapping[str, float]]:
-    """Return the features of each principle of a conversation after its last turn."""
-    return features_of(example.turns)
+Inputs = Callable[[Example], FitInput]
+"""Gives what fits take of a conversation; another than `FitInput.of` may keep it between fits."""
 
 
-def fit_detector(
-    name: str, examples: Sequence[Example], seed: int = 0, features: Features = features_at_the_end
-) -> Detector:
+def fit_detector(name: str, examples: Sequence[Example], seed: int = 0, inputs: Inputs = FitInput.of) -> Detector:
     """Return a detector fitted on labelled conversations, at its default threshold.
 
     Args:
         name: one of `FITTED`.
         examples: conversations of both labels, at least 10 each.
         seed: of the folds of cross-validation.
-        features: gives what ``learned`` is fitted on; another than the default may keep it between fits.
+        inputs: gives what is fitted on; another than the default may keep it between fits.
 
     Raises:
         UnknownNameError: that detector is not fitted.
@@ -64,61 +93,58 @@ def fit_detector(
             raise UsageError(
                 f"{found} {label} conversations are too few to fit {name}: at least {_FEWEST} are needed"
             )
-    return FITTED[name](name, examples, seed, features)
+    return FITTED[name](name, examples, seed, inputs)
 
 
-def _fit_densities(name: str, examples: Sequence[Example], seed: int, features: Features) -> Detector:
+def _fit_densities(name: str, examples: Sequence[Example], seed: int, inputs: Inputs) -> Detector:
     """Fit one beta density to the F of harmless turns, one to those of the last third of attacks.
 
     Which turns of an attack are bad is not labelled; by its last third an attack that unfolds has turned.
     """
-    benign = [F for example in examples if not example.attack for F in _peaks(example)]
-    attack = [F for example in examples if example.attack for F in _last_third(_peaks(example))]
+    benign = [F for example in examples if not example.attack for F in inputs(example).peaks]
+    attack = [F for example in examples if example.attack for F in _last_third(inputs(example).peaks)]
     benign_a, benign_b = fit_beta(benign)
     attack_a, attack_b = fit_beta(attack)
     parameters = {"benign_a": benign_a, "benign_b": benign_b, "attack_a": attack_a, "attack_b": attack_b}
     return build_detector({"detector": name, **parameters})
 
 
-def _peaks(example: Example) -> list[float]:
-    """Return the highest F over the principles of every evaluated turn."""
-    return [max(score.F for score in scores.scores.values()) for scores in example.turns if scores.scores]
-
-
 def _last_third(values: Sequence[float]) -> Sequence[float]:
     return values[-max(1, -(-len(values) // 3)) :]
 
 
-def _fit_learned(name: str, examples: Sequence[Example], seed: int, features: Features) -> Detector:
+def _fit_learned(name: str, examples: Sequence[Example], seed: int, inputs: Inputs) -> Detector:
     """Fit the logistic model; the penalty is chosen by cross-validation over groups.
 
     The label is of the conversation, the model of a principle: the principle that looks worst stands for it,
     chosen anew by the model of the last round. Source: S. Andrews, I. Tsochantaridis and T. Hofmann, "Support
     vector machines for multiple-instance learning", 2003, whose alternation this is.
     """
-    known = [(example, found) for example in examples if (found := features(example))]
+    import numpy as np
+
+    known = [(example, found) for example in examples if len(found := inputs(example).last)]
     folds = split_by_group([example for example, _ in known], {str(n): 1 / FOLDS for n in range(FOLDS)}, seed)
     fold_of = {example.sequence_id: fold for fold, part in folds.items() for example in part}
+    dealt = np.array([int(fold_of[example.sequence_id]) for example, _ in known])
+    whole = _Features.of(known)
     parts = [
-        (
-            _Features.of([item for item in known if fold_of[item[0].sequence_id] != fold]),
-            _Features.of([item for item in known if fold_of[item[0].sequence_id] == fold]),
-        )
-        for fold, part in folds.items()
-        if part
+        (whole.of_conversations(dealt != fold), whole.of_conversations(dealt == fold)) for fold in np.unique(dealt)
     ]
 
-    def loss(penalty: float) -> float:
-        return sum(_log_loss(_fit_rounds(inside, penalty), outside) for inside, outside in parts)
-
-    weights = _fit_rounds(_Features.of(known), min(PENALTIES, key=loss))
+    losses = np.zeros(len(PENALTIES))
+    for inside, outside in parts:
+        weights = None
+        for place, penalty in enumerate(PENALTIES):
+            weights = _fit_rounds(inside, penalty, weights)
+            losses[place] += _log_loss(weights, outside)
+    weights = _fit_rounds(whole, PENALTIES[int(losses.argmin())])
     return Learned(
         weights={name: float(value) for name, value in zip(FEATURES, weights[1:], strict=True)},
         intercept=float(weights[0]),
     )
 
 
-FITTED: Mapping[str, Callable[[str, Sequence[Example], int, Features], Detector]] = {
+FITTED: Mapping[str, Callable[[str, Sequence[Example], int, Inputs], Detector]] = {
     "hmm": _fit_densities,
     "learned": _fit_learned,
     "shiryaev_roberts": _fit_densities,
@@ -142,16 +168,19 @@ class _Features:
     attack: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, known: Sequence[tuple[Example, Mapping[str, Mapping[str, float]]]]) -> _Features:
+    def of(cls, known: Sequence[tuple[Example, NDArray[np.float64]]]) -> _Features:
         import numpy as np
 
-        rows = [
-            [features[principle][name] for name in FEATURES]
-            for _, features in known
-            for principle in sorted(features)
-        ]
-        owner = [place for place, (_, features) in enumerate(known) for _ in features]
-        return cls(np.array(rows), np.array(owner, np.intp), np.array([example.attack for example, _ in known]))
+        owner = np.repeat(np.arange(len(known)), [len(rows) for _, rows in known])
+        attack = np.array([example.attack for example, _ in known])
+        return cls(np.concatenate([rows for _, rows in known]), owner, attack)
+
+    def of_conversations(self, chosen: NDArray[np.bool_]) -> _Features:
+        """Return those of some of the conversations; shape of the choice (conversations,)."""
+        import numpy as np
+
+        rows = chosen[self.owner]
+        return _Features(self.rows[rows], (np.cumsum(chosen) - 1)[self.owner[rows]], self.attack[chosen])
 
     def worst(self, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Return the row of each conversation's worst principle: to a model, or by its peak before there is one.
@@ -169,12 +198,17 @@ class _Features:
         return self.rows[places[first]]
 
 
-def _fit_rounds(known: _Features, penalty: float) -> NDArray[np.float64]:
-    """Return intercept and weights, in the features' units."""
-    weights = None
-    for _ in range(ROUNDS):
-        weights = _fit_logistic(known.worst(weights), known.attack, penalty)
-    assert weights is not None
+def _fit_rounds(known: _Features, penalty: float, near: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return intercept and weights, in the features' units; the search begins at those that are near, if any."""
+    import numpy as np
+
+    rows = known.worst(None)
+    weights = _fit_logistic(rows, known.attack, penalty, near)
+    for _ in range(ROUNDS - 1):
+        others = known.worst(weights)
+        if np.array_equal(others, rows):  # the same principles stand for their conversations: so will the fit be
+            break
+        rows, weights = others, _fit_logistic(others, known.attack, penalty, weights)
     return weights
 
 
@@ -197,8 +231,15 @@ def _log_loss(weights: NDArray[np.float64], known: _Features) -> float:
     return float(np.logaddexp(0.0, -signs * _odds(known.worst(weights), weights)).sum())
 
 
-def _fit_logistic(rows: NDArray[np.float64], attack: NDArray[np.bool_], penalty: float) -> NDArray[np.float64]:
+def _fit_logistic(
+    rows: NDArray[np.float64],
+    attack: NDArray[np.bool_],
+    penalty: float,
+    near: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """Fit standardised features, both labels weighing the same; return intercept and weights in their units.
+
+    It begins at weights that are near the answer, where some are known.
 
     Newton's method, its step halved until the loss falls (iteratively reweighted least squares: T. Hastie, R.
     Tibshirani and J. Friedman, "The Elements of Statistical Learning", 2009, section 4.4.1). The intercept is not
@@ -213,23 +254,26 @@ def _fit_logistic(rows: NDArray[np.float64], attack: NDArray[np.bool_], penalty:
     weight = np.where(attack, 0.5 / truth.sum(), 0.5 / (1 - truth).sum()) * len(truth)
     ridge = np.full(standard.shape[1] + 1, penalty)
     ridge[0] = 0.0
-    table = np.column_stack([np.ones(len(standard)), standard])
+    table = np.vstack([np.ones(len(standard)), standard.T])
+    sign = np.where(attack, -1.0, 1.0)
 
-    def loss(values: NDArray[np.float64]) -> float:
-        odds = _odds(standard, values)
-        total = (weight * np.logaddexp(0.0, np.where(attack, -odds, odds))).sum()
-        return float(total + 0.5 * (ridge * values**2).sum())
+    def tried(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        odds = np.einsum("ji,j->i", table, values)
+        loss = (weight * np.logaddexp(0.0, sign * odds)).sum() + 0.5 * (ridge * values**2).sum()
+        return odds, float(loss)
 
     values = np.zeros(len(ridge))
-    before = loss(values)
+    if near is not None:
+        values[0], values[1:] = near[0] + (near[1:] * mean).sum(), near[1:] * spread
+    odds, before = tried(values)
     for _ in range(_MOST_STEPS):
-        chance = 0.5 * (np.tanh(0.5 * _odds(standard, values)) + 1.0)
-        gradient = np.einsum("i,ij->j", weight * (chance - truth), table) + ridge * values
-        bend = np.einsum("i,ij,ik->jk", weight * chance * (1 - chance), table, table) + np.diag(ridge)
+        chance = 0.5 * (np.tanh(0.5 * odds) + 1.0)
+        gradient = np.einsum("ji,i->j", table, weight * (chance - truth)) + ridge * values
+        bend = np.einsum("ji,ki->jk", table * (weight * chance * (1 - chance)), table) + np.diag(ridge)
         step = np.linalg.solve(bend, gradient)
-        while (after := loss(values - step)) > before and np.abs(step).max() > _SMALL_STEP:
+        while (moved := tried(values - step))[1] > before and np.abs(step).max() > _SMALL_STEP:
             step = step / 2
-        values, before = values - step, min(before, after)
+        values, odds, before = values - step, moved[0], min(before, moved[1])
         if np.abs(step).max() <= _SMALL_STEP:
             break
     weights = values[1:] / spread

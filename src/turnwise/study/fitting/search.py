@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from turnwise.detectors import Detector, build_detector, detector_names, load_detector, run_detector, to_mapping
+from turnwise.detectors.kit.base import ByPrinciple
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.rates import Rate
 from turnwise.study.examples import Example, split_by_group
@@ -117,6 +118,8 @@ Score = Callable[[Detector, Sequence[Example]], Sequence[float]]
 
 def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[float]:
     """Return the highest score of each conversation by a detector."""
+    if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
+        return [detector.highest(example.turns) for example in examples]
     return [run_detector(detector, example.turns).score for example in examples]
 
 

@@ -147,6 +147,13 @@ def _redrawn(study: Study) -> dict[str, Any] | None:
         "followed": dict(found.followed),
         "overall": _gain(redraw.overall),
         "by_source": {name: _gain(gain) for name, gain in redraw.subsets.items()},
+        "other_seeds": [
+            {
+                "overall": _gain(other.redraw.overall),
+                "by_source": {name: _gain(gain) for name, gain in other.redraw.subsets.items()},
+            }
+            for other in study.further
+        ],
         "arms": list(found.arms),
         "each_split": [
             {

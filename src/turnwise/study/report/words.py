@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.gain_tables import points, share
 from turnwise.study.report.table import interval_cell, p_cell
 from turnwise.study.report.truth import reader_words
+from turnwise.study.stats.redraw import Difference
 
 
 def verdict(study: Study) -> tuple[str, ...]:
@@ -72,6 +75,8 @@ def _over_splits(study: Study) -> tuple[str, ...]:
         f"{share(one.equal)} % and a loss in {share(one.hurts)} %.",
         f"Followed: {names}{'' if single else f' of {found.splits}'}.",
     ]
+    if study.further:
+        parts.append(_with_other_seeds(expected, [one.redraw.overall.expected for one in study.further]))
     if single:
         parts.append("This is one split: another may find another gain, and nothing here says how different.")
     if expected.note:
@@ -91,6 +96,20 @@ def _over_splits(study: Study) -> tuple[str, ...]:
         ]
         told.append(f"Over these splits, by source of the attacks. {'. '.join(by_source)}.")
     return tuple(told)
+
+
+def _with_other_seeds(first: Difference, others: Sequence[Difference]) -> str:
+    """Return what the splits of other seeds say of the expected gain."""
+    every = [first, *others]
+    if all(one.low > 0 for one in every):
+        says = "a gain is shown with every seed"
+    elif all(one.high < 0 for one in every):
+        says = "a loss is shown with every seed"
+    else:
+        says = "so neither a gain nor a loss is shown"
+    least, most = (points(pick(one.value for one in others)) for pick in (min, max))
+    seeds = "another seed" if len(others) == 1 else f"{len(others)} other seeds"
+    return f"With {seeds}, which share no split with these, {least} to {most} are expected: {says}."
 
 
 def _gained(study: Study) -> str:
