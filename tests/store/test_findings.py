@@ -52,6 +52,23 @@ def as_record(path: Path, found: Store) -> Store:
 # Which place is findings
 
 
+@pytest.mark.parametrize(("name", "sibling"), [("logs[1]", "logs1"), ("a*b", "axb"), ("why?", "whys")])
+@pytest.mark.parametrize("root", ["{}", "memory://{}"])
+def test_a_folder_whose_name_is_a_pattern_is_that_folder_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str, name: str, sibling: str
+) -> None:
+    """DuckDB reads names of files as patterns: another scan beside this one would be read in its place."""
+    pytest.importorskip("fsspec")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    place = root.format(tmp_path).replace(":///", "://")
+    make_findings(f"{place}/{sibling}", PARTS[1])
+    with Store(make_findings(f"{place}/{name}", PARTS[0])) as store:
+        assert [sequence.sequence_id for sequence in store.sequences()] == ["slow", "calm", "gap"]
+        assert [one.sequence_id for one in store.query("slope(F) > 0.1")] == ["slow"]
+        assert list(ask(store.mirror, "SELECT count(*) FROM sequences").rows) == [(3,)]
+
+
 @pytest.mark.parametrize("name", ["{}", "{}/", "{}/manifest.json", "{}/*.parquet", "{}/scores-*.parquet"])
 def test_folder_manifest_and_pattern_name_the_same_store(folder: str, name: str) -> None:
     with Store(name.format(folder)) as store:

@@ -21,6 +21,7 @@ from turnwise.datasets.protocol import RecordError
 from turnwise.errors import DatasetError, LocationError
 from turnwise.locations import Location, filesystem, is_url
 from turnwise.paths import to_path
+from turnwise.sql_text import file_name
 
 DAMAGED = (EOFError, OSError, zlib.error)
 """What reading raises half-way through a file that was cut off or damaged."""
@@ -277,16 +278,11 @@ def _ask_parquet(path: str, query: str, *values: int) -> Iterator[tuple[Any, ...
         if is_url(path):
             connection.register_filesystem(filesystem(path.partition("://")[0]))
         try:
-            rows = connection.execute(query, [_literal(path), *values])
+            rows = connection.execute(query, [file_name(path), *values])
             while batch := rows.fetchmany(_PARQUET_ROWS):
                 yield from batch
         except (duckdb.Error, OSError) as error:
             raise DatasetError(f"{path} can't be read as Parquet: {str(error).splitlines()[0]}") from error
-
-
-def _literal(path: str) -> str:
-    # DuckDB takes a path as a pattern of file names.
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
 
 
 def _open(path: str) -> BufferedReader:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from turnwise.errors import FindingsError
 from turnwise.findings import Findings
-from turnwise.locations import Location, filesystem
-from turnwise.sql_text import quoted
+from turnwise.locations import filesystem
+from turnwise.sql_text import file_name, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -38,14 +37,9 @@ def open_tables(findings: Findings, *tables: str) -> Iterator[DuckDBPyConnection
             for table, files in of_tables.items():
                 if not files:
                     raise FindingsError(f"{findings.folder} holds no {table}: no part of the scan is done")
-                names = ", ".join(map(_name, files))
+                names = ", ".join(quoted(file_name(file.name)) for file in files)
                 connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{names}])")
             yield connection
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise FindingsError(f"can't read the findings in {findings.folder}: {reason}") from error
-
-
-def _name(file: Location) -> str:
-    name = file.name if file.is_url else glob.escape(file.name)
-    return quoted(name)

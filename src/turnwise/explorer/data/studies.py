@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from turnwise.bounded import read_json
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.explorer.data.arm_scores import ArmScores
+from turnwise.sql_text import file_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -167,8 +168,8 @@ def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
                 raise UsageError(f"{path} is no Parquet file")
         with duckdb.connect() as connection:
             connection.execute("SET threads = 1")
-            name = str(path).replace("[", "[[]").replace("*", "[*]").replace("?", "[?]")  # no pattern of names
-            found = connection.execute(f"SELECT {wanted} FROM read_parquet(?)", [name]).fetchnumpy()
+            asked = f"SELECT {wanted} FROM read_parquet(?)"
+            found = connection.execute(asked, [file_name(str(path))]).fetchnumpy()
     except OSError as error:
         raise UsageError(
             f"can't read {path}: {error.strerror}; name a folder that turnwise compare --report wrote"

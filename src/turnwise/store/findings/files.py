@@ -24,7 +24,7 @@ from turnwise.findings import (
     part_file,
 )
 from turnwise.locations import filesystem
-from turnwise.sql_text import quoted
+from turnwise.sql_text import file_name, quoted
 from turnwise.store.damage import first_line
 from turnwise.store.findings.places import opened
 
@@ -156,7 +156,7 @@ class FoundFiles:
         numbers = sorted(self._parts) if parts is None else sorted(set(parts) & self._parts.keys())
         paths = [part_file(name, number) for number in numbers]
         files = [
-            quoted((self.findings.folder / path).name)
+            quoted(file_name((self.findings.folder / path).name))
             for number, path in zip(numbers, paths, strict=True)
             if path in self._parts[number].files
         ]

@@ -102,7 +102,8 @@ class Index:
 
     def _places(self) -> Iterator[Path]:
         folder = self._files.findings.folder
-        if (path := beside(folder, FILE)) is not None:
+        path = beside(folder, FILE)
+        if path is not None and "?" not in str(path):  # DuckDB takes what follows it for settings
             yield path
         with contextlib.suppress(OSError):
             yield for_the_user(folder, "cache", FILE)

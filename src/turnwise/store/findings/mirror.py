@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from turnwise.errors import UnknownNameError, UsageError
 from turnwise.findings import SCORES, SEQUENCES, TURNS
 from turnwise.patterns.sql import Columns
-from turnwise.sql_text import quoted
+from turnwise.sql_text import file_name, quoted
 from turnwise.store.damage import intact
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.index import NAME, Index
@@ -149,7 +149,8 @@ class FoundMirror:
         scores, found = f"{NAME}.scores", f"{NAME}.found"
         if not files.remote:
             scores, found = files.table(SCORES), files.table(SEQUENCES)
-            places = [one.name for name in (SCORES, SEQUENCES) for one in files.findings.files(name)]
+            names = [one.name for name in (SCORES, SEQUENCES) for one in files.findings.files(name)]
+            places = dict.fromkeys([*names, *map(file_name, names)])  # both the pattern and what it names are asked
             yield f"SET allowed_paths = [{', '.join(map(quoted, places))}]"
         yield "SET temp_directory = ''"
         yield "SET enable_external_access = false"

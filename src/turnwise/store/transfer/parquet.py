@@ -16,7 +16,7 @@ from sqlalchemy import Column, Table
 from turnwise.batches import batched
 from turnwise.bounded import is_too_deep
 from turnwise.errors import StoreError
-from turnwise.sql_text import quoted
+from turnwise.sql_text import file_name, quoted
 from turnwise.store.progress_bar import hide_progress_bar
 from turnwise.store.transfer.snapshot import Snapshot
 from turnwise.store.transfer.tables import TABLES, Kind, Progress, Row, kind_of, time_text
@@ -122,13 +122,14 @@ def read(path: Path, table: Table) -> Iterator[dict[str, Any]]:
     """
     kinds = {column.name: kind_of(column) for column in table.columns}
     with _opened(":memory:", path) as database:
-        found = database.execute("SELECT * FROM read_parquet(?) LIMIT 0", [str(path)]).description or []
+        name = [file_name(str(path))]
+        found = database.execute("SELECT * FROM read_parquet(?) LIMIT 0", name).description or []
         there = [str(column[0]) for column in found]
         unquoted = (name.replace('"', '""') for name in there)
         names = ", ".join(
             f'epoch_us("{name}") AS "{name}"' if kinds.get(name) is Kind.TIME else f'"{name}"' for name in unquoted
         )
-        rows = database.execute(f"SELECT {names} FROM read_parquet(?)", [str(path)])
+        rows = database.execute(f"SELECT {names} FROM read_parquet(?)", name)
         while page := rows.fetchmany(_FETCHED):
             for values in page:
                 row = dict(zip(there, values, strict=True))
