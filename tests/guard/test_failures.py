@@ -1,8 +1,11 @@
 """A guardrail that raises, hangs or returns nonsense ends as its ``on_error`` says, and the result tells."""
 
 import asyncio
+import gc
 import math
+import os
 import threading
+import weakref
 from time import monotonic
 
 import pytest
@@ -156,3 +159,46 @@ def test_hanging_calls_are_bounded_and_ones_that_end_make_room():
 def test_what_a_call_raises_is_raised():
     with pytest.raises(KeyError):
         Workers().run(lambda: {}["x"], timeout=5)
+
+
+def test_a_thread_whose_call_has_ended_takes_the_next_one():
+    workers = Workers()
+    first = workers.run(threading.current_thread, timeout=30)
+    assert {workers.run(threading.current_thread, timeout=30) for _ in range(20)} == {first}
+    with pytest.raises(KeyError, match="x"):
+        workers.run(lambda: {}["x"], timeout=30)
+    assert workers.run(threading.current_thread, timeout=30) is first
+
+
+def test_a_thread_that_nobody_needs_ends(monkeypatch):
+    monkeypatch.setattr("turnwise.guard.threads.IDLE_SECONDS", 0.001)
+    workers = Workers()
+    thread = workers.run(threading.current_thread, timeout=30)
+    thread.join(30)
+    assert not thread.is_alive()
+    assert workers.run(threading.current_thread, timeout=30) is not thread
+
+
+def test_nothing_of_a_call_is_kept_once_it_has_ended():
+    class Text:
+        pass
+
+    workers, text = Workers(), Text()
+    gone = weakref.ref(text)
+    workers.run(lambda kept=text: None, timeout=30)
+    del text
+    workers.run(lambda: None, timeout=30)
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own():
+    """A server may load the guard, check a text, and fork its workers only then."""
+    workers = Workers()
+    assert workers.run(lambda: 1, timeout=30) == 1
+    child = os.fork()
+    if child == 0:
+        os._exit(workers.run(lambda: 7, timeout=30))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
