@@ -245,7 +245,7 @@ class RegexSet:
         return frozenset([self._names[index] for index in found]) if found else frozenset()
 
 
-_FEW = 32
+_FEW = 100
 """Different characters up to which replacing one after the other is faster than a table."""
 
 

@@ -13,7 +13,7 @@ from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_a
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
 from turnwise.guard.recognisers.readings import TextReading, readings
 from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.linear_regex import RegexSet
+from turnwise.linear_regex import RegexSet, replace_characters
 
 _HOSTS = 300
 """Different hosts of a text that are judged; a text with more is a finding from there to its end."""
@@ -139,8 +139,8 @@ class Urls(Guardrail):
             own.append(place)
             yield link, place
         if not check.text.isprintable():
-            unseen = {ord(each): " " for each in set(check.text) if not HOST_FORM.fold(each).plain}
-            spaced = TextReading(check.text.translate(unseen)) if unseen else None
+            unseen = {each: " " for each in set(check.text) if not HOST_FORM.fold(each).plain}
+            spaced = TextReading(replace_characters(check.text, unseen)) if unseen else None
             for link, place in self._links_of(spaced) if spaced else ():
                 yield link._replace(likely=False), place
         if not any(mark in check.text for mark in _ENCODED):

@@ -8,7 +8,7 @@ from functools import cache
 from turnwise.guard.recognisers import command_signs, compiled_signs, fenced_blocks, script_signs
 from turnwise.guard.recognisers.code_types import CodeType, Signs
 from turnwise.guard.recognisers.spans import Span
-from turnwise.linear_regex import LinearRegex
+from turnwise.linear_regex import LinearRegex, replace_characters
 
 _SIGNS: Mapping[CodeType, Signs] = {**command_signs.SIGNS, **script_signs.SIGNS, **compiled_signs.SIGNS}
 
@@ -47,8 +47,8 @@ def _in_ascii(plain: str) -> str:
     if plain.isascii():
         return plain
     others = (character for character in set(plain) if not character.isascii())
-    return plain.translate(
-        {ord(each): "_" if each.isalnum() else " " if each.isspace() else "~" for each in others}
+    return replace_characters(
+        plain, {each: "_" if each.isalnum() else " " if each.isspace() else "~" for each in others}
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from turnwise.guard.recognisers.hosts import is_host_character
+from turnwise.linear_regex import replace_characters
 
 _SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
 """Schemes behind which a browser needs no two slashes, and as text the first four none."""
@@ -49,7 +50,7 @@ class LinkText:
 
     def _only(self, keep: Callable[[str], bool]) -> str:
         """Return the text with spaces in the place of all other characters."""
-        return self.plain.translate({ord(each): each if keep(each) else " " for each in self._characters})
+        return replace_characters(self.plain, {each: " " for each in self._characters if not keep(each)})
 
     @cached_property
     def _authorities(self) -> str:
