@@ -22,7 +22,7 @@ FLAG = 0.5
 """F from which a reader counts as having flagged a turn, as in docs/results.md."""
 
 ATTACKS, ORDINARY, NEAR = "attacks", "ordinary chats", "near misses"
-MOST = {ATTACKS: 10, ORDINARY: 10, NEAR: 10}
+MOST = {ATTACKS: 40, ORDINARY: 40, NEAR: 40}
 """Conversations of a set that are measured, so that one busy core does for all guards in an hour."""
 
 DRAWN, SEED = 40, 23

@@ -86,3 +86,41 @@ def test_a_scan_that_is_killed_again_and_again_gives_the_same_bytes(
     monkeypatch.chdir(tmp_path)
     scan("logs.jsonl", tmp_path / "undisturbed", observer=SCRIPT, part_rows=ROWS)
     assert content(tmp_path / "found") == content(tmp_path / "undisturbed")
+
+
+HANGS = """
+import signal, sys, threading
+from pathlib import Path
+from turnwise.observers import ContextMode, ObserverInfo
+from turnwise.scan import ProcessEngine, scan
+
+class Hangs:
+    parameters = {}
+    @property
+    def info(self):
+        return ObserverInfo("hangs", "1", (ContextMode.HISTORY,), "never answers")
+    def start(self, conversation_id, context):
+        Path("asked").touch()
+        threading.Event().wait()
+    def observe(self, state, turn, wanted):
+        return []
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may have been begun with interrupts ignored
+    try:
+        scan("logs.jsonl", "found", observer=Hangs(), engine=ProcessEngine(2), part_rows=5)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def test_an_interrupt_does_not_wait_for_the_parts_under_way(tmp_path: Path) -> None:
+    (tmp_path / "logs.jsonl").write_bytes(lines(chats(20)))
+    (tmp_path / "hangs.py").write_text(HANGS)
+    process = subprocess.Popen([sys.executable, "hangs.py"], cwd=tmp_path, start_new_session=True)
+    deadline = time.monotonic() + 40
+    while not (tmp_path / "asked").exists() and process.poll() is None:
+        assert time.monotonic() < deadline, "no worker began"
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, TypeVar
 
@@ -183,14 +184,19 @@ def _enter_process(begin: Callable[..., None] | None, *given: object) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+        end_with(parent.sentinel)
     if begin is not None:
         begin(*given)
 
 
-def _end_with(sentinel: int) -> None:
-    multiprocessing.connection.wait([sentinel])
-    os._exit(1)
+def end_with(waited_for: int | Connection) -> None:
+    """End this process, whatever it does then, once something is ready: a process has ended, or a pipe is closed."""
+
+    def wait() -> None:
+        multiprocessing.connection.wait([waited_for])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 from collections.abc import Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
 
 from turnwise.errors import ObserverError, TurnwiseError, UsageError
-from turnwise.evaluation.engines import as_they_come, process_pool
+from turnwise.evaluation.engines import as_they_come, end_with, process_pool
 from turnwise.scan.engines import Work, Worker
 from turnwise.scan.engines.allowance import shared_allowance
 from turnwise.scan.parts import Done, Part
@@ -16,7 +18,9 @@ from turnwise.scan.parts import Done, Part
 class ProcessEngine:
     """Does parts in so many processes at once.
 
-    Workers ignore interrupts, which are the driver's to handle, and end with it, even if it is killed.
+    Workers ignore interrupts, which are the driver's to handle, and end with it, even if it is killed. Where the
+    scan is interrupted, or can't go on, they end at once and the parts under way are repeated; what is paid for is
+    finished first, unless a second interrupt comes.
 
     Args:
         jobs: processes, at least 1.
@@ -42,21 +46,27 @@ class ProcessEngine:
             raise UsageError(
                 f"this observer or detector can't go to another process ({error}): use the engine inline"
             ) from error
+        stopped, stop = multiprocessing.Pipe(duplex=False)
         with (
+            stopped,
+            stop,
             shared_allowance(work) as shared,
-            process_pool(self._jobs, _open, pickle.dumps(shared)) as pool,
+            process_pool(self._jobs, _open, pickle.dumps(shared), stopped) as pool,
         ):
+            paid = shared is not work
             try:
                 # One more than workers, so that none waits for its next part; what is held is bounded by that.
-                for batch in as_they_come(pool, _do, parts, self._jobs + 1, lambda: None):
+                for batch in as_they_come(pool, _do, parts, self._jobs + 1, _wait if paid else stop.close):
                     yield from batch
             except BrokenProcessPool as error:
                 raise ObserverError(
                     "a worker process died; the same command continues where it stopped "
                     "(--engine inline shows the cause)"
                 ) from error
-            finally:
+            except BaseException:
+                stop.close()
                 pool.shutdown(wait=True, cancel_futures=True)
+                raise
 
 
 class _Process:
@@ -66,7 +76,12 @@ class _Process:
     worker: Worker | None = None
 
 
-def _open(work: bytes) -> None:
+def _wait() -> None:
+    """Let workers finish what they have begun."""
+
+
+def _open(work: bytes, stopped: Connection) -> None:
+    end_with(stopped)
     _Process.work = work
 
 

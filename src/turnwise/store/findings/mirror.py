@@ -150,7 +150,7 @@ class FoundMirror:
         if not files.remote:
             scores, found = files.table(SCORES), files.table(SEQUENCES)
             names = [one.name for name in (SCORES, SEQUENCES) for one in files.findings.files(name)]
-            places = dict.fromkeys([*names, *map(file_name, names)])  # both the pattern and what it names are asked
+            places = dict.fromkeys([*names, *map(file_name, names)])  # both are asked for
             yield f"SET allowed_paths = [{', '.join(map(quoted, places))}]"
         yield "SET temp_directory = ''"
         yield "SET enable_external_access = false"
