@@ -14,7 +14,7 @@ from turnwise.conversation.json_values import json_object
 from turnwise.errors import ConversationError
 from turnwise.notebook import html_table
 
-GROUP_KEYS = ("group", "goal", "intent", "pair")
+GROUP_KEYS = ("group", "pair", "goal", "intent")
 """Keys of the metadata that say what a sequence shares with others, the first that is there."""
 
 

@@ -152,7 +152,7 @@ def conclude(
     )
     if blocked or failed:
         log_check(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
-    if setup.audit is not None:
+    if setup.audit is not None and check.state is None:  # with a store it is told once it is kept
         tell(setup, result, check.session_id, conversation)
     return result
 

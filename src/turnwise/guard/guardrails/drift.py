@@ -74,7 +74,8 @@ class _Built:
         detector: decides on the trajectory.
         detector_name: its specification.
         warn: its score from which a turn is warned of; None for never.
-        point: the observer's operating point of ``any_turn``, where it publishes one in (0, 1).
+        point: F that breaks trust: the observer's operating point of ``any_turn``, where it publishes one in (0, 1),
+            or the number that was given.
         sessions: the session memory.
         by_mode: what becomes of a turn by engagement mode, where anything does.
         doubtful: highest F from which a text is read again where earlier ones were blocked.
@@ -133,7 +134,8 @@ class Drift(Guardrail):
             ``pattern:slope(reciprocity.F) > 0.1``, or a YAML file as ``turnwise tune`` writes it.
         patterns: YAML file of your own named patterns, which the detector may use; null for none.
         block_at: score of the detector at which a turn is blocked. ``calibrated`` is the observer's operating
-            point, where it publishes one, and else the threshold that the specification has.
+            point, where it publishes one, and else the threshold that the specification has. With ``any_turn`` it
+            is the F from which the session memory takes a turn for a breach, too.
         warn_share: share of the blocking score from which a turn is warned of, in (0, 1]; null for no warning.
         session: preset of the session memory, or null for none; see ``turnwise sessions presets``.
         block_stance: engagement mode from which a turn is blocked: ``terminated``, ``guarded`` or ``never``.
@@ -176,8 +178,18 @@ class Drift(Guardrail):
         calibrated = isinstance(self.block_at, str)
         named = name_detector(self.detector, scorer.operating_points if calibrated else None, self.patterns)
         detector = named.detector
+        point = scorer.operating_point("any_turn")
         if not isinstance(self.block_at, str):
             detector = detector.with_threshold(self.block_at)
+            if detector.name == "any_turn":
+                if not 0.0 < self.block_at <= 1.0:
+                    raise GuardError(
+                        f"block_at is {self.block_at:g}; any_turn compares it with F: use a number above 0, at most 1 "
+                        "(action: log tells and never blocks)"
+                    )
+                point = self.block_at  # what blocks a turn is what breaks trust
+            if detector.threshold == math.inf:
+                raise GuardError(f"block_at is {self.block_at:g}, which no score reaches: use a lower number")
         warn = None
         if self.warn_share is not None:
             if not 0.0 < self.warn_share <= 1.0:
@@ -189,7 +201,6 @@ class Drift(Guardrail):
         sessions = None
         if self.session is not None:
             sessions = Sessions(MemoryStateStore(), utc_now, SessionMemory(preset(self.session)))
-        point = scorer.operating_point("any_turn")
         limit = detector.threshold
         built = _Built(
             scorer=scorer,
@@ -524,7 +535,7 @@ def _by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:
 
 
 def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]:
-    """Return scores on the scale of the session memory: the observer's operating point becomes its limit.
+    """Return scores on the scale of the session memory: the F that breaks trust becomes its limit.
 
     The memory's rules were written for observers whose F means a breach from 0.65 on.
 
