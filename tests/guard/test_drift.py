@@ -165,8 +165,18 @@ def test_a_session_may_span_the_conversations_of_one_person():
     assert named.stance.interactions == 1
 
 
+def test_the_f_that_blocks_is_the_f_that_breaks_trust():
+    """Who raises the one would not expect the session to end at the other."""
+    for block_at, terminated in ((0.5, True), (0.9, False)):
+        drift = {"observer": f"scripted:{','.join(['0.7'] * 12)}", "principles": ["reciprocity"], "block_at": block_at}
+        guard = GuardrailPipeline({"guardrails": [{"drift": {**drift, "timeout": None}}]})
+        _, results = talk_through(guard, 12, Conversation.human_ai("ann", "m"))
+        assert (results[-1].stance.mode == "terminated") is terminated
+        assert any(result.blocked for result in results) is terminated
+
+
 def test_people_without_a_name_share_no_session():
-    drift = {"observer": f"scripted:{','.join(['0.9'] * 12)}", "principles": ["reciprocity"], "block_at": 0.95}
+    drift = {"observer": f"scripted:{','.join(['0.9'] * 12)}", "principles": ["reciprocity"], "detector": "never"}
     guard = GuardrailPipeline({"session_by": "initiator", "guardrails": [{"drift": drift}]})
     attacker = Conversation()
     _, results = talk_through(guard, 12, attacker)
@@ -259,7 +269,9 @@ def test_the_times_of_turns_are_those_of_the_conversation():
         ({"context": "everything"}, "unknown context"),
         ({"principles": ["kindness"]}, "unknown principle"),
         ({"warn_share": 1.5}, "above 0, at most 1"),
-        ({"warn_share": 0.5, "block_at": 0.0}, "leave it out"),
+        ({"warn_share": 0.5, "detector": "never"}, "leave it out"),
+        ({"block_at": 8.0}, "block_at is 8; any_turn compares it with F: use a number above 0, at most 1"),
+        ({"block_at": 0.0}, "block_at is 0; any_turn compares it with F"),
         ({"breaker": "maybe"}, "'block', 'warn' or 'ignore'"),
     ],
 )
