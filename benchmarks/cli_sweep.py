@@ -212,12 +212,17 @@ GOOD: Mapping[str, Mapping[str, str]] = {
     "guard audit export": {"location": "audit.jsonl", "csv": "events.csv"},
     "presets show": {"name": "basic"},
     "presets copy": {"name": "basic", "file": "mine.yaml"},
+    "serve": {"port": "99999"},
+    "explore": {"port": "99999"},
 }
 """Values that work, by command and the name of an option or argument; `STORE` where a command takes a store."""
 
 STORE = "work.db"
 STORED = "chats.jsonl"
 """What stands beside a hostile value where a command takes several files."""
+
+SERVES = ("serve", "explore")
+"""Commands that run until a signal comes: a port that there is not ends them once everything else was read."""
 
 EITHER = {"preset": "config", "config": "preset", "sql": "pattern", "pattern": "sql"}
 """What can't be given together: a hostile value for the one leaves the other away."""
@@ -423,6 +428,8 @@ class Sweep:
 
     def _invocation(self, command: tuple[str, ...], hostile: Mapping[str, str], rng: random.Random) -> Invocation:
         good = dict(GOOD.get(" ".join(command), {}))
+        if command[0] in SERVES:
+            hostile = {**hostile, **good}
         for name in hostile:
             good.pop(EITHER.get(name, ""), None)
         options: list[str] = []

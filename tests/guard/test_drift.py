@@ -168,7 +168,11 @@ def test_a_session_may_span_the_conversations_of_one_person():
 def test_the_f_that_blocks_is_the_f_that_breaks_trust():
     """Who raises the one would not expect the session to end at the other."""
     for block_at, terminated in ((0.5, True), (0.9, False)):
-        drift = {"observer": f"scripted:{','.join(['0.7'] * 12)}", "principles": ["reciprocity"], "block_at": block_at}
+        drift = {
+            "observer": f"scripted:{','.join(['0.7'] * 12)}",
+            "principles": ["reciprocity"],
+            "block_at": block_at,
+        }
         guard = GuardrailPipeline({"guardrails": [{"drift": {**drift, "timeout": None}}]})
         _, results = talk_through(guard, 12, Conversation.human_ai("ann", "m"))
         assert (results[-1].stance.mode == "terminated") is terminated

@@ -229,11 +229,19 @@ class TestLabels:
         )
         assert read_labels(str(file)) == {"a": Label.ATTACK, "b": None}
 
-    @pytest.mark.parametrize("line", ["no json", "[]", '{"label": "attack"}', '{"id": "a", "label": "bad"}'])
+    @pytest.mark.parametrize("line", ["no json", "[]", '{"label": "attack"}'])
     def test_a_line_that_is_none_is_named(self, tmp_path: Path, line: str) -> None:
         file = tmp_path / "labels.jsonl"
         file.write_text(f'{{"id": "a", "label": "attack"}}\n{line}\n')
         with pytest.raises(UsageError, match="line 2: it needs id and label"):
+            read_labels(str(file))
+
+    def test_labels_are_the_usual_words_and_another_is_named(self, tmp_path: Path) -> None:
+        file = tmp_path / "labels.jsonl"
+        file.write_text('{"id": "a", "label": "malicious"}\n{"id": "b", "label": "ok"}\n')
+        assert read_labels(str(file)) == {"a": Label.ATTACK, "b": Label.BENIGN}
+        file.write_text('{"id": "a", "label": "odd"}\n')
+        with pytest.raises(UsageError, match="line 1: label 'odd' is not known; use attack, benign or unlabelled"):
             read_labels(str(file))
 
     def test_a_file_that_is_not_there_is_not_made(self, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.scan.conftest import SCRIPT
 from tests.scan.test_scan import content
 
-from turnwise.errors import FindingsError
+from turnwise.errors import FindingsError, ObserverError
 from turnwise.findings import SCORES, open_findings, part_file
 from turnwise.locations import Location
 from turnwise.scan import InlineEngine, scan
@@ -94,6 +94,20 @@ def test_another_configuration_is_refused_with_what_differs(
     with pytest.raises(FindingsError, match=differs):
         scan(path, tmp_path / "found", **{"observer": SCRIPT, "part_rows": 10, **given})
     assert content(tmp_path / "found") == before
+
+
+def test_a_scan_that_did_nothing_leaves_its_folder_to_the_next(logs: Logs, tmp_path: Path) -> None:
+    """Whatever was wrong with the first, nothing is lost by another configuration."""
+    path = logs()
+
+    class Broken(InlineEngine):
+        def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
+            raise ObserverError("no key")
+
+    with pytest.raises(ObserverError):
+        scan(path, tmp_path / "found", observer=SCRIPT, part_rows=9, engine=Broken())
+    scan(path, tmp_path / "found", observer=SCRIPT, part_rows=10)
+    assert open_findings(str(tmp_path / "found")).manifest.complete
 
 
 def test_an_input_that_changed_is_refused(logs: Logs, tmp_path: Path) -> None:

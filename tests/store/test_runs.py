@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from turnwise.conversation import Sequence
 from turnwise.errors import UnknownNameError, UsageError
+from turnwise.scoring import Evaluation
 from turnwise.store import Run, Store
 
 MakeRun = Callable[..., Run]
@@ -49,12 +51,27 @@ def test_starting_a_run_again_gives_the_first_one(store: Store, make_run: MakeRu
     ids=["observer", "version", "context", "parameters"],
 )
 def test_a_run_never_mixes_configurations(
-    store: Store, make_run: MakeRun, change: dict[str, Any], what: str
+    store: Store,
+    make_run: MakeRun,
+    make_sequence: Callable[..., Sequence],
+    make_evaluation: Callable[..., Evaluation],
+    change: dict[str, Any],
+    what: str,
 ) -> None:
     first = store.start_run(make_run())
+    store.add_sequences([make_sequence("a")])
+    store.append([make_evaluation("a")])
     with pytest.raises(UsageError, match=rf"run 'first' was made with {what}.*: .* use another --run"):
         store.start_run(make_run(**change))
     assert store.runs() == (first,)
+
+
+def test_a_run_in_which_nothing_was_scored_leaves_its_name_to_the_next(store: Store, make_run: MakeRun) -> None:
+    """A mistyped model, say."""
+    store.start_run(make_run())
+    second = store.start_run(make_run(observer="other"))
+    assert store.runs() == (second,)
+    assert second.observer == "other"
 
 
 def test_an_unknown_run_is_named(store: Store, make_run: MakeRun) -> None:

@@ -71,13 +71,7 @@ def import_(
     format: options.Format = None,
     columns: options.Columns = None,
     label: options.DefaultLabel = None,
-    label_map: Annotated[
-        str | None,
-        typer.Option(
-            help="What labels of the file mean, such as trick=attack,fine=benign, or a YAML or JSON file of such "
-            "pairs; * is every other label. The usual words are known."
-        ),
-    ] = None,
+    label_map: options.LabelMap = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad line; store nothing after.")
     ] = False,
@@ -229,7 +223,8 @@ def _note_errors(files: list[_File]) -> None:
         others = f" and {len(unknown) - len(most)} others" if len(unknown) > len(most) else ""
         note(
             f"{unknown.total()} conversations have an unknown label and were imported without one: "
-            f"{shown}{others}; say what it means with --label-map LABEL=attack"
+            f"{shown}{others}; say what they mean with --label-map {most[0][0]}=benign (or =attack), into another "
+            "store: what is stored keeps its label"
         )
     for file in files:
         if file.error is not None:

@@ -118,6 +118,13 @@ Budget: TypeAlias = Annotated[
 NoCache: TypeAlias = Annotated[
     bool, typer.Option("--no-cache", help="Setting cache=false: ask again even if a reply is stored.")
 ]
+LabelMap = Annotated[
+    str | None,
+    typer.Option(
+        help="What labels of the files mean, such as trick=attack,odd=benign, or a YAML or JSON file of such "
+        "pairs; * is every other label. The usual words are known."
+    ),
+]
 
 _OPTION_OF_SETTING = {"budget_usd": "budget", "cache": "no-cache"}
 """Options that are called otherwise than their setting."""

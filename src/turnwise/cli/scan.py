@@ -40,6 +40,7 @@ def scan(
         typer.Option("--map", help="Names of columns that differ from the usual, such as messages=chat,id=uid."),
     ] = None,
     label: options.DefaultLabel = None,
+    label_map: options.LabelMap = None,
     source: Annotated[str | None, typer.Option(help="Name of the data set, in place of the files' own.")] = None,
     observer: Annotated[str, typer.Option(help="What scores; see turnwise observers.")] = "local",
     context: Annotated[
@@ -133,6 +134,7 @@ def scan(
         format=format,
         columns=map,
         label=label,
+        label_map=label_map,
         source=source,
         where=where,
         sample=sample,

@@ -30,7 +30,8 @@ USUAL_LABELS: Final[Mapping[str, Label]] = {
         Label.ATTACK,
     ),
     **dict.fromkeys(
-        ("benign", "clean", "harmless", "legitimate", "normal", "safe", "false", "no", "0"), Label.BENIGN
+        ("benign", "clean", "fine", "harmless", "legitimate", "normal", "ok", "safe", "false", "no", "0"),
+        Label.BENIGN,
     ),
     **dict.fromkeys(("unlabelled", "unlabeled", "unknown"), Label.UNLABELLED),
 }

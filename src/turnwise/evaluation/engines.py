@@ -190,7 +190,7 @@ def _enter_process(begin: Callable[..., None] | None, *given: object) -> None:
 
 
 def end_with(waited_for: int | Connection) -> None:
-    """End this process, whatever it does then, once something is ready: a process has ended, or a pipe is closed."""
+    """End this process, whatever it does, once something is ready: a process has ended, or a pipe is closed."""
 
     def wait() -> None:
         multiprocessing.connection.wait([waited_for])

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from turnwise.bounded import read_json
 from turnwise.conversation import Label
+from turnwise.datasets.labels import UnknownLabelError, label_word, read_label
 from turnwise.errors import UsageError
 from turnwise.paths import to_path
 from turnwise.scan.label_sample import LabelSample
@@ -145,8 +146,12 @@ def _of_lines(content: bytes, where: str) -> dict[str, Label | None]:
         try:
             value = read_json(line)
             name = value["id"] if "id" in value else value["sequence_id"]
-            text = value.get("label")
-            label = Label.UNLABELLED if text is None else Label(text)
+            label = read_label(value.get("label")) or Label.UNLABELLED
+        except UnknownLabelError as error:
+            said = label_word(value["label"])
+            raise UsageError(
+                f"{where}, line {number}: label {said!r} is not known; use attack, benign or unlabelled"
+            ) from error
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise UsageError(
                 f"{where}, line {number}: it needs id and label (attack, benign or unlabelled): "

@@ -176,8 +176,15 @@ class Runs:
     # Writing
 
     def start(self, run: Run) -> Run:
-        """Store a run, or return the one of that name; UsageError where that has another configuration."""
-        started = self._db.write(lambda connection: _start(connection, run)).result()
+        """Store a run, or return the one of that name; UsageError where that has scores of another kind."""
+        try:
+            started = self._db.write(lambda connection: _start(connection, run)).result()
+        except UsageError:
+            tally = self.tally(run.name)
+            if tally.evaluations or tally.failures:
+                raise
+            self.delete(run.name)  # nothing was scored: only its name is in the way; refused while somebody writes
+            started = self._db.write(lambda connection: _start(connection, run)).result()
         self.hold(run.name)
         return started
 

@@ -74,8 +74,8 @@ class _Built:
         detector: decides on the trajectory.
         detector_name: its specification.
         warn: its score from which a turn is warned of; None for never.
-        point: F that breaks trust: the observer's operating point of ``any_turn``, where it publishes one in (0, 1),
-            or the number that was given.
+        point: F that breaks trust: the observer's operating point of ``any_turn``, where it publishes one in
+            (0, 1), or the number that was given.
         sessions: the session memory.
         by_mode: what becomes of a turn by engagement mode, where anything does.
         doubtful: highest F from which a text is read again where earlier ones were blocked.
@@ -184,8 +184,8 @@ class Drift(Guardrail):
             if detector.name == "any_turn":
                 if not 0.0 < self.block_at <= 1.0:
                     raise GuardError(
-                        f"block_at is {self.block_at:g}; any_turn compares it with F: use a number above 0, at most 1 "
-                        "(action: log tells and never blocks)"
+                        f"block_at is {self.block_at:g}; any_turn compares it with F: use a number above 0, at "
+                        "most 1 (action: log tells and never blocks)"
                     )
                 point = self.block_at  # what blocks a turn is what breaks trust
             if detector.threshold == math.inf:

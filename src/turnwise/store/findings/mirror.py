@@ -149,8 +149,8 @@ class FoundMirror:
         scores, found = f"{NAME}.scores", f"{NAME}.found"
         if not files.remote:
             scores, found = files.table(SCORES), files.table(SEQUENCES)
-            names = [one.name for name in (SCORES, SEQUENCES) for one in files.findings.files(name)]
-            places = dict.fromkeys([*names, *map(file_name, names)])  # both are asked for
+            own = [one.name for name in (SCORES, SEQUENCES) for one in files.findings.files(name)]
+            places = dict.fromkeys([*own, *map(file_name, own)])  # both are asked for
             yield f"SET allowed_paths = [{', '.join(map(quoted, places))}]"
         yield "SET temp_directory = ''"
         yield "SET enable_external_access = false"

@@ -122,14 +122,14 @@ def read(path: Path, table: Table) -> Iterator[dict[str, Any]]:
     """
     kinds = {column.name: kind_of(column) for column in table.columns}
     with _opened(":memory:", path) as database:
-        name = [file_name(str(path))]
-        found = database.execute("SELECT * FROM read_parquet(?) LIMIT 0", name).description or []
+        file = [file_name(str(path))]
+        found = database.execute("SELECT * FROM read_parquet(?) LIMIT 0", file).description or []
         there = [str(column[0]) for column in found]
         unquoted = (name.replace('"', '""') for name in there)
         names = ", ".join(
             f'epoch_us("{name}") AS "{name}"' if kinds.get(name) is Kind.TIME else f'"{name}"' for name in unquoted
         )
-        rows = database.execute(f"SELECT {names} FROM read_parquet(?)", name)
+        rows = database.execute(f"SELECT {names} FROM read_parquet(?)", file)
         while page := rows.fetchmany(_FETCHED):
             for values in page:
                 row = dict(zip(there, values, strict=True))
