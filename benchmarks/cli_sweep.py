@@ -212,8 +212,8 @@ GOOD: Mapping[str, Mapping[str, str]] = {
     "guard audit export": {"location": "audit.jsonl", "csv": "events.csv"},
     "presets show": {"name": "basic"},
     "presets copy": {"name": "basic", "file": "mine.yaml"},
-    "serve": {"port": "99999"},
-    "explore": {"port": "99999"},
+    "serve": {"host": "203.0.113.1"},
+    "explore": {"host": "203.0.113.1"},
 }
 """Values that work, by command and the name of an option or argument; `STORE` where a command takes a store."""
 
@@ -222,7 +222,7 @@ STORED = "chats.jsonl"
 """What stands beside a hostile value where a command takes several files."""
 
 SERVES = ("serve", "explore")
-"""Commands that run until a signal comes: a port that there is not ends them once everything else was read."""
+"""Commands that run until a signal comes: an address that is not ours ends them once all else was read."""
 
 EITHER = {"preset": "config", "config": "preset", "sql": "pattern", "pattern": "sql"}
 """What can't be given together: a hostile value for the one leaves the other away."""
