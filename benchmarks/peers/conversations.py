@@ -22,11 +22,8 @@ FLAG = 0.5
 """F from which a reader counts as having flagged a turn, as in docs/results.md."""
 
 ATTACKS, ORDINARY, NEAR = "attacks", "ordinary chats", "near misses"
-MOST = {ATTACKS: 40, ORDINARY: 40, NEAR: 40}
-"""Conversations of a set that are measured, so that one busy core does for all guards in an hour."""
-
 DRAWN, SEED = 40, 23
-"""How many are drawn of each set, in the order in which they are taken: `MOST` can grow without a new draw."""
+"""How many are drawn of each set: one core does for all guards in half an hour."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +83,7 @@ def conversations(data: Path) -> Iterator[dict[str, object]]:
         judged = {each.sequence.sequence_id: each for each in join_judgements(found, judgements)}
         flags = {sequence.sequence_id: flagged_turns(judged.get(sequence.sequence_id)) for sequence in found}
         wanted = [name for name, told in flags.items() if told is not None and bool(told) == (one.kind == ATTACKS)]
-        drawn = random.Random(f"{SEED} {one.name}").sample(sorted(wanted), min(DRAWN, len(wanted)))
-        taken = drawn[: MOST[one.kind]]
+        taken = random.Random(f"{SEED} {one.name}").sample(sorted(wanted), min(DRAWN, len(wanted)))
         for sequence in found:
             if sequence.sequence_id in taken:
                 yield {

@@ -66,6 +66,7 @@ def test_a_conversation_by_its_id(cli: Cli, log: Path) -> None:
 
 def test_nothing_found_and_more_than_is_shown_are_said(cli: Cli, log: Path) -> None:
     assert "no check is what was asked for" in cli("guard", "audit", "query", log, "--session", "x").err
+    assert "did you mean --guardrail pii?" in cli("guard", "audit", "query", log, "--guardrail", "pi").err
     log.write_text(log.read_text() * 20)
     done = cli("guard", "audit", "query", log)
     assert "the latest 50; --limit shows more" in done.err

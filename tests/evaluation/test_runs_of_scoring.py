@@ -213,7 +213,8 @@ def test_a_run_never_mixes_configurations(filled: Store, principles: Principles)
         with pytest.raises(UsageError, match=f"run 'r' was made with {what}"):
             evaluate(filled, "r", observer, principles=principles, context=context)
     newer = ScriptedObserver(lambda conversation_id, turn, request: None, version="2")
-    evaluate(filled, "s", ScriptedObserver(lambda conversation_id, turn, request: Score(1, 0, 0)), principles=principles)
+    older = ScriptedObserver(lambda conversation_id, turn, request: Score(1, 0, 0))
+    evaluate(filled, "s", older, principles=principles)
     with pytest.raises(UsageError, match="run 's' was made with observer version '1', not '2'"):
         evaluate(filled, "s", newer, principles=principles)
 

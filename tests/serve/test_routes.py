@@ -123,6 +123,8 @@ def test_messages_with_a_name_are_a_conversation_of_which_only_what_is_new_is_ch
             assert not said(messages[:1])["recorded"]
     bad = {"messages": messages, "participants": {"initiator": "jane"}}
     assert client.post("/v1/check", json=bad).status_code == 422
+    [error] = client.post("/v1/check", json={"txt": "hi"}).json()["errors"]
+    assert error["detail"] == "a field that is not known: did you mean text?"
 
 
 def test_litellm_is_answered_in_its_own_words(client):

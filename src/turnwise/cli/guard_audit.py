@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -79,6 +80,11 @@ def query(
             note(f"the latest {SHOWN}; --limit shows more")
         if not answer.events:
             note("no check is what was asked for")
+            from turnwise.guard import guardrail_names
+
+            near = difflib.get_close_matches(guardrail or "", guardrail_names(), n=1)
+            if near and near[0] != guardrail:
+                note(f"did you mean --guardrail {near[0]}?")
     _tell(location, answer)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -69,7 +70,10 @@ def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> P
         place = [part for part in error["loc"] if isinstance(part, int) or part in names]
         if error["type"] == "json_invalid":
             return Problem(400, "the body is no valid JSON; send one JSON object", "json")
-        unknown = error["type"] == "extra_forbidden"
-        detail = "a field that is not known; see /openapi.json" if unknown else str(error["msg"])
+        detail = str(error["msg"])
+        if error["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(str(error["loc"][-1]), names, n=1, cutoff=0.5)
+            meant = f": did you mean {near[0]}?" if near else "; see /openapi.json"
+            detail = f"a field that is not known{meant}"
         told.append({"pointer": "".join(f"/{part}" for part in place), "detail": detail})
     return Problem(422, "the request does not fit the description in /openapi.json", "body", errors=told)
