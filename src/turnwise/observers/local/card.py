@@ -189,8 +189,8 @@ def _measured(metrics: Mapping[str, Any]) -> Iterable[str]:
         interval = _interval(row["interval"]) if row["interval"] else ""
         holds = {True: "yes", False: "**no**", None: ""}[row["holds"]]
         yield (
-            f"| {_row_name(row['name'], metrics['kind'])} | {_figure(row['value'])}{counts} | {interval} | {row['required'] or ''} | "
-            f"{row['aim'] or ''} | {holds} |"
+            f"| {_row_name(row['name'], metrics['kind'])} | {_figure(row['value'])}{counts} | {interval} | "
+            f"{row['required'] or ''} | {row['aim'] or ''} | {holds} |"
         )
     missed = [row["name"] for row in measured["rows"] if row["holds"] is False]
     if missed:
