@@ -242,7 +242,7 @@ def second_view(found: Mapping[str, Any]) -> str:
         "their operating points (1 % of ordinary training chats), over all evaluation sets and the human-style "
         "test set. Labels came from elsewhere: a goal given to a generator, a writer's intent, ordinary use.\n\n"
         + table(["run", "labelled attacks with a flagged turn", "labelled benign with one"], rows)
-        + f"\n\nAlone only {test['b_count']}, so far only {test['c_count']} of the attacks; exact McNemar p = "
+        + f"\n\nAlone only {test['a_alone']}, so far only {test['b_alone']} of the attacks; exact McNemar p = "
         f"{p_value(test['p'])}."
     )
 

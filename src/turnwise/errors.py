@@ -37,6 +37,9 @@ from collections.abc import Iterable
 _SHOWN = 12
 """Names that a message lists at most."""
 
+_ALL_SHOWN = 25
+"""Names that a message lists at most where it was asked to show all."""
+
 _LINE_SHOWN = 100
 """Characters of a line that an error shows at most; of a longer one it shows the part around the error."""
 
@@ -59,18 +62,24 @@ class UnknownNameError(UsageError):
         kind: what was looked for, in the singular, such as ``"detector"``.
         name: the name that was given.
         known: the names that exist.
+        all_shown: list all of them where there are at most 25, not the first 12 alone.
+        hint: what else would do, as a further sentence.
 
     >>> str(UnknownNameError("detector", "cusun", ["any_turn", "cusum"]))
     "unknown detector 'cusun'; did you mean 'cusum'? known: any_turn, cusum"
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], *, all_shown: bool = False, hint: str = ""
+    ) -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ";"
-        shown = ", ".join(names[:_SHOWN]) or "none"
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        super().__init__(f"unknown {kind} {name!r}{hint} known: {shown}{more}")
+        meant = f"; did you mean {near[0]!r}?" if near else ";"
+        most = len(names) if all_shown and len(names) <= _ALL_SHOWN else _SHOWN
+        shown = ", ".join(names[:most]) or "none"
+        more = f" and {len(names) - most} more" if len(names) > most else ""
+        further = f". {hint}" if hint else ""
+        super().__init__(f"unknown {kind} {name!r}{meant} known: {shown}{more}{further}")
         self.kind = kind
         self.name = name
         self.known = tuple(names)

@@ -78,8 +78,8 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
     assert set(first["learned@history"]) == {
         "a",
         "b",
-        "b_count",
-        "c_count",
+        "a_alone",
+        "b_alone",
         "p",
         "p_holm",
         "conditions_on_threshold",

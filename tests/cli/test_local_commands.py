@@ -45,6 +45,20 @@ def test_the_page_is_current() -> None:
     assert "not read yet" not in page.read_text(encoding="utf-8")
 
 
+def test_the_training_table_names_the_files_alone_that_were_trained_on() -> None:
+    root = Path(__file__).parents[2]
+    splits = json.loads((root / "corpus" / "judged" / "splits.json").read_text(encoding="utf-8"))["splits"]
+    page = (root / "docs" / "model-card.md").read_text(encoding="utf-8")
+    for path in sorted((root / "corpus").glob("human/*.jsonl")) + sorted((root / "corpus").glob("twins/*.jsonl")):
+        ids = [json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines()]
+        name = path.relative_to(root).as_posix()
+        trained = any(splits[one] == "train" for one in ids)
+        assert (f"| {name} |" in page) == trained, name
+        assert name in page
+    assert "| train/mtbench101.jsonl |" not in page
+    assert "train" not in {split for name, split in splits.items() if name.startswith("mtbench101")}
+
+
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [

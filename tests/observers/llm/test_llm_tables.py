@@ -35,8 +35,10 @@ class TestSpecification:
             LlmObserver(argument)
 
     def test_an_unknown_provider_is_named_with_what_is_near(self):
-        with pytest.raises(UnknownNameError, match="unknown provider 'openia'; did you mean 'openai'"):
+        with pytest.raises(UnknownNameError, match="unknown provider 'openia'; did you mean 'openai'") as raised:
             resolve("openia/gpt-4.1")
+        assert all(name in str(raised.value) for name in providers())
+        assert str(raised.value).endswith(". A server of your own: llm:vllm/MODEL with --base-url")
 
     def test_builds_an_observer_by_its_name(self, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")

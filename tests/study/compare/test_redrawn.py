@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -222,6 +223,23 @@ def test_with_folds_the_splits_are_told_to_be_no_folds():
     assert all(one.carried_over is None for one in found.matched.values())
 
 
+def test_with_folds_the_text_names_folds_and_the_table_their_thresholds():
+    found = study(conversations(), "cusum:drift=0.3", folds=3)
+    text = " ".join(verdict(found))
+    assert "In the 3 folds of seed 0, which the tables show" in text
+    assert "In the split of seed" not in text and "of this split alone" not in text
+    [table] = [table for table in all_tables(found) if table.name == "detectors"]
+    assert "in each fold anew: lowest to highest" in table.note
+    several = 0
+    for judgement, row in zip(found.judgements, table.rows, strict=True):
+        limits = [fold.limit for fold in judgement.folds]
+        least, most = f"{min(limits):.4g}", f"{max(limits):.4g}"
+        assert row[2] == (least if least == most else f"{least} to {most}")
+        several += least != most
+    assert several
+    assert re.search(r"The threshold of any_turn@t in fold [123] of 3 ", " ".join(found.warnings))
+
+
 def test_too_few_conversations_for_a_split_leave_a_warning():
     found = study(conversations(attacks=40, benign=40), "cusum", folds=4, target_fpr=0.07)
     assert found.redrawn is None
@@ -231,7 +249,7 @@ def test_too_few_conversations_for_a_split_leave_a_warning():
 def test_the_cautions_are_among_the_warnings(usual):
     warnings = " ".join(usual.warnings)
     assert "The threshold of any_turn@t rests on 1 of 54 benign calibration conversations" in warnings
-    assert "further arms rest on fewer than 10" in warnings
+    assert "further arms have fewer than 10" in warnings
     assert "Run h, conversations that train and calibrate: The principles p and q are copies" in warnings
     data = conversations()
     turned = tuple(

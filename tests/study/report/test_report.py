@@ -133,7 +133,7 @@ def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
         )
     }
     assert {tuple(row) for row in found["tests"]} == {
-        ("a", "b", "b_count", "c_count", "p", "p_holm", "conditions_on_threshold")
+        ("a", "b", "a_alone", "b_alone", "p", "p_holm", "conditions_on_threshold")
     }
     json.dumps(found, allow_nan=False)
     for row in found["detectors"]:

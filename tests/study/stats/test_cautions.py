@@ -36,6 +36,9 @@ def test_a_threshold_on_few_benign_scores_is_told_with_the_rates_to_expect():
     [told] = cautions.thin_threshold(benign, threshold_for(benign, 0.01), "ema")
     low, high = beta.ppf(0.025, 4, 587 + 1 - 4), beta.ppf(0.975, 5, 587 - 4)
     assert "ema rests on 4 of 587" in told and f"between {100 * low:.2f} % and {100 * high:.2f} %" in told
+    assert "95 % range" in told
+    [above] = cautions.thin_threshold(benign, 1.0, "ema", "fold 2 of 4")
+    assert "The threshold of ema in fold 2 of 4 lies above all 587 benign calibration conversations" in above
 
 
 def test_principles_that_are_copies_or_worse_than_chance_are_told():

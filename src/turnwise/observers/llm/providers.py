@@ -17,6 +17,8 @@ from turnwise.errors import ObserverError, UnknownNameError, UsageError
 from turnwise.linear_regex import LinearRegex
 from turnwise.observers.llm.settings import STRUCTURED, check_url
 
+_OWN_SERVER = "A server of your own: llm:vllm/MODEL with --base-url"
+
 _PROVIDER_KEYS = ("base_url", "key_variable", "key_optional", "structured", "token_limit")
 _NAME = frozenset(string.ascii_letters + string.digits + "_.-")
 _LIMITS = ("max_tokens", "max_completion_tokens")
@@ -79,7 +81,7 @@ def split_spec(argument: str | None, known: Mapping[str, Provider]) -> tuple[Pro
             "the llm observer needs a provider and a model, such as llm:openai/gpt-4.1-mini or llm:ollama/qwen3:8b"
         )
     if name not in known:
-        raise UnknownNameError("provider", name, known)
+        raise UnknownNameError("provider", name, known, all_shown=True, hint=_OWN_SERVER)
     return known[name], model
 
 

@@ -10,7 +10,6 @@ _SOURCES = {
     "train/safemt_1k.jsonl": ("SafeMTData_1K, gradual attacks written by a model, and their replies", "MIT"),
     "train/hh_harmless_redteam.jsonl": ("HH-RLHF red-team chats of people", "MIT"),
     "train/arena_real_users.jsonl": ("real users of a chat arena, user turns only", "CC-BY-4.0"),
-    "train/mtbench101.jsonl": ("MT-Bench-101: calibration and operating points, not trained on", "Apache-2.0"),
     "single/train/advbench.jsonl": ("AdvBench, harmful instructions", "MIT"),
     "single/train/catqa.jsonl": ("CatQA, harmful questions by category", "Apache-2.0"),
     "single/train/self_reminder_jailbreaks.jsonl": ("jailbreak prompts from the wild", "MIT"),
@@ -26,6 +25,12 @@ _OURS = {
 
 _TRAINED_ON = ("train/", "single/train/", "corpus/drills/")
 """Folders of files that were trained on as a whole."""
+
+_NOT_TRAINED_ON = ("train/mtbench101.jsonl", "corpus/twins/twins-09.jsonl", "corpus/human/human-test-")
+"""Files that ``training/conversations.py`` reads and that have no conversation in the train split."""
+
+_PROMPTS_ALONE = ("human-style attacks, shipped", "human-style counterparts, shipped")
+"""Rows that docs/results.md measures with replies too."""
 
 _HEAD = """# Model card: observers `local` and `local-small`
 
@@ -100,7 +105,7 @@ def render_card(sections: Mapping[str, Mapping[str, Any]]) -> str:
     for name, metrics in sections.items():
         parts += [f"## `{name}`: weights and training data\n", *_training(metrics)]
         if "measured" in metrics:
-            parts += [f"\n## `{name}`: what must hold, and what was measured\n", *_measured(metrics["measured"])]
+            parts += [f"\n## `{name}`: what must hold, and what was measured\n", *_measured(metrics)]
         parts.append("")
     return "\n".join([*parts, _LIMITS])
 
@@ -124,9 +129,13 @@ def _training(metrics: Mapping[str, Any]) -> Iterable[str]:
     yield f"\n{_changes(metrics)}\n"
     yield "| file | what | licence | SHA-256 |"
     yield "|---|---|---|---|"
-    for name, digest in metrics["data_sha256"].items():
-        what, licence = _source(name)
-        yield f"| {name} | {what} | {licence} | `{digest[:12]}` |"
+    digests = metrics["data_sha256"]
+    for name, digest in digests.items():
+        if not name.startswith(_NOT_TRAINED_ON):
+            what, licence = _source(name)
+            yield f"| {name} | {what} | {licence} | `{digest[:12]}` |"
+    if read := [f"{name} (`{digests[name][:12]}`)" for name in digests if name.startswith(_NOT_TRAINED_ON)]:
+        yield f"\nRead for calibration, operating points or tests, and not trained on: {', '.join(read)}."
     on = ", ".join(
         f"{some['texts']:,} {side}s of {some['conversations']:,} conversations"
         for side, some in metrics["calibrated_on"].items()
@@ -166,7 +175,8 @@ def _source(name: str) -> tuple[str, str]:
     return ours or _SOURCES.get(name, ("as the manifest says", "as the manifest says"))
 
 
-def _measured(measured: Mapping[str, Any]) -> Iterable[str]:
+def _measured(metrics: Mapping[str, Any]) -> Iterable[str]:
+    measured = metrics["measured"]
     yield (
         "By `benchmarks/observer.py`, on conversations that training did not see. Truth is what readers said; a "
         "turn counts as flagged by them from F 0.5 on. Looks at the test splits while the observer was made, this "
@@ -179,8 +189,8 @@ def _measured(measured: Mapping[str, Any]) -> Iterable[str]:
         interval = _interval(row["interval"]) if row["interval"] else ""
         holds = {True: "yes", False: "**no**", None: ""}[row["holds"]]
         yield (
-            f"| {row['name']} | {_figure(row['value'])}{counts} | {interval} | {row['required'] or ''} | "
-            f"{row['aim'] or ''} | {holds} |"
+            f"| {_row_name(row['name'], metrics['kind'])} | {_figure(row['value'])}{counts} | {interval} | "
+            f"{row['required'] or ''} | {row['aim'] or ''} | {holds} |"
         )
     missed = [row["name"] for row in measured["rows"] if row["holds"] is False]
     if missed:
@@ -192,6 +202,14 @@ def _measured(measured: Mapping[str, Any]) -> Iterable[str]:
         yield "|---|---|---|"
         for name, peak, remark in measured["flagged"]:
             yield f"| {name} | {peak:.3f} | {remark} |"
+
+
+def _row_name(name: str, kind: str) -> str:
+    """Return the name of a row, and what was read where another page reads more."""
+    if name not in _PROMPTS_ALONE:
+        return name
+    more = "" if kind == "small" else "; [with replies](results.md#jailbreaks-in-the-manner-of-people)"
+    return f"{name} (prompts alone{more})"
 
 
 def _figure(value: float | None) -> str:

@@ -249,9 +249,10 @@ def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
     """Tell of the reference and the followed arm in full, and how many others there are."""
     for one in dict.fromkeys(judgement.arm.name for judgement in shown):
         [judgement] = [judgement for judgement in judgements if judgement.arm.name == one]
-        thinnest = min(judgement.folds, key=lambda fold: fold.flagged)
+        number, thinnest = min(enumerate(judgement.folds, start=1), key=lambda numbered: numbered[1].flagged)
         if thinnest.benign:
-            yield from thin_threshold(thinnest.benign, thinnest.limit, one)
+            where = f"fold {number} of {len(judgement.folds)}" if len(judgement.folds) > 1 else ""
+            yield from thin_threshold(thinnest.benign, thinnest.limit, one, where)
     others = [
         judgement
         for judgement in judgements
@@ -259,8 +260,8 @@ def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
     ]
     if others:
         yield (
-            f"The thresholds of {len(others)} further arms rest on fewer than {FEW_ABOVE} benign calibration "
-            "conversations as well."
+            f"The thresholds of {len(others)} further arms have fewer than {FEW_ABOVE} benign calibration "
+            "conversations at or above them as well."
         )
 
 

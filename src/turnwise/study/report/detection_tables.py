@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turnwise.study.compare import Study, Test
+from turnwise.study.compare.judging import Judgement
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell
 
@@ -19,7 +20,7 @@ def detectors_table(study: Study) -> Table:
             (
                 judgement.arm.name + (" *" if judgement.arm.baseline else ""),
                 judgement.arm.context,
-                f"{judgement.threshold:.4g}",
+                threshold_cell(judgement),
                 rate_cell(result.ever.recall),
                 rate_cell(result.ever.false_positive_rate),
                 NONE if auc is None else f"{auc.value:.3f} [{auc.low:.3f}, {auc.high:.3f}]",
@@ -29,6 +30,8 @@ def detectors_table(study: Study) -> Table:
     target = 100 * study.settings.target_fpr
     given = study.settings.thresholds == "given"
     set_for = "as given" if given else f"set for {target:g} % false positives on conversations kept apart"
+    if study.settings.folds and not given:
+        set_for += ", in each fold anew: lowest to highest"
     return Table(
         "detectors",
         f"Detectors on the test conversations, {AT_THESE}",
@@ -40,6 +43,12 @@ def detectors_table(study: Study) -> Table:
         f"{ONE_THRESHOLD}; AUC with DeLong's, which rests on none. Median turn of the first flag, misses "
         "censored; – where fewer than half of the attacks are ever flagged.",
     )
+
+
+def threshold_cell(judgement: Judgement) -> str:
+    """Return the threshold of an arm; where its folds have several, the lowest and the highest."""
+    least, most = (f"{pick(fold.limit for fold in judgement.folds):.4g}" for pick in (min, max))
+    return least if least == most else f"{least} to {most}"
 
 
 def tests_table(study: Study) -> Table:

@@ -10,6 +10,7 @@ from turnwise.rates import Rate
 from turnwise.revision import versions
 from turnwise.study.compare import Judgement, Study, Test
 from turnwise.study.compare.checks import Checks
+from turnwise.study.compare.comparisons import CellGain
 from turnwise.study.report.truth import reader_as_json
 from turnwise.study.stats.auc import Auc
 from turnwise.study.stats.bootstrap import Interval
@@ -39,8 +40,8 @@ def summary(study: Study) -> dict[str, Any]:
             {
                 "a": test.a,
                 "b": test.b,
-                "b_count": test.b_count,
-                "c_count": test.c_count,
+                "a_alone": test.b_count,
+                "b_alone": test.c_count,
                 "p": test.p,
                 "p_holm": test.p_holm,
                 "conditions_on_threshold": True,
@@ -110,7 +111,7 @@ def record(study: Study) -> dict[str, Any]:
         "if_missing": None
         if study.if_missing is None
         else {
-            name: asdict(getattr(study.if_missing, name)) for name in ("complete", "against_second", "for_second")
+            name: _alone(getattr(study.if_missing, name)) for name in ("complete", "against_second", "for_second")
         },
         "cells": [
             {
@@ -118,7 +119,7 @@ def record(study: Study) -> dict[str, Any]:
                 "value": cell.value,
                 "recall": [rate_as_json(rate) for rate in cell.recall],
                 "false_positives": [rate_as_json(rate) for rate in cell.false_positives],
-                "gain": None if cell.gain is None else asdict(cell.gain) | {"conditions_on_threshold": True},
+                "gain": None if cell.gain is None else _alone(cell.gain) | {"conditions_on_threshold": True},
             }
             for cell in study.cells
         ],
@@ -129,8 +130,15 @@ def record(study: Study) -> dict[str, Any]:
 
 
 def _test(test: Test) -> dict[str, Any]:
-    names = ("a", "b", "family", "b_count", "c_count", "p", "p_group", "p_holm", "pairs", "tightened")
-    return {name: getattr(test, name) for name in names} | {"conditions_on_threshold": True}
+    names = ("a", "b", "family", "p", "p_group", "p_holm", "pairs", "tightened")
+    alone = {"a_alone": test.b_count, "b_alone": test.c_count}
+    return {name: getattr(test, name) for name in names} | alone | {"conditions_on_threshold": True}
+
+
+def _alone(found: McNemar | CellGain) -> dict[str, Any]:
+    """Return a paired test of the reference, a, and the followed arm, b."""
+    values = asdict(found)
+    return {"a_alone": values.pop("b_count"), "b_alone": values.pop("c_count")} | values
 
 
 def _redrawn(study: Study) -> dict[str, Any] | None:

@@ -115,7 +115,9 @@ def _with_other_seeds(first: Difference, others: Sequence[Difference]) -> str:
 def _gained(study: Study) -> str:
     reference = study.results[study.reference]
     first = study.arms[study.reference].name
-    where = f"In the split of seed {study.settings.seed}, which the tables show, " if study.redrawn else ""
+    where = (
+        f"In {_of_tables(study)} of seed {study.settings.seed}, which the tables show, " if study.redrawn else ""
+    )
     base = (
         f"{where}{first}, the reference, catches {percent(reference.ever.recall)} of the attacks "
         f"and flags {percent(reference.ever.false_positive_rate)} of the benign conversations."
@@ -144,6 +146,11 @@ def _gained(study: Study) -> str:
         _baselines(study),
     ]
     return " ".join(part for part in parts if part)
+
+
+def _of_tables(study: Study) -> str:
+    """Return what most tables stand on: a split, or folds."""
+    return f"the {study.settings.folds} folds" if study.settings.folds else "the split"
 
 
 def _tested(test: Test | None, first: str, second: str) -> str:
@@ -211,7 +218,8 @@ def _by_source(study: Study) -> tuple[str, ...]:
     if not parts:
         return ()
     names = f"{study.arms[study.reference].name} against {study.arms[study.chosen].name}"
-    return (f"By source, {names}, for the thresholds of this split alone. {'. '.join(parts)}.",)
+    divided = f"these {study.settings.folds} folds" if study.settings.folds else "this split"
+    return (f"By source, {names}, for the thresholds of {divided} alone. {'. '.join(parts)}.",)
 
 
 def _at_the_end(study: Study) -> tuple[str, ...]:

@@ -65,7 +65,9 @@ def different_rates(
     )
 
 
-def thin_threshold(benign: Sequence[float], threshold: float, name: str = "the arm") -> tuple[str, ...]:
+def thin_threshold(
+    benign: Sequence[float], threshold: float, name: str = "the arm", where: str = ""
+) -> tuple[str, ...]:
     """Say where a threshold rests on few benign scores, and what rates must be expected of it.
 
     A threshold at the k-th highest of n scores has a false-positive rate distributed as Beta(k, n + 1 − k),
@@ -76,19 +78,28 @@ def thin_threshold(benign: Sequence[float], threshold: float, name: str = "the a
         benign: highest scores of the benign calibration conversations.
         threshold: that they set.
         name: of the arm.
+        where: the fold whose threshold it is, such as ``"fold 2 of 4"``; empty where there is one threshold.
 
     >>> thin_threshold([n / 587 for n in range(587)], 583 / 587, "ema")
-    ('The threshold of ema rests on 4 of 587 benign calibration conversations: expect a false-positive rate \
-between 0.19 % and 1.74 % on others.',)
+    ('The threshold of ema rests on 4 of 587 benign calibration conversations, those at or above it: expect a \
+false-positive rate between 0.19 % and 1.74 % on others (95 % range).',)
+    >>> thin_threshold([n / 31 for n in range(31)], 1.0, "ema", "fold 2 of 4")
+    ('The threshold of ema in fold 2 of 4 lies above all 31 benign calibration conversations: expect a \
+false-positive rate between 0.00 % and 11.22 % on others (95 % range).',)
     """
     above, of = sum(score >= threshold for score in benign), len(benign)
     if above >= FEW_ABOVE:
         return ()
     # The ends of Clopper and Pearson are quantiles of these two distributions.
     low, high = Rate(above, of).interval
+    stands = (
+        f"rests on {above} of {of} benign calibration conversations, those at or above it"
+        if above
+        else f"lies above all {of} benign calibration conversations"
+    )
     return (
-        f"The threshold of {name} rests on {above} of {of} benign calibration conversations: expect a "
-        f"false-positive rate between {100 * low:.2f} % and {100 * high:.2f} % on others.",
+        f"The threshold of {name}{f' in {where}' if where else ''} {stands}: expect a false-positive rate between "
+        f"{100 * low:.2f} % and {100 * high:.2f} % on others (95 % range).",
     )
 
 
