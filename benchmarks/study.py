@@ -1,6 +1,6 @@
 """The whole study on other people's conversations, from files to two reports: how long it takes, what comes out.
 
-    python benchmarks/study.py --data PATH_TO_DATA [--write FOLDER] [--limit N]
+    python benchmarks/study.py --data PATH_TO_DATA [--write FOLDER] [--limit N | --quick]
 
 Commands run as processes, as a user runs them: import, evaluate, tune, compare. Two studies of all detectors:
 
@@ -11,7 +11,9 @@ Commands run as processes, as a user runs them: import, evaluate, tune, compare.
 Detectors that have something to search are tuned inside the conversations that `compare` trains on. Each report is
 written twice and must have the same bytes. Six seeds draw 50 splits each, none of them twice: a gain counts as
 shown where its interval stays above 0 with all six. With --write, study-results.md and its figures are written to
-that folder. --limit takes the first conversations of each file alone, at a looser rate, to try the script.
+that folder. --limit takes the first conversations of each file alone, at a looser rate, to try the script; --quick
+takes 40 of each, searches next to nothing, draws 5 splits once and writes each report once: some minutes. Each step
+is told once it is done.
 
 Shows: SC-001, SC-008, US-2.
 """
@@ -55,7 +57,7 @@ AS_THEY_ARE = ("boundary_testing", "cusum", "f_ema", "page_hinkley", "peak_accum
 FITTED = ("hmm", "learned", "shiryaev_roberts", "sprt")
 """Compared on every run, beside the five baselines, which are there anyway; these are fitted on the train part."""
 
-SPLITS, SEEDS = 50, 6
+SPLITS, SEEDS, QUICK_SPLITS = 50, 6, 5
 RATES = {"judged": "0.05", "labelled": "0.01"}
 """False-positive rates: readers judged too few ordinary conversations to set a threshold for 1 %."""
 
@@ -95,6 +97,7 @@ class Work:
         limit: conversations of each file; 0 for all.
         jobs: workers of evaluate, and comparisons that run at once.
         budget: trials of each search.
+        quick: whether splits are few, drawn once, and reports written once.
         seconds: by step, of all its commands together; several run at once.
     """
 
@@ -103,13 +106,16 @@ class Work:
     limit: int
     jobs: int
     budget: int
+    quick: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self, step: str, *command: str) -> None:
         """Run a command and add its seconds to a step; where it fails, say why and stop."""
         began = time.perf_counter()
         done = subprocess.run([*TURNWISE, *command], capture_output=True, text=True, check=False)
-        self.seconds[step] = self.seconds.get(step, 0.0) + time.perf_counter() - began
+        took = time.perf_counter() - began
+        self.seconds[step] = self.seconds.get(step, 0.0) + took
+        print(f"{step}: {took:.0f} s", file=sys.stderr, flush=True)
         if done.returncode:
             raise SystemExit(f"turnwise {' '.join(command)} failed: {done.stderr.strip()[-500:]}")
 
@@ -132,17 +138,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with dev/*.jsonl")
     parser.add_argument("--limit", type=int, default=0, help="conversations of each file; 0 for all")
+    parser.add_argument("--quick", action="store_true", help="40 conversations of each file, few splits, once")
     parser.add_argument("--jobs", type=int, default=2, help="workers of evaluate, and comparisons at once")
     parser.add_argument("--budget", type=int, default=50, help="trials of each search")
     parser.add_argument("--write", type=Path, help="folder for study-results.md and its figures")
     asked = parser.parse_args()
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as name:
-        work = Work(asked.data, Path(name), asked.limit, asked.jobs, asked.budget)
+        limit, budget = (40, 2) if asked.quick else (asked.limit, asked.budget)
+        work = Work(asked.data, Path(name), limit, asked.jobs, budget, asked.quick)
         reports = {"judged": judged(work), "labelled": labelled(work)}
         found = {study: results(report) for study, report in reports.items()}
         gains = {study: list(gained(report)) for study, report in reports.items()}
         rows = [row for study in reports for row in requirements(study, found[study], reports[study])]
+        rows = [] if asked.quick else rows  # what is required is required of the whole
         total = time.perf_counter() - began
         took = ("seconds in all", f"{total:.0f}", f"at most {MOST_SECONDS:.0f}", total <= MOST_SECONDS)
         for what, measured, required, holds in (*rows, took):
@@ -200,11 +209,11 @@ def compared(work: Work, study: str, store: str, readers: tuple[str, ...], *furt
     named += [part for detector in detectors for part in ("--detector", detector)]
     report = work.folder / study
     asked = ["--store", store, *named, "--target-fpr", work.rate(study), *further]
-    asked += ["--splits", str(SPLITS), "--seeds", str(SEEDS)]
+    asked += ["--splits", str(QUICK_SPLITS)] if work.quick else ["--splits", str(SPLITS), "--seeds", str(SEEDS)]
     with ThreadPoolExecutor(work.jobs) as workers:
         done = [
             workers.submit(work.run, f"{study}: compare", "compare", *asked, "--report", str(folder))
-            for folder in (report, report.with_name(f"{study}-again"))
+            for folder in ([report] if work.quick else [report, report.with_name(f"{study}-again")])
         ]
         for one in done:
             one.result()
@@ -271,12 +280,15 @@ def gain_in_words(what: str, by_seed: list[dict[str, Any]]) -> str:
     else:
         verdict = "neither a gain nor a loss is shown"
     low, high = (100 * end for end in first["ci"])
-    least, most = (100 * pick(one["value"] for one in others) for pick in (min, max))
+    values = [100 * one["value"] for one in others]
+    elsewhere = (
+        f"with other seeds {min(values):+.1f} to {max(values):+.1f}" if values else "no other seed was tried"
+    )
     study = by_seed[0]["one_study"]
     return (
         f"**{what}.** Expected gain in recall of following over time: {100 * first['value']:+.1f} points "
-        f"[{low:+.1f}, {high:+.1f}], {SPLITS} splits with arms and thresholds set anew in each; with other seeds "
-        f"{least:+.1f} to {most:+.1f}: {verdict}. One study alone would find {100 * study['low']:+.0f} to "
+        f"[{low:+.1f}, {high:+.1f}], {SPLITS if others else QUICK_SPLITS} splits with arms and thresholds set anew in each; {elsewhere}: "
+        f"{verdict}. One study alone would find {100 * study['low']:+.0f} to "
         f"{100 * study['high']:+.0f} points, and a gain in {study['helps']:.0%}."
     )
 
