@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +21,12 @@ COMMANDS = README.parent / "docs" / "command-line.md"
 def test_the_python_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     pages = README.read_text(encoding="utf-8") + COMMANDS.read_text(encoding="utf-8")
     guard, detect = re.findall(r"```python\n(.*?)```", pages, flags=re.DOTALL)
-    told: list[object] = []
-    names = {"call_model": lambda messages: told.append(messages) or "Thank you, noted."}
+    names: dict[str, Any] = {}
     exec(compile(guard, str(README), "exec"), names)
-    assert told == [[{"role": "user", "content": "My SSN is [SSN]"}]]
+    assert names["conversation"].to_messages() == [
+        {"role": "user", "content": "My SSN is [SSN]"},
+        {"role": "assistant", "content": "Thank you, noted."},
+    ]
     exec(compile(detect, str(README), "exec"), {})
     assert "cusum: did not fire" in capsys.readouterr().out
 

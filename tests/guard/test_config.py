@@ -206,3 +206,22 @@ def test_an_unknown_preset_lists_those_there_are():
 def test_every_guardrail_says_what_it_is_for():
     for info in describe_guardrails():
         assert info.summary.endswith("."), info
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("state", "pass state_store=, or set it in a file"),
+        ("audit", "pass audit=, or"),
+        ("rate_limits", "set it in a file"),
+    ],
+)
+def test_overrides_with_a_key_of_the_configuration_say_where_it_goes(name, hint):
+    with pytest.raises(UnknownNameError, match=f"unknown guardrail '{name}'.*a key of the configuration: {hint}"):
+        GuardrailPipeline.from_preset("basic", overrides={name: {"sqlite": "guard.db"}})
+
+
+def test_overrides_with_any_other_name_say_nothing_of_keys():
+    with pytest.raises(UnknownNameError) as raised:
+        GuardrailPipeline.from_preset("basic", overrides={"nonsense": {}})
+    assert "key of the configuration" not in str(raised.value)

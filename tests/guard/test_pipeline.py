@@ -482,3 +482,26 @@ def test_metadata_joins_the_turn(chat):
     guard.check_output("ho", conversation=chat, metadata={"tokens": 3})
     kept = chat.turn(1).metadata
     assert (kept["channel"], kept["tokens"], kept["guardrail_results"]["blocked"]) == ("web", 3, False)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda guard, chat: guard.check_input("hi", conversation=chat),
+        lambda guard, chat: guard.check_input("hi", conversation=chat, session_id="ann"),
+        lambda guard, chat: guard.check_output("hi", conversation=chat),
+        lambda guard, chat: guard.check_tool_call("find", "{}", conversation=chat),
+        lambda guard, chat: guard.check_tool_result("hi", conversation=chat),
+        lambda guard, chat: guard.stream_output(chat),
+        lambda guard, chat: guard.check_messages([{"role": "user", "content": "hi"}], conversation=chat),
+        lambda guard, chat: guard.stream_messages([{"role": "user", "content": "hi"}], conversation=chat),
+        lambda guard, chat: asyncio.run(guard.acheck_input("hi", conversation=chat)),
+    ],
+)
+@pytest.mark.parametrize("wrong", ["chat-1", {"id": "chat-1"}])
+def test_a_name_in_place_of_a_conversation_says_what_to_pass(check, wrong):
+    wanted = (
+        rf"must be a Conversation, not {type(wrong).__name__}: .*Conversation\(conversation_id=.*load_conversation"
+    )
+    with pytest.raises(GuardError, match=wanted):
+        check(pipeline("secrets"), wrong)

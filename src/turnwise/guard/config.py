@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by", "on_unread", "on_forged")
 """Keys of a configuration that hold one value each."""
 
+_KEYS = (*PLAIN, "rate_limits", "audit", "state", "guardrails")
+"""All keys of a configuration."""
+
+_ARGUMENTS = {"audit": "audit=", "state": "state_store="}
+"""Arguments of a pipeline that stand for a key of the configuration."""
+
 
 OnName = Literal["input", "output", "both", "tool_call", "tool_result", "tools", "all"]
 """The texts that a guardrail may be set to look at; see `turnwise.guard.On`."""
@@ -187,7 +193,7 @@ class Config:
         names = [entry.name for entry in self.entries]
         for name, settings in overrides.items():
             if name not in names:
-                raise UnknownNameError("guardrail", str(name), names)
+                raise _no_guardrail(str(name), names)
             if not isinstance(settings, Mapping):
                 raise GuardError(
                     f"overrides of {name} is {type(settings).__name__}; give settings and their values"
@@ -210,7 +216,7 @@ class Config:
         """
         if not isinstance(data, Mapping):
             raise lines.error((), f"a configuration is a mapping with guardrails, not {type(data).__name__}")
-        _check_keys(data, (*PLAIN, "rate_limits", "audit", "state", "guardrails"), (), lines)
+        _check_keys(data, _KEYS, (), lines)
         hints = typing.get_type_hints(cls)
         plain = {key: _checked(data[key], hints[key], (key,), lines) for key in PLAIN if key in data}
         most = data.get("max_characters", 1)
@@ -269,6 +275,18 @@ class Config:
             return self.state.open(clock)
         except TurnwiseError as error:
             raise self.lines.error(("state",), str(error)) from error
+
+
+def _no_guardrail(name: str, names: list[str]) -> UnknownNameError:
+    """Return the error that no guardrail is called so; of a key of the configuration it says where that goes."""
+    error = UnknownNameError("guardrail", name, names)
+    if name in _KEYS:
+        passed = f"pass {_ARGUMENTS[name]}, or " if name in _ARGUMENTS else ""
+        error.args = (
+            f"{error}; {name} is a key of the configuration: {passed}set it in a file, which `turnwise presets "
+            "copy` gives, as overrides are for guardrails alone",
+        )
+    return error
 
 
 def _entry(item: object, place: Place, lines: Lines) -> Entry:

@@ -16,7 +16,7 @@ from turnwise.guard.guardrail import TextKind
 from turnwise.guard.identity.lists import Found, ListedTexts, MessageLists
 from turnwise.guard.identity.place import MovedError, Place, PlacedText
 from turnwise.guard.records import PipelineResult, joined
-from turnwise.guard.request import LastText, LastTexts, before_last, last_texts
+from turnwise.guard.request import LastText, LastTexts, before_last, last_texts, usable
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.keeper import TURN_SECONDS, Entry, done
 from turnwise.guard.step import CheckRun
@@ -87,7 +87,7 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
     if setup.keeper is None and not any(named[:4]):
         return None
     if setup.lists is not None and named.conversation is not None:
-        setup.lists.hold(named.conversation)
+        setup.lists.hold(usable(named.conversation))
     return setup.lists
 
 

@@ -62,6 +62,23 @@ def digest_of(name: str) -> str:
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+def usable(conversation: object) -> Conversation:
+    """Return the conversation of a check; a new one where none was passed.
+
+    Raises:
+        GuardError: it is something else.
+    """
+    if conversation is None:
+        return Conversation()
+    if not isinstance(conversation, Conversation):
+        raise GuardError(
+            f"conversation must be a Conversation, not {type(conversation).__name__}: keep the object from "
+            "check to check, or pass Conversation(conversation_id=...); from a state store it is "
+            "pipeline.load_conversation(conversation_id)"
+        )
+    return conversation
+
+
 def checkable(content: object) -> str:
     """Return content as text that every guardrail can read; see `encodable`.
 

@@ -23,6 +23,7 @@ from turnwise.guard.request import (
     encodable,
     short_id,
     turn_metadata,
+    usable,
 )
 from turnwise.guard.setup import Setup
 from turnwise.guard.state.keeper import Begun, Keeper
@@ -62,7 +63,7 @@ def check_prompt(
     start = perf_counter()
     if not (isinstance(content, str) and content.isascii()):
         content = checkable(content)
-    chat = Conversation() if conversation is None else conversation
+    chat = conversation if isinstance(conversation, Conversation) else usable(conversation)
     if setup.own_clock:
         chat.use_clock(setup.clock)
     session = session_of(session_id, chat, setup)
@@ -190,7 +191,7 @@ def check_result(
 
 def _placed(setup: Setup, conversation: Conversation | None, session_id: str | None) -> tuple[Conversation, str]:
     """Return the conversation of a check, and its session."""
-    chat = Conversation() if conversation is None else conversation
+    chat = usable(conversation)
     if setup.own_clock:
         chat.use_clock(setup.clock)
     return chat, session_of(session_id, chat, setup)
