@@ -11,9 +11,9 @@ Commands run as processes, as a user runs them: import, evaluate, tune, compare.
 Detectors that have something to search are tuned inside the conversations that `compare` trains on. Each report is
 written twice and must have the same bytes. Six seeds draw 50 splits each, none of them twice: a gain counts as
 shown where its interval stays above 0 with all six. With --write, study-results.md and its figures are written to
-that folder. --limit takes the first conversations of each file alone, at a looser rate, to try the script; --quick
-takes 40 of each, searches next to nothing, draws 5 splits once and writes each report once: some minutes. Each step
-is told once it is done.
+that folder. --limit takes the first conversations of each file alone, at a looser rate, to try the script;
+--quick takes 40 of each, searches next to nothing, draws 5 splits once and writes each report once: some minutes.
+Each step is told once it is done.
 
 Shows: SC-001, SC-008, US-2.
 """
@@ -284,10 +284,10 @@ def gain_in_words(what: str, by_seed: list[dict[str, Any]]) -> str:
     elsewhere = (
         f"with other seeds {min(values):+.1f} to {max(values):+.1f}" if values else "no other seed was tried"
     )
-    study = by_seed[0]["one_study"]
+    study, splits = by_seed[0]["one_study"], SPLITS if others else QUICK_SPLITS
     return (
         f"**{what}.** Expected gain in recall of following over time: {100 * first['value']:+.1f} points "
-        f"[{low:+.1f}, {high:+.1f}], {SPLITS if others else QUICK_SPLITS} splits with arms and thresholds set anew in each; {elsewhere}: "
+        f"[{low:+.1f}, {high:+.1f}], {splits} splits with arms and thresholds set anew in each; {elsewhere}: "
         f"{verdict}. One study alone would find {100 * study['low']:+.0f} to "
         f"{100 * study['high']:+.0f} points, and a gain in {study['helps']:.0%}."
     )

@@ -207,7 +207,7 @@ class Drift(Guardrail):
             detector=detector,
             detector_name=format_spec(named.plain),
             warn=warn,
-            point=point if point is not None and 0.0 < point < 1.0 else None,
+            point=point if point is not None and 0.0 < point <= 1.0 else None,
             sessions=sessions,
             by_mode=_by_mode(self.block_stance, self.warn_stance),
             doubtful=min(limit, _DOUBTFUL) if limit > 0.0 else _DOUBTFUL,
@@ -541,11 +541,11 @@ def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]
 
     Args:
         scores: score by principle.
-        point: the operating point, in (0, 1).
+        point: that F, in (0, 1]; at 1 nothing breaks trust.
     """
     scaled = {}
     for name, score in scores.items():
-        if point > score.F:
+        if point > score.F or point == 1.0:
             F = score.F * HOSTILE_F / point
         else:
             # Just above the limit, which itself is no breach yet.
