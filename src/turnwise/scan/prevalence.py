@@ -68,8 +68,9 @@ class Prevalence:
         """Return it as rows of a table: what, and its value with its interval."""
         rows = [("flagged", str(self.flagged))]
         if self.by_chance is not None:
-            expected, low, high = self.by_chance
-            rows.append(("flags by chance alone", f"{expected:,.0f} [{low:,.0f}, {high:,.0f}]"))
+            digits = 0 if self.by_chance[0] >= 10 else 1
+            expected, low, high = (f"{value:,.{digits}f}" for value in self.by_chance)
+            rows.append(("flags by chance alone", f"{expected} [{low}, {high}]"))
         rows.append(
             ("prevalence", shown_share(self.estimate) if self.estimate else f"can't be told: {self.missing}")
         )
