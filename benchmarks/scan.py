@@ -35,6 +35,7 @@ from turnwise.observers.many import ObservedMany, observe_conversations
 from turnwise.principles import builtin_principles
 from turnwise.scan import make_engine, run_scan, set_up
 from turnwise.scan.reading import read_part
+from turnwise.store import Store
 
 WORDS, MEAN_TURNS = 20_000, 5
 REQUIRED_RATE, REQUIRED_SHARE, REQUIRED_GAIN, REQUIRED_RAY = 2_500.0, 0.85, 1.7, 0.7
@@ -240,6 +241,10 @@ def queries(folder: Path, count: int) -> None:
         run(generate(folder / f"chats-{count}.jsonl", count), found, Free(), "process", 2)
     rows = open_findings(str(found)).manifest.totals.scores
     print(f"     {count} conversations, {rows} scores in {len(open_findings(str(found)).files(SCORES))} files")
+    began = time.perf_counter()
+    with Store(str(found)) as store:
+        store.prepare()  # as `turnwise scan` does at its end
+    print(f"     the index: {time.perf_counter() - began:.1f} s")
     for question in (
         "gradual_drift",
         "cusum(reciprocity.F, drift=0.05) > 0.2",

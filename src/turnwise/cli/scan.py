@@ -158,6 +158,9 @@ def scan(
     except KeyboardInterrupt:
         note("interrupted: the parts that were done are kept; the same command continues")
         raise typer.Exit(130) from None
+    if not result.findings.folder.is_url:
+        with options.opened_store(out):  # which makes the index, so that no question waits for it
+            pass
     found = summarise(result.findings, known)
     drawn = None if label_sample is None else write_label_sample(result.findings, label_sample, seed)
     if json:
