@@ -173,6 +173,8 @@ def scan(
             print_label_sample(drawn, result.findings)
         say(f"next: turnwise query gradual_drift --store {out}")
     if result.counts.failures:
+        if json:
+            note(f"{result.counts.failures} could not be read or scored: {out}/failures lists them")
         raise typer.Exit(1)
     if fail_on_findings and result.counts.fired:
         raise typer.Exit(3)
