@@ -118,7 +118,7 @@ Budget: TypeAlias = Annotated[
 NoCache: TypeAlias = Annotated[
     bool, typer.Option("--no-cache", help="Setting cache=false: ask again even if a reply is stored.")
 ]
-LabelMap = Annotated[
+LabelMap: TypeAlias = Annotated[
     str | None,
     typer.Option(
         help="What labels of the files mean, such as trick=attack,odd=benign, or a YAML or JSON file of such "

@@ -167,14 +167,13 @@ def scan(
         sampled = {} if drawn is None else {"label_sample": drawn.to_dict()}
         print_json(_as_json(result) | {"prevalence": found.to_dict()} | sampled)
     else:
-        _tell(result, out)
+        _tell(result)
         print_prevalence(found)
         if drawn is not None:
             print_label_sample(drawn, result.findings)
         say(f"next: turnwise query gradual_drift --store {out}")
     if result.counts.failures:
-        if json:
-            note(f"{result.counts.failures} could not be read or scored: {out}/failures lists them")
+        note(f"{result.counts.failures} rows or scores failed; {out}/failures says which and why")
         raise typer.Exit(1)
     if fail_on_findings and result.counts.fired:
         raise typer.Exit(3)
@@ -195,7 +194,7 @@ def _as_json(result: ScanResult) -> dict[str, Any]:
     }
 
 
-def _tell(result: ScanResult, out: str) -> None:
+def _tell(result: ScanResult) -> None:
     counts, manifest = result.counts, result.findings.manifest
     rows = f" of {counts.rows} rows" if counts.rows != counts.conversations else ""
     before = f", {result.resumed} parts were done before" if result.resumed else ""
@@ -213,8 +212,6 @@ def _tell(result: ScanResult, out: str) -> None:
     )
     if result.cost_usd:
         say(f"cost: {dollars(result.cost_usd)}")
-    if counts.failures:
-        note(f"{counts.failures} rows or scores failed; {out}/failures says which and why")
 
 
 def _tell_forecast(found: Forecast, prepared: Scan, jobs: int) -> None:
