@@ -279,14 +279,14 @@ class Config:
 
 def _no_guardrail(name: str, names: list[str]) -> UnknownNameError:
     """Return the error that no guardrail is called so; of a key of the configuration it says where that goes."""
-    error = UnknownNameError("guardrail", name, names)
-    if name in _KEYS:
-        passed = f"pass {_ARGUMENTS[name]}, or " if name in _ARGUMENTS else ""
-        error.args = (
-            f"{error}; {name} is a key of the configuration: {passed}set it in a file, which `turnwise presets "
-            "copy` gives, as overrides are for guardrails alone",
-        )
-    return error
+    if name not in _KEYS:
+        return UnknownNameError("guardrail", name, names)
+    passed = f"pass {_ARGUMENTS[name]}, or " if name in _ARGUMENTS else ""
+    hint = (
+        f"{name} is a key of the configuration: {passed}set it in a file, which `turnwise presets copy` gives, as "
+        "overrides are for guardrails alone"
+    )
+    return UnknownNameError("guardrail", name, names, hint=hint)
 
 
 def _entry(item: object, place: Place, lines: Lines) -> Entry:
