@@ -284,6 +284,19 @@ PYTHON = (
         "Comparisons with their statistics. Needs the extra `study`.",
         ("study", "study.compare", "study.report", "study.discovery"),
     ),
+    PythonPage(
+        "scan",
+        "Scan",
+        "[Logs of any size](../../scan.md) to findings, and how common it is in them. Needs the extra `scan`.",
+        ("scan", "scan.forecast", "scan.prevalence", "scan.rates", "scan.label_sample", "scan.labels", "findings"),
+    ),
+    PythonPage(
+        "plots",
+        "Charts and rates",
+        "Trajectories as SVG, PNG, PDF and HTML; rates with their intervals.",
+        ("plots", "rates"),
+    ),
+    PythonPage("serve", "Service", "The guard [over HTTP](../../serve.md). Needs the extra `serve`.", ("serve",)),
     PythonPage("errors", "Errors", "Every error that is raised on purpose.", ("errors",)),
 )
 
