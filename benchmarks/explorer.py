@@ -242,7 +242,7 @@ def begin(page: Any, url: str) -> None:
     failed = []
     for _ in range(5):
         try:
-            page.goto(url, wait_until="commit")
+            page.goto(url, wait_until="commit", timeout=5_000)  # it never comes where the other one came first
             page.locator("#content h1").first.wait_for()
             return
         except Error as error:

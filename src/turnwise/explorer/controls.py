@@ -1,4 +1,4 @@
-"""Fields of forms, all with a label."""
+"""Fields of forms, all with a label, and buttons."""
 
 from __future__ import annotations
 
@@ -77,3 +77,34 @@ def table(head: Iterable[Markup], rows: Iterable[Markup], label: str | None = No
 def tag(word: str) -> Markup:
     """Return a word, such as a label or a verdict, as a small mark; known words have a sign before them."""
     return element("span", word, class_=f"tag {word}" if word.isalpha() and word.isascii() else "tag")
+
+
+def button(
+    said: str, do: str, value: str = "", *, main: bool = False, **more: str | float | bool | None
+) -> Markup:
+    """Return a button.
+
+    Args:
+        said: what stands on it.
+        do: what the region hears.
+        value: the value that it hears.
+        main: whether it is what one does here as a rule.
+        more: further attributes.
+    """
+    kind = "main" if main else None
+    return element("button", said, type="button", data_do=do, data_value=value, class_=kind, **more)
+
+
+def tabs(names: Mapping[str, str], chosen: str) -> Markup:
+    """Return buttons of which one is chosen; the region hears ``tab``.
+
+    Args:
+        names: what stands on each, by value.
+        chosen: the value that is chosen.
+    """
+    made = [
+        element("button", said, type="button", data_do="tab", data_value=name,
+                aria_pressed="true" if name == chosen else "false")
+        for name, said in names.items()
+    ]  # fmt: skip
+    return element("p", made, class_="chips", role="group", aria_label="Parts of this view")

@@ -1,7 +1,7 @@
 """Scan: from raw logs of any size to findings, part by part, on one machine or on many."""
 
+from turnwise.scan.engines import InlineEngine
 from turnwise.scan.engines.choice import ENGINES, make_engine
-from turnwise.scan.engines.inline import InlineEngine
 from turnwise.scan.engines.process import ProcessEngine
 from turnwise.scan.run import Progress, ScanResult, run_scan, scan
 from turnwise.scan.setup import Scan, set_up

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,9 +15,9 @@ from turnwise.conversation import Sequence as Chat
 from turnwise.datasets.loaders.turnwise import to_line
 from turnwise.errors import FindingsError, UsageError
 from turnwise.findings import SEQUENCES, TURNS, Findings
-from turnwise.locations import Location
+from turnwise.locations import Location, filesystem
 from turnwise.notebook import Shown
-from turnwise.scan.tables import open_tables
+from turnwise.sql_text import file_name, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -125,7 +126,7 @@ def draw_label_sample(findings: Findings, wanted: int, seed: int = 0) -> LabelSa
     """
     if not findings.manifest.complete:
         raise UsageError(f"the scan in {findings.folder} is not complete: finish it, then draw a sample")
-    with open_tables(findings, SEQUENCES) as connection:
+    with _tables(findings, SEQUENCES) as connection:
         conditions = _strata(connection)
         if not conditions:
             raise UsageError(f"the scan in {findings.folder} scored no conversation: there is nothing to label")
@@ -263,7 +264,7 @@ def _design(sample: LabelSample) -> bytes:
 
 def _texts(findings: Findings, sample: LabelSample) -> bytes:
     turns: dict[int, list[tuple[str, str | None]]] = {}
-    with open_tables(findings, SEQUENCES, TURNS) as connection:
+    with _tables(findings, SEQUENCES, TURNS) as connection:
         keys = {"keys": [one.key for one in sample.conversations]}
         chosen = "key IN (SELECT unnest($keys::BIGINT[]))"
         rows = connection.execute(
@@ -311,3 +312,33 @@ def read_label_sample(findings: Findings) -> LabelSample:
             f"findings have {totals.scored:,} and {totals.fired:,}: it is a sample of other findings"
         )
     return sample
+
+
+@contextmanager
+def _tables(findings: Findings, *tables: str) -> Iterator[DuckDBPyConnection]:
+    """Give a connection of DuckDB in which tables of findings are views, by their names.
+
+    Args:
+        findings: of a scan; the parts that are done count.
+        tables: which ones, such as `turnwise.findings.SEQUENCES`.
+
+    Raises:
+        FindingsError: no part is done, a file is missing or damaged, or a question can't be answered.
+    """
+    import duckdb
+
+    with duckdb.connect() as connection:
+        try:
+            of_tables = {table: findings.files(table) for table in tables}
+            places = [file.name for files in of_tables.values() for file in files if file.is_url]
+            for protocol in sorted({place.partition("://")[0] for place in places}):
+                connection.register_filesystem(filesystem(protocol))
+            for table, files in of_tables.items():
+                if not files:
+                    raise FindingsError(f"{findings.folder} holds no {table}: no part of the scan is done")
+                names = ", ".join(quoted(file_name(file.name)) for file in files)
+                connection.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet([{names}])")
+            yield connection
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0]
+            raise FindingsError(f"can't read the findings in {findings.folder}: {reason}") from error

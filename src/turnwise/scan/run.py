@@ -15,8 +15,7 @@ from turnwise.findings import MANIFEST, Counts, Findings, Manifest, PartEntry
 from turnwise.locations import Location
 from turnwise.observers import DEFAULT_OBSERVER, Context, Observer
 from turnwise.principles import Principle
-from turnwise.scan.engines import Engine
-from turnwise.scan.engines.inline import InlineEngine
+from turnwise.scan.engines import Engine, InlineEngine
 from turnwise.scan.parts import Done, Part
 from turnwise.scan.resume import alone, clear_partial, done_parts, stored_manifest
 from turnwise.scan.setup import DEFAULT_DETECTOR, Scan, set_up

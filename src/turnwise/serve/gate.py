@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from turnwise.serve.keys import ApiKeys
+from turnwise.serve.keys import ApiKeys, KeyRates
 from turnwise.serve.metrics import Metrics
 from turnwise.serve.problems import Problem
-from turnwise.serve.rates import KeyRates
 from turnwise.serve.settings import ServeSettings
 
 OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})

@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from turnwise.conversation import Turn
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.buttons import button
-from turnwise.explorer.controls import choice, field, tag
+from turnwise.explorer.controls import button, choice, field, tag
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
 from turnwise.explorer.data.beside import DIFFERS, Beside, Half, Row, lay_beside, partners
 from turnwise.explorer.frame import failure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turnwise.explorer.buttons import tabs
+from turnwise.explorer.controls import tabs
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page, Region, page
 from turnwise.explorer.views import guard_try, guard_watch

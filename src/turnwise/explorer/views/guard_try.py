@@ -8,8 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.buttons import button
-from turnwise.explorer.controls import choice, tag
+from turnwise.explorer.controls import button, choice, tag
 from turnwise.explorer.data.trial import Checked, Trial, read_chat
 from turnwise.explorer.frame import failure, offer_exports
 from turnwise.explorer.markup import element, text_lines

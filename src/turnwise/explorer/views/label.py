@@ -7,8 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.errors import TurnwiseError
-from turnwise.explorer.buttons import button, tabs
-from turnwise.explorer.controls import field
+from turnwise.explorer.controls import button, field, tabs
 from turnwise.explorer.frame import failure
 from turnwise.explorer.markup import element
 from turnwise.explorer.pages import Page, Region, page

@@ -7,8 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.conversation import Label, Sequence, Turn
-from turnwise.explorer.buttons import button
-from turnwise.explorer.controls import choice, tag
+from turnwise.explorer.controls import button, choice, tag
 from turnwise.explorer.markup import element, text_lines
 from turnwise.explorer.pages import Page
 from turnwise.store import Correction

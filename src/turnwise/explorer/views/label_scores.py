@@ -8,8 +8,7 @@ from markupsafe import Markup
 
 from turnwise.conversation import Side
 from turnwise.errors import UsageError
-from turnwise.explorer.buttons import button
-from turnwise.explorer.controls import choice
+from turnwise.explorer.controls import button, choice
 from turnwise.explorer.data.judging import (
     GUIDELINE,
     MODE_WORDS,

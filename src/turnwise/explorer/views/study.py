@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from turnwise.explorer.buttons import button
-from turnwise.explorer.controls import choice, field, tag
+from turnwise.explorer.controls import button, choice, field, tag
 from turnwise.explorer.data.arm_scores import ArmScores, AtThreshold, Changed
 from turnwise.explorer.data.studies import FinishedStudy, ShownTable
 from turnwise.explorer.markup import element

@@ -1,4 +1,4 @@
-"""Engines: how the parts of a scan get to workers. One small protocol, a file an engine."""
+"""Engines: how the parts of a scan get to workers. One protocol, and the engine that needs no other process."""
 
 from __future__ import annotations
 
@@ -48,3 +48,13 @@ class Engine(Protocol):
         Raises:
             TurnwiseError: a worker can't go on; text that says why.
         """
+
+
+class InlineEngine:
+    """Does parts one after the other in this process."""
+
+    def run(self, work: Work, parts: Iterable[Part]) -> Iterator[Done]:
+        """Yield what comes of each part, in order; see `Engine`."""
+        worker = work.open()
+        for part in parts:
+            yield worker.do(part)

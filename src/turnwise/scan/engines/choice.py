@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from turnwise.errors import UnknownNameError, UsageError
-from turnwise.scan.engines import Engine
-from turnwise.scan.engines.inline import InlineEngine
+from turnwise.scan.engines import Engine, InlineEngine
 from turnwise.scan.engines.process import ProcessEngine
 
 ENGINES: Final = ("inline", "process", "ray")

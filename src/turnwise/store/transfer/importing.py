@@ -1,18 +1,26 @@
-"""An export or another store, opened and merged into a store."""
+"""An export or another store, opened and merged into a store: each row checked, each error with its place."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from typing import Any
 
+from sqlalchemy import Table
+
+from turnwise.batches import batched
+from turnwise.errors import StoreCorruptError, StoreError, UsageError
 from turnwise.paths import to_path
 from turnwise.store import schema
-from turnwise.store.database import BUSY_SECONDS, Database
+from turnwise.store.database import BUSY_SECONDS, PAGE, Database
 from turnwise.store.runs import Runs
+from turnwise.store.transfer.folder import MEND, SCHEMA_VERSION, check_files, read_manifest
+from turnwise.store.transfer.formats import FORMATS
 from turnwise.store.transfer.merging import Merge, Merged
-from turnwise.store.transfer.reading import ExportFolder
 from turnwise.store.transfer.snapshot import read_snapshot
-from turnwise.store.transfer.tables import Record
+from turnwise.store.transfer.tables import TABLES, Record, Row, value_reader
+from turnwise.visible import shown
 
 
 def import_record(database: Database, runs: Runs, location: str | Path) -> Merged:
@@ -39,3 +47,80 @@ def _merged(database: Database, runs: Runs, source: Record) -> Merged:
     except BaseException:  # somebody pressed Ctrl-C, and does not want it any more
         stopped.set()
         raise
+
+
+class ExportFolder:
+    """An export that was checked against its manifest; a `Record`.
+
+    Args:
+        folder: where it is.
+
+    Raises:
+        StoreError: it is no export, or it is damaged.
+        UsageError: its format can't carry a whole store.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.name = str(folder)
+        self._folder = to_path(folder)
+        self._manifest = read_manifest(folder)
+        name = self._manifest.format
+        if name not in FORMATS:
+            raise StoreError(f"{folder} is an export in the unknown format {name!r}: {MEND}")
+        read = FORMATS[name].read
+        if read is None:
+            lost = " ".join(FORMATS[name].not_carried)
+            raise UsageError(
+                f"{folder} can't be imported: it is an export as {name}, which does not carry all of a store. "
+                f"{lost} Export the store as {' or '.join(other for other in FORMATS if FORMATS[other].read)}"
+            )
+        self._read = read
+        self._ending = name
+        tables = TABLES
+        if self._manifest.schema_version < SCHEMA_VERSION:  # a table that came later has no file
+            tables = tuple(table for table in TABLES if self._file(table) in self._manifest.files)
+        self._tables = frozenset(table.name for table in tables)
+        check_files(self._folder, self._manifest, [self._file(table) for table in tables])
+
+    def _file(self, table: Table) -> str:
+        return f"{table.name}.{self._ending}"
+
+    def pages(self, table: Table) -> Iterator[list[Row]]:
+        """Yield the rows of a table in the order of their keys, some hundreds at a time.
+
+        Raises:
+            StoreCorruptError: a row can't be; the message says which.
+            StoreError: the file can't be read.
+        """
+        if table.name not in self._tables:
+            return
+        path, said = self._folder / self._file(table), self._manifest.files[self._file(table)].rows
+        count = 0
+        for page in batched(self._rows(path, table), PAGE):
+            count += len(page)
+            yield page
+        if count != said:
+            raise StoreCorruptError(f"{path} has {count} rows, its manifest says {said}; {MEND}")
+
+    def _rows(self, path: Path, table: Table) -> Iterator[Row]:
+        readers = {column.name: value_reader(column) for column in table.columns}
+        fine = 0
+        try:
+            for row in self._read(path, table):
+                if row.keys() != readers.keys():
+                    self._check_columns(table, row)
+                yield {name: readers[name](value) for name, value in row.items()}
+                fine += 1
+        except OSError as error:
+            raise StoreError(f"{path} can't be read: {error.strerror or error}") from error
+        except (ValueError, RecursionError) as error:
+            raise StoreCorruptError(f"{path}, row {fine + 1}: {error}; {MEND}") from error
+
+    def _check_columns(self, table: Table, row: dict[str, Any]) -> None:
+        """Refuse a row with columns that there are not, or without one that this version wrote."""
+        for name in row:
+            if name not in table.c:
+                raise ValueError(f"a table {table.name} has no column {shown(name)}")
+        missing = [column.name for column in table.columns if column.name not in row]
+        if missing and self._manifest.schema_version == SCHEMA_VERSION:
+            raise ValueError(f"{missing[0]} is missing")
