@@ -136,7 +136,7 @@ def speed(weights: str | None, texts: Sequence[str]) -> list[Row]:
             at_most(1.2),
             "1.05",
         ),
-        Row("memory above bare turnwise, one conversation, MB", memory["one"], None, at_most(350), "150"),
+        Row("memory above bare turnwise, one conversation, MB", memory["one"], None, at_most(300), "150"),
         Row("  with caches of 13 conversations, MB", memory["many"], None, None, None),
         Row("parked state, bytes", memory["parked"], None, at_most(2_048), "1,024"),
     ]

@@ -16,7 +16,7 @@ from turnwise._version import __version__
 def code_version() -> str:
     """Return the version of turnwise, with revision and ``.dirty`` where it runs from a git checkout.
 
-    Such as ``"0.1.0"`` or ``"0.1.0+g1a2b3c4d5e6f.dirty"``.
+    Such as ``"0.2.0"`` or ``"0.2.0+g1a2b3c4d5e6f.dirty"``.
     """
     package = Path(__file__).parent
     if not (package.parent.parent / ".git").exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.conformance import check_observer
 from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.normalise import HEAD, TAIL
-from turnwise.observers.local.observer import LocalObserver, ReaderState
+from turnwise.observers.local.observer import LocalObserver, LocalSmallObserver, ReaderState
 from turnwise.observers.local.tokens import PIECE, WHOLE, Text
 from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights
 from turnwise.principles import Principle
@@ -294,3 +295,15 @@ def test_many_threads_get_what_one_gets(observer: LocalObserver) -> None:
             assert a.keys() == b.keys()
             for key in a:
                 assert np.allclose((a[key].T, a[key].I, a[key].F), (b[key].T, b[key].I, b[key].F), atol=1e-3)
+
+
+def test_an_observer_keeps_no_copy_of_what_its_weights_were_read_from() -> None:
+    tracemalloc.start()
+    try:
+        observer = LocalSmallObserver()
+        held, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert observer.info.name == "local-small"
+    assert most > 6_000_000  # the graph was unpacked
+    assert held < 5_000_000

@@ -94,6 +94,7 @@ class LocalObserver:
             raise ObserverError(f"{name}: the path after the colon is empty; use {name}, or {name}:path/to/model")
         # These bring numpy, onnxruntime and tokenizers, which nobody should wait for who only lists observers.
         from turnwise.observers.local.language import LanguageReader
+        from turnwise.observers.local.network import give_back_memory
         from turnwise.observers.local.scores import Calibration
         from turnwise.observers.local.small import SmallReader
 
@@ -106,6 +107,8 @@ class LocalObserver:
         self._calibration = Calibration.read(weights.metrics["calibration"])
         self._metrics = weights.metrics
         self._sha256 = weights.sha256
+        del weights
+        give_back_memory()
 
     @classmethod
     def describe(cls) -> ObserverInfo:
