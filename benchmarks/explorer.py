@@ -215,6 +215,8 @@ def clicks(file: Path, minutes: float, seed: int) -> None:
         page = driven.new_page(viewport={"width": 1280, "height": 800})
         watched = Watched(page)
         page.goto(running.address)
+        try_guard(page, running.url)
+        print(f"memory {running.memory() / 1e6:.0f} MB with the guard at work")
         start, done, settled = time.monotonic(), 0, 0
         while (passed := time.monotonic() - start) < 60 * minutes:
             if done % 25 == 0:
@@ -228,11 +230,19 @@ def clicks(file: Path, minutes: float, seed: int) -> None:
         said = [line for line in running.log if "Error" in line or "Traceback" in line]
         print(f"{done} steps in {minutes:g} minutes from seed {seed}: {len(errors)} errors in the page,")
         print(f"{len(said)} in the server; hosts asked: {watched.hosts()}")
-        print(f"memory {running.memory() / 1e6:.0f} MB, grown by {grown:.0f} MB since the first third")
+        print(f"memory {running.memory() / 1e6:.0f} MB, {running.peak_memory() / 1e6:.0f} at most, grown by {grown:.0f} MB since the first third")
         for line in (*errors[:5], *said[:5]):
             print(f"  {line[:200]}")
         if said:
             print("".join(running.log[-60:]))
+
+
+def try_guard(page: Any, url: str) -> None:
+    """Have a conversation checked, so that the embedded observer is there: it stays, and is no growth."""
+    page.goto(f"{url}/guard?preset=customer_service")
+    page.locator("textarea[name=text]").fill("user: hello there\nassistant: hello")
+    page.get_by_role("button", name="Check turn by turn").click()
+    page.get_by_role("region", name="What the guard says").get_by_role("listitem").nth(1).wait_for(timeout=120_000)
 
 
 def begin(page: Any, url: str) -> None:
