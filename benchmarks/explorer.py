@@ -230,7 +230,8 @@ def clicks(file: Path, minutes: float, seed: int) -> None:
         said = [line for line in running.log if "Error" in line or "Traceback" in line]
         print(f"{done} steps in {minutes:g} minutes from seed {seed}: {len(errors)} errors in the page,")
         print(f"{len(said)} in the server; hosts asked: {watched.hosts()}")
-        print(f"memory {running.memory() / 1e6:.0f} MB, {running.peak_memory() / 1e6:.0f} at most, grown by {grown:.0f} MB since the first third")
+        print(f"memory {running.memory() / 1e6:.0f} MB, {running.peak_memory() / 1e6:.0f} at most,")
+        print(f"grown by {grown:.0f} MB since the first third")
         for line in (*errors[:5], *said[:5]):
             print(f"  {line[:200]}")
         if said:

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, case, func, select
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
 from turnwise.patterns.sql import Columns
+from turnwise.process_memory import give_back_memory
 from turnwise.store import schema
 from turnwise.store.bulk import numbers, rows
 from turnwise.store.damage import intact
@@ -29,6 +30,9 @@ from turnwise.store.where import known_names, parse_where
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+_MANY = 100_000
+"""Evaluations from which on copying them leaves memory behind that is worth giving back."""
 
 _LISTS = "lists"
 """Database of the tables of trajectories, whose rows hold a conversation each and so come in small groups."""
@@ -277,6 +281,8 @@ class Mirror:
         fresh = _Fresh()
         if last.row > copied.evaluations.row:
             fresh = self._copy_evaluations(record, key, copied.evaluations.row, last.row)
+            if last.row - copied.evaluations.row > _MANY:
+                give_back_memory()
             copied.evaluations = last
         if copied.columns is None:
             if with_trajectories:
@@ -350,6 +356,7 @@ class Mirror:
         """Make the table of trajectories of a run, with these columns."""
         columns = self._copied[key].columns = Columns(tuple(sorted(scored)))
         self._opened().execute(f"CREATE OR REPLACE TABLE {_table(key)} AS {self._trajectories_sql(key, columns)}")
+        give_back_memory()
 
     def _renew_trajectories(self, key: int, sequences: Collection[int]) -> None:
         """Make those rows of the table of trajectories of a run anew that have a later evaluation."""

@@ -7,9 +7,7 @@ is loaded, the call where somebody else loaded it before.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -158,17 +156,6 @@ def session_of(model: bytes, device: str = "cpu") -> onnxruntime.InferenceSessio
     # The wrapper keeps the bytes for a session that is made again, which none of ours is: 82 MB of `local`.
     session._model_bytes = None
     return session
-
-
-def give_back_memory() -> None:
-    """Give memory that nobody uses any more back to the system; glibc alone would keep it for later.
-
-    Unpacking and making a graph ready leaves some 60 MB behind it.
-    """
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and need none
-        if trim is not None:
-            trim(0)
 
 
 def beginning(cache: Cache, length: int) -> Cache:

@@ -20,6 +20,7 @@ from turnwise.observers.protocol import (
     Request,
     Workers,
 )
+from turnwise.process_memory import give_back_memory
 from turnwise.scoring import Score
 
 if TYPE_CHECKING:
@@ -94,7 +95,6 @@ class LocalObserver:
             raise ObserverError(f"{name}: the path after the colon is empty; use {name}, or {name}:path/to/model")
         # These bring numpy, onnxruntime and tokenizers, which nobody should wait for who only lists observers.
         from turnwise.observers.local.language import LanguageReader
-        from turnwise.observers.local.network import give_back_memory
         from turnwise.observers.local.scores import Calibration
         from turnwise.observers.local.small import SmallReader
 
