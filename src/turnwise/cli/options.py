@@ -126,6 +126,22 @@ LabelMap: TypeAlias = Annotated[
     ),
 ]
 
+RoleMap: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="What roles of the files mean, such as agent=assistant,customer=user, or a YAML or JSON file of such "
+        "pairs; * is every other role. The usual words are known."
+    ),
+]
+CorrectedBy: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(help="Person whose corrected labels hold, see turnwise judgements; may be given several times."),
+]
+Encoding: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="How text files are encoded, such as cp1252 or utf-16. [default: utf-8]"),
+]
+
 _OPTION_OF_SETTING = {"budget_usd": "budget", "cache": "no-cache"}
 """Options that are called otherwise than their setting."""
 
