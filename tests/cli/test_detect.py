@@ -171,8 +171,17 @@ def test_corrected_labels_are_counted_where_that_is_asked(cli: Cli, corrected: P
     assert (unknown.code, "unknown author of corrections 'bea'; did you mean" in unknown.err) == (2, True)
 
 
+def test_where_imported_labels_are_counted_corrections_are_told(cli: Cli, corrected: Path) -> None:
+    told = cli("query", "F > 0.8", "--store", corrected, "--json").err
+    assert "people say of 2 of these conversations that their label is another one" in told
+    assert "turnwise detect and compare count it with --corrected-by" in told
+    only = cli("detect", "--store", corrected, "--sequence", "benign_02").err
+    assert "people say" not in only
+
+
 def test_where_nobody_corrected_anything_nothing_is_said_of_it(cli: Cli, evaluated: Path) -> None:
-    assert "corrected" not in cli("detect", "--store", evaluated).err
+    for command in (("detect",), ("query", "F > 0.8")):
+        assert "people say" not in cli(*command, "--store", evaluated).err
 
 
 def test_only_what_fired_may_be_listed(cli: Cli, evaluated: Path) -> None:

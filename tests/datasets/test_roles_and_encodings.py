@@ -158,8 +158,11 @@ def test_a_wrong_encoding_is_said_and_what_can_be_read_is_kept(tmp_path: Path, r
     for name in ("base64", "nonsense", ""):
         with pytest.raises(UsageError, match=f"unknown encoding '{name}'; such as cp1252"):
             open_dataset(path, encoding=name)
-    with pytest.raises(DatasetError, match=r"a\.csv can't be read: it is not ascii text: name its --encoding"):
-        read(path, encoding="ascii")
+    for name, reason in (("ascii", "ordinal not in range"), ("utf-16", "stream does not start with BOM")):
+        with pytest.raises(
+            DatasetError, match=rf"a\.csv can't be read: it is not {name} text \(.*{reason}.*\); see --enc"
+        ):
+            read(path, encoding=name)
     head = "conversation_id,role,text\n" + "".join(f"{number},user,{'Hi ' * 40}\n" for number in range(1_000))
     good, bad = read(write(tmp_path / "b.csv", f"{head}x,user,Où\n", "cp1252"), encoding="ascii")
     assert 0 < len(good) < 1_000

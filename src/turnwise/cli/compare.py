@@ -97,6 +97,8 @@ def compare(
             keep_trained=keep_trained,
             corrected_by=tuple(corrected_by or ()),
         )
+        if not corrected_by:
+            options.note_corrections(opened)
         study = run_study(opened, settings, rescore=rescorer(), tell=note)
     if report is not None:
         note("writing the report")

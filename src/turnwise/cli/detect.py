@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +11,6 @@ from turnwise.cli import options
 from turnwise.cli.patterns import PatternsFile
 
 if TYPE_CHECKING:
-    from turnwise.conversation import Label
     from turnwise.detectors import Verdict
     from turnwise.evaluation import Detection
 
@@ -78,8 +77,8 @@ def detect(
         found = list(
             detect_in_run(opened, name, specs, ids=ids, label=wanted, patterns=patterns, corrected_by=people)
         )
-        said = {} if people else opened.people.labels()
-        authors = sorted({one.author for one in opened.people.corrections() if one.label}) if said else ()
+        if not people:
+            options.note_corrections(opened, {one.head.sequence_id: one.head for one in found}.values())
     listed = [one for one in found if one.verdict and one.verdict.fired] if fired else found
     if export is not None:
         count = write_rows(export, COLUMNS, (as_json(one, name) for one in listed))
@@ -88,7 +87,8 @@ def detect(
         print_json([as_json(one, name) for one in listed])
     else:
         _print(listed, found, specs)
-    _note_labels(found, people, said, authors)
+    if people:
+        _note_labels(found, people)
     if fail_on_findings and any(one.verdict and one.verdict.fired for one in found):
         raise typer.Exit(3)
 
@@ -150,38 +150,18 @@ def _label_cell(item: Detection) -> str:
     return f"{item.label or 'disputed'}, imported as {imported}"
 
 
-def _note_labels(
-    found: Sequence[Detection], people: Sequence[str], said: Mapping[str, Label | None], authors: Sequence[str]
-) -> None:
-    """Say whose labels were counted, or that there are corrected ones that were not.
-
-    Args:
-        found: the detections.
-        people: whose corrected labels hold.
-        said: what people say of sequences by id, where nobody's corrections hold.
-        authors: who said so.
-    """
+def _note_labels(found: Sequence[Detection], people: Sequence[str]) -> None:
+    """Say whose labels were counted."""
     from turnwise.cli.output import note
 
-    heads = {item.head.sequence_id: item for item in found}
-    if people:
-        corrected = sum(item.label not in (None, item.head.label) for item in heads.values())
-        disputed = sum(item.label is None for item in heads.values())
-        left = f"; {disputed} on which they disagree are in no rate" if disputed else ""
-        note(
-            f"the labels of {corrected} conversations are not those of their data sets but what "
-            f"{', '.join(people)} made of them{left}"
-        )
-        return
-    others = sum(said.get(name, item.head.label) is not item.head.label for name, item in heads.items())
-    if others:
-        names = " ".join(
-            f"--corrected-by {author!r}" if " " in author else f"--corrected-by {author}" for author in authors
-        )
-        note(
-            f"people say of {others} of these conversations that their label is another one, which is not counted "
-            f"here; {names} counts it"
-        )
+    heads = {item.head.sequence_id: item for item in found}.values()
+    corrected = sum(item.label not in (None, item.head.label) for item in heads)
+    disputed = sum(item.label is None for item in heads)
+    left = f"; {disputed} on which they disagree are in no rate" if disputed else ""
+    note(
+        f"the labels of {corrected} conversations are not those of their data sets but what "
+        f"{', '.join(people)} made of them{left}"
+    )
 
 
 def _verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:

@@ -362,9 +362,10 @@ class _Recoded(RawIOBase):
             self._ended = not part
             try:
                 text = self._decoder.decode(part, final=self._ended)
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:  # a missing mark of the order of bytes is of this kind alone
                 self._ended = True  # whatever follows would be read as other characters than were meant
-                raise _WrongEncodingError(f"it is not {self._encoding} text: name its --encoding") from error
+                reason = error.reason if isinstance(error, UnicodeDecodeError) else error
+                raise _WrongEncodingError(f"it is not {self._encoding} text ({reason}); see --encoding") from error
             self._ready = memoryview(text.encode("utf-8", "surrogatepass"))
         size = min(len(buffer), len(self._ready))
         buffer[:size] = self._ready[:size]
