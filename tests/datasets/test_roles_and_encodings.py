@@ -53,7 +53,7 @@ def test_a_role_map_says_who_speaks(tmp_path: Path, read: Read, form: str) -> No
 def test_without_one_the_option_is_named(tmp_path: Path, read: Read) -> None:
     path = write(tmp_path / "chats.csv", ROWS)
     with pytest.raises(
-        DatasetError, match="the role 'Customer' are read where --role-map says what it means: Cust"
+        DatasetError, match="'Customer' is no known role: say what its roles mean with --role-map Customer=user"
     ):
         open_dataset(path)
     _, bad = read(path, format="turns")

@@ -234,10 +234,16 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
         raise DatasetError(f"{head.path} may be {names}: say which with --format")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder, and not one that is a data set: name a file in it")
+    role = _unknown_role(renamed)
+    if role is not None:
+        raise DatasetError(
+            f"{head.path} has a message in each row, but {role!r} is no known role: say what its roles mean with "
+            f"--role-map {role}=user, or name another format with --format"
+        )
     taking = [name for name in DATASETS.names() if get_loader(name).info.generic and get_loader(name).info.columns]
     raise DatasetError(
         f"{head.path}: the format can't be told from {_seen(head)}. Say it with --format, one of: "
-        f"{', '.join(DATASETS.names())}; {', '.join(taking)} take --columns{_role_hint(renamed)}"
+        f"{', '.join(DATASETS.names())}; {', '.join(taking)} take --columns"
     )
 
 
@@ -254,13 +260,13 @@ def _in_usual_words(record: Any, options: LoadOptions) -> Any:
     return usual
 
 
-def _role_hint(head: Head) -> str:
-    """Return what to do where rows have all that one message a row needs, but for a role that is known."""
+def _unknown_role(head: Head) -> str | None:
+    """Return the role for which rows that have all else are not read as messages; None where it is not that."""
     for row in head.records:
         columns = [find_column(row, what) if isinstance(row, dict) else None for what in ("id", "role", "text")]
         if None not in columns and isinstance(role := row[columns[1]], str) and usual_role(role, {}) is None:
-            return f". Rows with the role {role!r} are read where --role-map says what it means: {role}=user"
-    return ""
+            return role
+    return None
 
 
 def check_columns(info: DatasetInfo, options: LoadOptions) -> None:
