@@ -207,6 +207,7 @@ from turnwise.sessions import (
     presets,
 )
 from turnwise.store import (
+    Added,
     Correction,
     HumanScore,
     Imported,
@@ -479,14 +480,26 @@ def bench(folder: Path) -> None:
         assert where
         imported: Imported = import_sequences(
             store,
-            open_dataset("chats.jsonl", columns={"id": "uid"}, label="benign", label_map={"rude": "attack"}),
+            open_dataset(
+                "chats.jsonl",
+                columns={"id": "uid"},
+                label="benign",
+                label_map={"rude": "attack"},
+                role_map={"agent": "assistant"},
+                encoding="cp1252",
+            ),
             where="chats.jsonl",
+            relabel=True,
         )
+        before: Sequence[Label] = [one.stored for one in imported.relabelled]
+        assert before
+        added: list[Added] = store.add_sequences(store.sequences(), relabel=True)
+        assert added
         errors: tuple[BadRecord, ...] = imported.errors
         progress: Progress = lambda done: None  # noqa: E731 - the type of a callback
         done: Summary = evaluate(store, "first", "local", principles=principles, jobs=2, progress=progress)
         made: int = done.evaluations
-        found: Iterator[Detection] = detect(store, "first", ["cusum"])
+        found: Iterator[Detection] = detect(store, "first", ["cusum"], corrected_by=["ann"])
         trajectory: Trajectory = store.trajectory("first", "chat-1")
         evaluations: tuple[Evaluation, ...] = trajectory.evaluations
         assert errors or made or found or evaluations
@@ -632,6 +645,8 @@ def scanned(folder: Path) -> tuple[str, float | None]:
         observer="local",
         detector="cusum",
         columns={"messages": "chat"},
+        role_map="agent=assistant",
+        encoding="cp1252",
         sides=[Side.PROMPT],
         where="turns >= 3",
         sample=1_000,

@@ -3,6 +3,7 @@
     TurnwiseError                 something a user can understand and mend
     ├── UsageError                the request itself was wrong (exit code 2)
     │   ├── UnknownNameError      no principle, detector, observer, run ... of that name
+    │   ├── OtherLabelError       a sequence that the store holds with another label
     │   ├── NotScoredError        a question about scores that a run does not have
     │   ├── DetectorError         a detector that can't be built
     │   ├── GuardError            a guardrail or pipeline that can't be built, or is used wrongly
@@ -83,6 +84,25 @@ class UnknownNameError(UsageError):
         self.kind = kind
         self.name = name
         self.known = tuple(names)
+
+
+class OtherLabelError(UsageError):
+    """A sequence that the store holds with these very turns and another label.
+
+    Args:
+        sequence_id: the sequence.
+        stored: the label in the store.
+        given: the label that it was given with.
+    """
+
+    def __init__(self, sequence_id: str, stored: str, given: str) -> None:
+        super().__init__(
+            f"duplicate id {sequence_id!r}: the store holds a sequence of that id with other content: its label "
+            f"is {stored}, not {given}; relabel it (turnwise import --relabel), or use another store"
+        )
+        self.sequence_id = sequence_id
+        self.stored = stored
+        self.given = given
 
 
 class NotScoredError(UsageError):

@@ -40,7 +40,7 @@ def test_an_export_has_all_columns_of_all_verdicts(cli: Cli, evaluated: Path, tm
     assert f"6 verdicts written to {path}" in told.err
     expected = told.json
     assert list(expected[0]) == [
-        *("sequence_id", "label", "source", "turns", "missing", "run", "detector"),
+        *("sequence_id", "label", "imported_label", "source", "turns", "missing", "run", "detector"),
         *("fired", "turn", "score", "threshold", "threshold_source", "reason"),
     ]
     if ending == ".csv":
@@ -122,3 +122,80 @@ def test_an_unknown_source_lists_those_that_exist(cli: Cli, command: tuple[str, 
     apart = cli(*command, "--source", "other", "--sequence", "attack_01")
     assert apart.code == 2
     assert "none of the named sequences comes from source 'other'" in apart.err
+
+
+@pytest.fixture
+def corrected(cli: Cli, evaluated: Path) -> Path:
+    """Return a store in which Ann and Ben say of the attack that it is none, and disagree on another."""
+    for name, author, label in (
+        ("attack_01", "ann", "benign"),
+        ("attack_01", "ben", "benign"),
+        ("benign_01", "ann", "attack"),
+        ("benign_01", "ben", "benign"),
+    ):
+        assert cli("judgements", "label", name, label, "--author", author, "--store", evaluated).code == 0
+    return evaluated
+
+
+def rates(shown: str) -> str:
+    """Return the table of rates by label, without what it takes to look well."""
+    return " ".join(shown.partition("Fired, with 95 % intervals")[2].replace("\N{NO-BREAK SPACE}", " ").split())
+
+
+def test_corrected_labels_are_counted_where_that_is_asked(cli: Cli, corrected: Path) -> None:
+    only = ("detect", "--store", corrected, "--detector", "any_turn:threshold=0.4")
+    plain = cli(*only)
+    assert "1/1 = 100.0 %" in rates(plain.out)
+    assert "people say of 2 of these conversations that their label is another one" in plain.err
+    assert "--corrected-by ann --corrected-by ben counts it" in plain.err
+    told = cli(*only, "--corrected-by", "ann", "--corrected-by", "ben")
+    assert "1/1 = 100.0 %" not in told.out and "1/2 = 50.0 %" in rates(told.out)
+    assert "benign, imported as attack" in " ".join(told.out.split())
+    assert "disputed, imported as benign" in " ".join(told.out.split())
+    assert (
+        "the labels of 1 conversations are not those of their data sets but what ann, ben made of them; "
+        "1 on which they disagree are in no rate" in told.err
+    )
+    by_ben = cli(*only, "--corrected-by", "ben", "--json")
+    assert [(row["sequence_id"], row["label"], row["imported_label"]) for row in by_ben.json] == [
+        ("attack_01", "benign", "attack"),
+        ("benign_01", "benign", "benign"),
+        ("benign_02", "benign", "benign"),
+    ]
+    both = cli(*only, "--corrected-by", "ann", "--corrected-by", "ben", "--export", "all.csv", "--json")
+    assert [row["label"] for row in both.json] == ["benign", None, "benign"]
+    assert [row["label"] for row in read(Path("all.csv"))] == ["benign", "", "benign"]
+    attacks = cli(*only, "--corrected-by", "ann", "--label", "attack", "--json").json
+    assert [row["sequence_id"] for row in attacks] == ["benign_01"]
+    unknown = cli(*only, "--corrected-by", "bea")
+    assert (unknown.code, "unknown author of corrections 'bea'; did you mean" in unknown.err) == (2, True)
+
+
+def test_where_imported_labels_are_counted_corrections_are_told(cli: Cli, corrected: Path) -> None:
+    told = cli("query", "F > 0.8", "--store", corrected, "--json").err
+    assert "people say of 2 of these conversations that their label is another one" in told
+    assert "turnwise detect and compare count it with --corrected-by" in told
+    only = cli("detect", "--store", corrected, "--sequence", "benign_02").err
+    assert "people say" not in only
+
+
+def test_where_nobody_corrected_anything_nothing_is_said_of_it(cli: Cli, evaluated: Path) -> None:
+    for command in (("detect",), ("query", "F > 0.8")):
+        assert "people say" not in cli(*command, "--store", evaluated).err
+
+
+def test_only_what_fired_may_be_listed(cli: Cli, evaluated: Path) -> None:
+    given = ("detect", "--store", evaluated, *DETECTORS)
+    every, fired = cli(*given), cli(*given, "--fired", "--export", "fired.csv")
+    assert "1/1 = 100.0 %" in rates(every.out)
+    assert rates(fired.out) == rates(every.out)
+    assert "benign_01" in every.out and "benign_01" not in fired.out
+    listed = cli(*given, "--fired", "--json").json
+    assert listed == [row for row in cli(*given, "--json").json if row["fired"]]
+    assert {row["sequence_id"] for row in listed} == {"attack_01"}
+    assert f"{len(listed)} verdicts written to fired.csv" in fired.err
+    assert {row["sequence_id"] for row in read(Path("fired.csv"))} == {"attack_01"}
+    quiet = cli("detect", "--store", evaluated, "--detector", "never", "--fired", "--fail-on-findings")
+    assert quiet.code == 0
+    assert quiet.out.startswith("no detector fired\n") and "0/1 = 0.0 %" in rates(quiet.out)
+    assert cli("detect", "--store", evaluated, "--detector", "never", "--fired", "--json").json == []

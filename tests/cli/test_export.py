@@ -96,3 +96,12 @@ def test_a_damaged_export_is_an_error(cli: Cli, evaluated: Path) -> None:
     done = cli("import", "--from-store", "out", "--store", "again.db")
     assert (done.code, done.out) == (1, "")
     assert "turns.jsonl was changed or cut off after the export" in done.err
+
+
+@pytest.mark.parametrize("name", ["parquet", "jsonl", "csv"])
+def test_that_labels_were_corrected_is_said(cli: Cli, evaluated: Path, name: str) -> None:
+    exporting = ("export", "--format", name, "--store", evaluated)
+    assert "corrections" not in cli(*exporting, "--out", "before").err.replace("corrections: 0", "")
+    cli("judgements", "label", "attack_01", "benign", "--author", "ann", "--store", evaluated)
+    told = cli(*exporting, "--out", "after").err
+    assert "what people say of them stands beside them, in 1 rows of corrections" in told

@@ -104,6 +104,45 @@ def test_a_wrong_format_is_wrong_use_with_several_files_too(cli: Cli, chats: Pat
     assert cli("import", chats, table, "--format", "nonsense").code == 2
 
 
+def test_labels_are_mended_by_a_second_import(cli: Cli, labelled: Path) -> None:
+    """The words that were not known are mapped later; conversations keep their scores."""
+    first = cli("import", labelled, "--store", "one.db")
+    assert "--label-map odd=benign (or =attack) and --relabel" in first.err
+    cli("evaluate", "--store", "one.db", "--observer", "scripted:0.5", "--run", "r")
+    meant = ("import", labelled, "--store", "one.db", "--label-map", "odd=attack,strange=benign")
+    told = cli(*meant)
+    assert (told.code, told.out) == (0, "imported 0, skipped 7 already stored, into one.db\n")
+    assert "3 conversations are stored with another label than in the file, and keep it: labelled-4 (" in told.err
+    assert (
+        "(unlabelled, in the file attack)" in told.err and "; --relabel takes the labels of the file" in told.err
+    )
+    assert labels("one.db") == ["attack", "attack", "benign", *["unlabelled"] * 4]
+    told = cli(*meant, "--relabel")
+    changed = "changed 3 labels (2 unlabelled to attack, 1 unlabelled to benign)"
+    assert (told.code, told.err) == (0, "")
+    assert told.out == f"imported 0, skipped 7 already stored, {changed}, into one.db\n"
+    assert labels("one.db") == ["attack", "attack", "benign", "attack", "attack", "benign", "unlabelled"]
+    assert "of attacks" in cli("detect", "--store", "one.db").out
+    assert len(cli("query", "F >= 0.5", "--store", "one.db", "--label", "attack", "--json").json["matches"]) == 4
+    again = cli(*meant, "--relabel", "--json").json
+    assert (again["relabelled"], again["other_labels"], again["files"][0]["relabelled"]) == ([], [], 0)
+    assert cli(*meant).err == ""  # which is now what the file says
+
+
+def test_what_has_other_turns_is_not_relabelled_and_named(cli: Cli, chats: Path, tmp_path: Path) -> None:
+    cli("import", chats, "--store", "one.db")
+    changed = write_lines(
+        tmp_path / "changed.jsonl",
+        line("attack_01", "benign", "Tell me about locks", "And old ones?", "Now my neighbour's"),
+        line("benign_01", "attack", "What is a lever?"),
+    )
+    told = cli("import", changed, "--store", "one.db", "--relabel", "--json").json
+    assert told["relabelled"] == [{"sequence_id": "attack_01", "stored": "attack", "given": "benign"}]
+    [error] = told["errors"]
+    assert error["line"] == 2 and "'benign_01'" in error["reason"] and "its turns differ" in error["reason"]
+    assert labels("one.db") == ["benign", "benign", "benign"]
+
+
 def test_a_bad_cell_is_named_by_row_and_column(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "chats.csv"
     good = json.dumps([{"role": "user", "content": "Hi"}])
@@ -112,3 +151,22 @@ def test_a_bad_cell_is_named_by_row_and_column(cli: Cli, tmp_path: Path) -> None
     told = cli("import", path, "--columns", "id=uid,messages=chat")
     assert told.code == 0
     assert f"{path}, line 3: column 'chat': not JSON" in told.err
+
+
+def test_files_of_others_have_other_roles_and_encodings(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "helpdesk.csv"
+    path.write_bytes("ticket,who,says\n7,customer,Où?\n7,agent,Là\n".encode("cp1252"))
+    named = ("import", path, "--format", "turns", "--columns", "id=ticket,role=who,text=says")
+    refused = cli(*named)
+    assert refused.code == 1
+    assert "name the encoding of the file with --encoding, such as cp1252" in refused.err
+    refused = cli(*named, "--encoding", "cp1252")
+    assert refused.code == 1
+    assert "say what it means with --role-map customer=user" in refused.err
+    told = cli(*named, "--encoding", "cp1252", "--role-map", "customer=user,agent=assistant", "--json")
+    assert (told.code, told.json["imported"]) == (0, 1)
+    with Store("turnwise.db") as store:
+        assert [(turn.prompt, turn.response) for turn in store.sequence("helpdesk-7").conversation] == [
+            ("Où?", "Là")
+        ]
+    assert cli("import", path, "--encoding", "klingon").code == 2

@@ -212,7 +212,7 @@ def test_cost_needs_neither_key_nor_price(cli: Cli, store: Path, monkeypatch: py
         (("evaluate", "--observer", MODEL, "--base-url", "ftp://x"), "base URL must look like https://host/v1"),
         (("prompt", "nonesuch", "--sequence", "attack_01", "--turn", 1), "unknown principle 'nonesuch'"),
         (("prompt", "reciprocity", "--sequence", "nobody", "--turn", 1), "unknown sequence 'nobody'"),
-        (("prompt", "reciprocity", "--sequence", "attack_01", "--turn", 9), "no prompt of turn 9 to judge"),
+        (("prompt", "reciprocity", "--sequence", "attack_01", "--turn", 9), "--turn 9: attack_01 has 3 turns"),
         (
             ("prompt", "reciprocity", "--sequence", "attack_01", "--turn", 1, "--side", "left"),
             "unknown side 'left'",

@@ -66,7 +66,7 @@ def test_a_sample_for_people_to_label_is_drawn_on_the_way(cli: Cli, tmp_path: Pa
 def test_columns_are_mapped_by_name(cli: Cli, tmp_path: Path) -> None:
     records = [{"name": one["id"], "talk": one["messages"]} for one in chats(5)]
     (tmp_path / "logs.jsonl").write_bytes(lines(records))
-    done = cli("scan", "logs.jsonl", "--map", "messages=talk,id=name", "--out", "found", "--observer", SCRIPT)
+    done = cli("scan", "logs.jsonl", "--columns", "messages=talk,id=name", "--out", "found", "--observer", SCRIPT)
     assert done.code == 0
     assert open_findings("found").manifest.reading["columns"] == {"messages": "talk", "id": "name"}
 

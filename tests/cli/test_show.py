@@ -159,3 +159,31 @@ def test_one_turn_is_not_a_part(cli: Cli, bought: Path) -> None:
     done = cli("show", "a", "--turn", 1, "--limit", 3, "--store", bought)
     assert (done.code, "--turn shows a single turn: leave out --from and --limit" in done.err) == (2, True)
     assert "--turn 3: a has 2 turns" in cli("show", "a", "--turn", 3, "--store", bought).err
+
+
+def test_the_label_that_people_gave_stands_beside_the_imported_one(cli: Cli, evaluated: Path) -> None:
+    def header() -> str:
+        return cli("show", "attack_01", "--store", evaluated).out.splitlines()[0]
+
+    def say(author: str, label: str) -> None:
+        given = ("judgements", "label", "attack_01", label, "--author", author, "--store", evaluated)
+        assert cli(*given).code == 0
+
+    assert "(attack, made)" in header()
+    say("ann", "attack")
+    assert "(attack, made)" in header()
+    say("ann", "benign")
+    assert "(benign by ann, imported as attack, made)" in header()
+    say("ben", "benign")
+    assert "(benign by ann, ben, imported as attack, made)" in header()
+    say("ben", "attack")
+    assert "(disputed: ann says benign, ben says attack; imported as attack, made)" in header()
+    told = cli("show", "attack_01", "--store", evaluated, "--json").json
+    assert (told["label"], told["corrected_labels"]) == ("attack", {"ann": "benign", "ben": "attack"})
+    assert cli("show", "benign_01", "--store", evaluated, "--json").json["corrected_labels"] == {}
+
+
+def test_a_turn_that_is_not_there_is_said_with_how_many_there_are(cli: Cli, evaluated: Path) -> None:
+    for command in (("show", "benign_01"), ("prompt", "reciprocity", "--sequence", "benign_01")):
+        refused = cli(*command, "--turn", 7, "--store", evaluated)
+        assert (refused.code, refused.err) == (2, "error: --turn 7: benign_01 has 2 turns\n")

@@ -161,7 +161,9 @@ def test_rows_of_a_table_that_do_not_fit_are_named(tmp_path, read):
     assert [sequence.conversation.turn(1).prompt for sequence in good] == ["two\nlines", "last"]
     assert bad == [
         BadRecord(4, "the row has 1 columns, the first line names 2"),
-        BadRecord(6, "column 'prompt' is not UTF-8 text"),
+        BadRecord(
+            6, "column 'prompt' is not UTF-8 text; name the encoding of the file with --encoding, such as cp1252"
+        ),
     ]
 
 

@@ -112,7 +112,7 @@ def test_an_empty_file_is_said_to_be_empty(tmp_path, content):
     ("content", "message"),
     [
         (b"\x89PNG\r\n\x1a\n\x00\x00", "is not a text file"),
-        ('{"id": "a"}'.encode("utf-16"), "is UTF-16 text: save it as UTF-8"),
+        ('{"id": "a"}'.encode("utf-16"), "is UTF-16 text: read it with --encoding utf-16, or save it as UTF-8"),
         (b"PK\x03\x04rest", "is a zip archive: unpack it first"),
         (b"PAR1 but not really", "can't be read as Parquet"),
         (b"\x1f\x8bjunk", "is damaged"),

@@ -218,13 +218,13 @@ def test_who_waits_too_long_for_another_writer_says_so_and_readers_wait_for_nobo
             assert store.sequence("a").sequence_id == "a"
             with Store(url) as again:
                 assert again.counts()["sequences"] == 1
-        assert store.add_sequences([chat("b")]) == [True]
+        assert [one.new for one in store.add_sequences([chat("b")])] == [True]
 
 
 def test_two_records_in_one_database_have_nothing_to_do_with_each_other(postgresql: PostgresqlServer) -> None:
     first, second = postgresql.new_schema(), postgresql.new_schema()
     with Store(first, create=True) as one, Store(second, create=True, busy_seconds=0.2) as other, held_up(first):
-        assert other.add_sequences([chat("a")]) == [True]
+        assert [one.new for one in other.add_sequences([chat("a")])] == [True]
         assert one.counts()["sequences"] == 0
 
 
@@ -304,7 +304,7 @@ def test_a_server_that_stays_away_is_an_error_after_the_time_that_was_given(mort
                 call()
             assert PASSWORD not in str(raised.value)
         mortal.start()
-        assert store.add_sequences([chat("a")]) == [True]
+        assert [one.new for one in store.add_sequences([chat("a")])] == [True]
 
 
 @pytest.mark.parametrize("delivered", [True, False], ids=["answer lost", "commit lost"])
@@ -321,7 +321,7 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(
                 proxy.cut_once(b"COMMIT", delivered=delivered)
                 store.append([scored("a", turn)])
             proxy.cut_once(b"COMMIT", delivered=delivered)
-            assert store.add_sequences([chat("b")]) == [True]
+            assert [one.new for one in store.add_sequences([chat("b")])] == [True]
             proxy.cut_once(b"SELECT", delivered=delivered)
             assert store.counts()["sequences"] == 2
             assert proxy.cuts == 4

@@ -185,7 +185,9 @@ def test_a_store_goes_through_postgresql_unchanged(
             again.import_from(back)
         assert rows_of(tmp_path / "again.db") == rows_of(path)
         assert not any(server.import_from(path).added.values())
-        assert server.add_sequences([make_sequence("later")]) == [True]  # under a key of its own
+        assert [one.new for one in server.add_sequences([make_sequence("later")])] == [
+            True
+        ]  # under a key of its own
         assert [head.sequence_id for head in server.heads()] == ["a", "b", "later"]
         with Store(tmp_path / "other.db", create=True) as other:
             other.add_sequences([make_sequence("later", ("else", None))])

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from turnwise.conversation import Sequence
+from turnwise.conversation import Label, Sequence
 from turnwise.datasets import BadRecord
 from turnwise.errors import DatasetError
-from turnwise.store import Imported, Store, import_sequences
+from turnwise.store import Imported, OtherLabel, Store, import_sequences
 
 MakeSequence = Callable[..., Sequence]
 Records = Iterable[Sequence | BadRecord]
@@ -81,6 +81,26 @@ def test_a_text_that_can_not_be_stored_is_a_bad_line(store: Store, make_sequence
 def test_a_conflict_without_a_line_is_named_by_its_place(store: Store, make_sequence: MakeSequence) -> None:
     given = [make_sequence("a"), make_sequence("b"), make_sequence("a", ("other words", None))]
     assert [error.line for error in import_sequences(store, given, where="w").errors] == [3]
+
+
+def test_other_labels_are_told_and_taken_where_that_is_asked(
+    store: Store, make_sequence: MakeSequence, records: list[Sequence | BadRecord]
+) -> None:
+    import_sequences(store, [make_sequence("a"), make_sequence("b"), make_sequence("c")], where="w")
+    relabelled: list[Sequence | BadRecord] = [
+        dataclasses.replace(one, label=Label.BENIGN) if isinstance(one, Sequence) else one for one in records
+    ]
+    changed = tuple(OtherLabel(name, Label.ATTACK, Label.BENIGN) for name in "abc")
+    first = import_sequences(store, relabelled, where="w")
+    assert (first.imported, first.skipped, first.relabelled, first.other_labels) == (1, 3, (), changed)
+    assert [error.line for error in first.errors] == [3, 4, 6]
+    assert [str(head.label) for head in store.heads()] == ["attack"] * 3 + ["benign"]
+    second = import_sequences(store, relabelled, where="w", relabel=True)
+    assert (second.imported, second.skipped, second.relabelled, second.other_labels) == (0, 4, changed, ())
+    assert [error.line for error in second.errors] == [3, 4, 6]
+    assert "'a'" in second.errors[1].reason and "its turns differ" in second.errors[1].reason
+    assert {head.label for head in store.heads()} == {Label.BENIGN}
+    assert import_sequences(store, relabelled, where="w", relabel=True).relabelled == ()
 
 
 def test_records_are_taken_as_they_are_needed(store: Store, make_sequence: MakeSequence) -> None:

@@ -117,6 +117,23 @@ def test_a_store_that_was_replaced_is_copied_anew(
         assert [match.sequence_id for match in other.query("p.F > 0.5")] == ["attack_1"]
 
 
+def test_another_label_is_seen_at_once(
+    location: str, store: Store, fill: Callable[..., None], make_sequence: Make
+) -> None:
+    fill(store, attack_1=(0.9,), attack_2=(0.9,))
+    marked = store.numbered.newest()
+    with Store(location) as reader:
+        for one in (store, reader):
+            assert len(one.query("p.F > 0.5", label=Label.ATTACK)) == 2
+        benign = make_sequence("attack_1", ("turn 1 ", "yes"), label=Label.BENIGN)
+        for _ in range(2):  # the second time nothing changes
+            store.add_sequences([benign], relabel=True)
+            for one in (store, reader):
+                assert [match.sequence_id for match in one.query("p.F > 0.5", label=Label.BENIGN)] == ["attack_1"]
+                assert rows(one, "SELECT label FROM sequences ORDER BY sequence_id") == [("benign",), ("attack",)]
+    assert store.numbered.newest() != marked  # a page that shows the store is drawn anew
+
+
 def test_a_run_without_evaluations_says_so(store: Store, make_run: Callable[..., Run]) -> None:
     with pytest.raises(UsageError, match="no run yet"):
         store.query("F > 0.5")

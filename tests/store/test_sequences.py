@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from turnwise.conversation import Conversation, Label, Sequence, Turn, from_messages
-from turnwise.errors import UnknownNameError, UsageError
-from turnwise.store import SequenceHead, Store
+from turnwise.errors import OtherLabelError, UnknownNameError, UsageError
+from turnwise.store import Added, SequenceHead, Store
 
 MakeSequence = Callable[..., Sequence]
+Sequences = Iterable[Sequence]
 MANY = 1_203
 """More than two pages of the store."""
+
+
+def added(store: Store, sequences: Sequences, **options: Any) -> list[bool]:
+    """Store sequences, and return of each whether it was new."""
+    return [one.new for one in store.add_sequences(sequences, **options)]
 
 
 def same(stored: Sequence, given: Sequence) -> bool:
@@ -44,7 +51,7 @@ def test_a_sequence_comes_back_as_it_was(store: Store) -> None:
     )
     chat.add_prompt("nul \x00 and \u2028 line", timestamp=at + timedelta(days=1))
     given = Sequence("id with spaces, Ünïcode", Label.BENIGN, "src/1", chat, {"goal": "a", "n": [1, {"x": None}]})
-    assert store.add_sequences([given]) == [True]
+    assert added(store, [given]) == [True]
     stored = store.sequence(given.sequence_id)
     assert same(stored, given)
     assert next(iter(stored.conversation)).timestamp == at.astimezone(UTC)
@@ -64,8 +71,8 @@ def test_turns_without_times_replies_or_words_stay_so(store: Store) -> None:
 
 
 def test_the_same_again_is_left_alone(store: Store, make_sequence: MakeSequence) -> None:
-    assert store.add_sequences([make_sequence("a"), make_sequence("b")]) == [True, True]
-    assert store.add_sequences([make_sequence("b"), make_sequence("c"), make_sequence("c")]) == [
+    assert added(store, [make_sequence("a"), make_sequence("b")]) == [True, True]
+    assert added(store, [make_sequence("b"), make_sequence("c"), make_sequence("c")]) == [
         False,
         True,
         False,
@@ -78,8 +85,8 @@ def test_what_does_not_make_a_sequence_another_one(store: Store, make_sequence: 
     first = make_sequence("a", ("hi", None))
     # A loader may give a conversation a random id, or a line of the file, each time it reads it.
     again = Conversation.from_turns([("hi", None)], conversation_id="another")
-    assert store.add_sequences([first]) == [True]
-    assert store.add_sequences([dataclasses.replace(first, conversation=again, line=7)]) == [False]
+    assert added(store, [first]) == [True]
+    assert added(store, [dataclasses.replace(first, conversation=again, line=7)]) == [False]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +117,8 @@ def test_another_system_message_is_other_content(store: Store) -> None:
         messages = [{"role": "system", "content": system}, {"role": "user", "content": "hi"}]
         return Sequence("a", Label.ATTACK, "s", from_messages(messages, conversation_id="a"))
 
-    assert store.add_sequences([told("be kind")]) == [True]
-    assert store.add_sequences([told("be kind")]) == [False]
+    assert added(store, [told("be kind")]) == [True]
+    assert added(store, [told("be kind")]) == [False]
     with pytest.raises(UsageError, match="duplicate id 'a'"):
         store.add_sequences([told("be cruel")])
 
@@ -179,7 +186,7 @@ def test_more_sequences_than_a_page_holds(location: str, make_sequence: MakeSequ
     with Store(location, create=True) as store:
         given = [make_sequence(name, (name, None), label=Label.ATTACK) for name in names]
         given[700] = make_sequence(names[700], (names[700], None), ("two", None), label=Label.BENIGN)
-        assert store.add_sequences(given) == [True] * MANY
+        assert added(store, given) == [True] * MANY
     with Store(location) as store:
         read = list(store.sequences())
         assert [sequence.sequence_id for sequence in read] == names
@@ -199,3 +206,69 @@ def test_reading_goes_on_while_sequences_are_added(store: Store, make_sequence: 
     assert next(reading).sequence_id == "a"
     store.add_sequences([make_sequence("c")])
     assert [sequence.sequence_id for sequence in reading] == ["b", "c"]
+
+
+def test_another_label_needs_a_word_and_changes_nothing_else(
+    location: str, store: Store, make_sequence: MakeSequence
+) -> None:
+    stored = make_sequence("a", label=Label.UNLABELLED, goal="locks", unknown_label="odd")
+    given = dataclasses.replace(stored, label=Label.ATTACK, source="another name", metadata={"row": 7})
+    store.add_sequences([stored, make_sequence("b")])
+    with pytest.raises(OtherLabelError, match="its label is unlabelled, not attack; relabel it") as refused:
+        store.add_sequences([make_sequence("c"), given])
+    assert (refused.value.sequence_id, refused.value.stored, refused.value.given) == ("a", "unlabelled", "attack")
+    assert store.counts()["sequences"] == 2
+    assert same(store.sequence("a"), stored)
+    outcomes = store.add_sequences([make_sequence("c"), given, make_sequence("b")], relabel=True)
+    assert outcomes == [Added(new=True), Added(new=False, label_before=Label.UNLABELLED), Added(new=False)]
+    changed = dataclasses.replace(stored, label=Label.ATTACK, metadata={"goal": "locks"})
+    with Store(location) as again:
+        assert same(again.sequence("a"), changed)
+    assert added(store, [changed]) == [False]  # its digest is that of its new content
+    assert store.add_sequences([given], relabel=True) == [Added(new=False)]
+
+
+def test_a_label_that_is_not_known_keeps_its_word(store: Store, make_sequence: MakeSequence) -> None:
+    store.add_sequences([make_sequence("a", goal="x")])
+    odd = make_sequence("a", label=Label.UNLABELLED, goal="x", unknown_label="odd")
+    assert store.add_sequences([odd], relabel=True) == [Added(new=False, label_before=Label.ATTACK)]
+    assert same(store.sequence("a"), odd)
+
+
+def test_other_turns_are_never_relabelled(store: Store, make_sequence: MakeSequence) -> None:
+    store.add_sequences([make_sequence("a"), make_sequence("b")])
+    other = make_sequence("b", ("first of b", "another reply"), label=Label.BENIGN)
+    with pytest.raises(
+        UsageError, match="'b': the store holds a sequence of that id with other content: its turns"
+    ):
+        store.add_sequences([make_sequence("a", label=Label.BENIGN), other], relabel=True)
+    assert {str(head.label) for head in store.heads()} == {"attack"}
+
+
+def test_a_sequence_with_two_labels_in_one_call_is_refused(store: Store, make_sequence: MakeSequence) -> None:
+    with pytest.raises(OtherLabelError):
+        store.add_sequences([make_sequence("a"), make_sequence("a", label=Label.BENIGN)], relabel=True)
+    assert store.counts()["sequences"] == 0
+
+
+def test_who_reads_while_labels_change_sees_them_as_they_were_or_as_they_are(
+    location: str, store: Store, make_sequence: MakeSequence
+) -> None:
+    names = [f"s{number}" for number in range(40)]
+    labelled = {label: [make_sequence(name, label=label) for name in names] for label in Label}
+    store.add_sequences(labelled[Label.UNLABELLED])
+    ended = threading.Event()
+
+    def change() -> None:
+        with Store(location) as writer:
+            for _ in range(10):
+                for label in (Label.ATTACK, Label.BENIGN):
+                    writer.add_sequences(labelled[label], relabel=True)
+        ended.set()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    while not ended.wait(0.001):
+        assert len({head.label for head in store.heads()}) == 1
+    thread.join()
+    assert {head.label for head in store.heads()} == {Label.BENIGN}

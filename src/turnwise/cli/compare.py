@@ -62,12 +62,7 @@ def compare(
             "--keep-trained", help="Test false positives on data sets that an observer was trained on, too."
         ),
     ] = False,
-    corrected_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Person whose corrected labels hold, see turnwise judgements; may be given several times."
-        ),
-    ] = None,
+    corrected_by: options.CorrectedBy = None,
     report: Annotated[
         Path | None, typer.Option(help="Folder to write report.html, tables, figures and results.json to.")
     ] = None,
@@ -102,6 +97,8 @@ def compare(
             keep_trained=keep_trained,
             corrected_by=tuple(corrected_by or ()),
         )
+        if not corrected_by:
+            options.note_corrections(opened)
         study = run_study(opened, settings, rescore=rescorer(), tell=note)
     if report is not None:
         note("writing the report")

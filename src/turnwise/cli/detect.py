@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 COLUMNS = {
     "sequence_id": "VARCHAR",
     "label": "VARCHAR",
+    "imported_label": "VARCHAR",
     "source": "VARCHAR",
     "turns": "BIGINT",
     "missing": "BIGINT",
@@ -46,8 +47,13 @@ def detect(
     sequence: options.Sequences = None,
     label: options.Label = None,
     source: options.Source = None,
+    corrected_by: options.CorrectedBy = None,
+    fired: Annotated[
+        bool, typer.Option("--fired", help="List only verdicts that fired; the rates stay those of all.")
+    ] = False,
     export: Annotated[
-        str | None, typer.Option(help="Write all verdicts with all columns to this file: .csv, .parquet or .json.")
+        str | None,
+        typer.Option(help="Write the verdicts with all columns to this file: .csv, .parquet or .json."),
     ] = None,
     store: options.Store = options.DEFAULT_STORE,
     fail_on_findings: options.FailOnFindings = False,
@@ -67,25 +73,34 @@ def detect(
         specs = list(dict.fromkeys(detector or DEFAULT_DETECTORS))
         ids = read_source(opened, source, sequence)
         wanted = read_label(label)
-        found = list(detect_in_run(opened, name, specs, ids=ids, label=wanted, patterns=patterns))
+        people = tuple(dict.fromkeys(corrected_by or ()))
+        found = list(
+            detect_in_run(opened, name, specs, ids=ids, label=wanted, patterns=patterns, corrected_by=people)
+        )
+        if not people:
+            options.note_corrections(opened, {one.head.sequence_id: one.head for one in found}.values())
+    listed = [one for one in found if one.verdict and one.verdict.fired] if fired else found
     if export is not None:
-        count = write_rows(export, COLUMNS, (as_json(one, name) for one in found))
+        count = write_rows(export, COLUMNS, (as_json(one, name) for one in listed))
         note(f"{count} verdicts written to {export}")
     if json:
-        print_json([as_json(one, name) for one in found])
+        print_json([as_json(one, name) for one in listed])
     else:
-        _print(found, specs)
+        _print(listed, found, specs)
+    if people:
+        _note_labels(found, people)
     if fail_on_findings and any(one.verdict and one.verdict.fired for one in found):
         raise typer.Exit(3)
 
 
 def as_json(found: Detection, run: str) -> dict[str, Any]:
-    """Return a detection by `COLUMNS`; what was not scored has null for its verdict."""
+    """Return a detection by `COLUMNS`; what was not scored has null for its verdict, a disputed label is null."""
     head, verdict = found.head, found.verdict
     told = verdict.to_dict() if verdict else {"detector": found.detector, "reason": NOT_CHECKED}
     row = {
         "sequence_id": head.sequence_id,
-        "label": str(head.label),
+        "label": None if found.label is None else str(found.label),
+        "imported_label": str(head.label),
         "source": head.source,
         "turns": head.turns,
         "missing": found.missing,
@@ -95,20 +110,24 @@ def as_json(found: Detection, run: str) -> dict[str, Any]:
     return {name: row.get(name) for name in COLUMNS}
 
 
-def _print(found: Sequence[Detection], specs: Sequence[str]) -> None:
-    from turnwise.cli.output import Table, note, print_table
+def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Sequence[str]) -> None:
+    """Print the verdicts that are listed, and the rates of all."""
+    from turnwise.cli.output import Table, note, print_table, say
     from turnwise.rates import rates_by_label
 
     table = Table("sequence", "label", "detector", "fired", "turn", "score", "reason", numeric=("turn", "score"))
-    for item in found:
+    for item in listed:
         fired, turn, score, _, reason = _verdict_cells(item.verdict)
-        table.add_row(item.head.sequence_id, str(item.head.label), item.detector, fired, turn, score, reason)
-    print_table(table)
+        table.add_row(item.head.sequence_id, _label_cell(item), item.detector, fired, turn, score, reason)
+    if listed or not found:
+        print_table(table)
+    else:
+        say("no detector fired", "")
     labels = "attack", "benign", "unlabelled"
     fired_of = "of attacks", "of benign", "of unlabelled"
     summary = Table("detector", "threshold", *fired_of, title="Fired, with 95 % intervals")
     for spec in specs:
-        checked = [(str(one.head.label), one.verdict) for one in found if one.detector == spec and one.verdict]
+        checked = [(str(one.label), one.verdict) for one in found if one.detector == spec and one.verdict]
         rates = rates_by_label((label, verdict.fired) for label, verdict in checked)
         threshold = _threshold_cell(checked[0][1]) if checked else ""
         summary.add_row(spec, threshold, *(str(rates.get(label, "none")) for label in labels))
@@ -122,6 +141,27 @@ def _print(found: Sequence[Detection], specs: Sequence[str]) -> None:
         note(f"{partial} sequences have turns without an evaluation in this run; their verdicts skip those turns")
     if not found:
         note("the run has no evaluation of these sequences; turnwise evaluate makes them")
+
+
+def _label_cell(item: Detection) -> str:
+    imported = item.head.label
+    if item.label is imported:
+        return str(imported)
+    return f"{item.label or 'disputed'}, imported as {imported}"
+
+
+def _note_labels(found: Sequence[Detection], people: Sequence[str]) -> None:
+    """Say whose labels were counted."""
+    from turnwise.cli.output import note
+
+    heads = {item.head.sequence_id: item for item in found}.values()
+    corrected = sum(item.label not in (None, item.head.label) for item in heads)
+    disputed = sum(item.label is None for item in heads)
+    left = f"; {disputed} on which they disagree are in no rate" if disputed else ""
+    note(
+        f"the labels of {corrected} conversations are not those of their data sets but what "
+        f"{', '.join(people)} made of them{left}"
+    )
 
 
 def _verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:

@@ -45,6 +45,7 @@ def discover(
     with options.opened_store(store) as opened:
         used = opened.run(read_run(opened, run))
         loaded = load_examples(opened, used.name)
+        options.note_corrections(opened, taken=False)
     if loaded.unlabelled:
         note(f"{loaded.unlabelled} evaluated conversations are left out: they have no label")
     if loaded.not_evaluated:

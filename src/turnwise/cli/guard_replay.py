@@ -28,6 +28,8 @@ def replay(
     format: options.Format = None,
     columns: options.Columns = None,
     label: options.DefaultLabel = None,
+    role_map: options.RoleMap = None,
+    encoding: options.Encoding = None,
     limit: Annotated[
         int | None, typer.Option(min=1, max=options.MOST, help="The first so many conversations.")
     ] = None,
@@ -46,7 +48,7 @@ def replay(
     from turnwise.guard.forensics import replay_pipeline
 
     pipeline = replay_pipeline(read_config(preset, config))
-    records = open_dataset(file, format=format, columns=columns, label=label)
+    records = open_dataset(file, format=format, columns=columns, label=label, role_map=role_map, encoding=encoding)
     bad: list[BadRecord] = []
 
     def good() -> Iterator[Sequence]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,14 +15,15 @@ from turnwise.cli.output import note, say
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.conversation import Sequence
+    from turnwise import conversation
     from turnwise.datasets import BadRecord
+    from turnwise.store import OtherLabel
 
 _SHOWN = 20
 """Errors that are listed for people; --json lists all."""
 
 _LABELS_SHOWN = 8
-"""Unknown labels that are listed for people."""
+"""Unknown labels, and conversations with another label, that are listed for people."""
 
 
 @dataclass(slots=True)
@@ -33,6 +34,8 @@ class _File:
         name: the file.
         imported: sequences that are new in the store.
         skipped: sequences that were there already.
+        relabelled: of these, the ones that got the label of the file.
+        other_labels: of these, the ones that kept another label than the file has.
         errors: what could not be read or stored.
         unknown_labels: how many conversations have each label that could not be mapped.
         error: why it could not be read at all.
@@ -41,6 +44,8 @@ class _File:
     name: str
     imported: int = 0
     skipped: int = 0
+    relabelled: tuple[OtherLabel, ...] = ()
+    other_labels: tuple[OtherLabel, ...] = ()
     errors: tuple[BadRecord, ...] = ()
     unknown_labels: Counter[str] = field(default_factory=Counter)
     error: str | None = None
@@ -56,6 +61,8 @@ class _File:
             "file": self.name,
             "imported": self.imported,
             "skipped": self.skipped,
+            "relabelled": len(self.relabelled),
+            "other_labels": len(self.other_labels),
             "bad": len(self.errors),
             "unknown_labels": dict(self.unknown_labels),
             "error": self.error,
@@ -72,6 +79,14 @@ def import_(
     columns: options.Columns = None,
     label: options.DefaultLabel = None,
     label_map: options.LabelMap = None,
+    role_map: options.RoleMap = None,
+    encoding: options.Encoding = None,
+    relabel: Annotated[
+        bool,
+        typer.Option(
+            "--relabel", help="Give conversations that are stored already, turn for turn, the label of the file."
+        ),
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first bad line; store nothing after.")
     ] = False,
@@ -103,6 +118,9 @@ def import_(
             "--columns": columns,
             "--label": label,
             "--label-map": label_map,
+            "--role-map": role_map,
+            "--encoding": encoding,
+            "--relabel": relabel,
             "--strict": strict,
             "--judged": judged,
         }
@@ -123,8 +141,16 @@ def import_(
     taken: list[str] = []
     done = [_File(name) for name in dict.fromkeys(files)]
 
-    def chosen(file: _File) -> Iterator[Sequence | BadRecord]:
-        for record in open_dataset(file.name, format=format, columns=columns, label=label, label_map=label_map):
+    def chosen(file: _File) -> Iterator[conversation.Sequence | BadRecord]:
+        for record in open_dataset(
+            file.name,
+            format=format,
+            columns=columns,
+            label=label,
+            label_map=label_map,
+            role_map=role_map,
+            encoding=encoding,
+        ):
             if not isinstance(record, BadRecord):
                 if wanted is not None and record.sequence_id not in wanted:
                     continue
@@ -137,13 +163,14 @@ def import_(
     with Store(store, create=True) as opened:
         for file in done:
             try:
-                result = import_sequences(opened, chosen(file), where=file.name, strict=strict)
+                result = import_sequences(opened, chosen(file), where=file.name, strict=strict, relabel=relabel)
             except (DatasetError, UsageError) as error:
                 if strict or len(done) == 1:
                     raise
                 file.error = str(error)
             else:
                 file.imported, file.skipped, file.errors = result.imported, result.skipped, result.errors
+                file.relabelled, file.other_labels = result.relabelled, result.other_labels
         if judged is not None and not taken:
             raise DatasetError(f"{judged} has no judgements of the conversations in {', '.join(files)}")
         runs = [] if judged is None else record_judgements(opened, judged, taken, known)
@@ -151,7 +178,7 @@ def import_(
         made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
         print_json({**_as_json(done), **({} if judged is None else {"judgements": made})})
     else:
-        _print(done, store)
+        _print(done, store, relabel)
         for run in runs:
             void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
             say(f"run {run.run}: {run.evaluations} recorded scores{void}")
@@ -186,6 +213,8 @@ def _as_json(files: list[_File]) -> dict[str, Any]:
     return {
         "imported": sum(file.imported for file in files),
         "skipped": sum(file.skipped for file in files),
+        "relabelled": _shown_labels([one for file in files for one in file.relabelled]),
+        "other_labels": _shown_labels([one for file in files for one in file.other_labels]),
         "unknown_labels": dict(sum((file.unknown_labels for file in files), Counter())),
         "errors": [
             {"file": file.name, "line": error.line, "reason": error.reason}
@@ -196,15 +225,29 @@ def _as_json(files: list[_File]) -> dict[str, Any]:
     }
 
 
-def _print(files: list[_File], store: str) -> None:
+def _shown_labels(changes: list[OtherLabel]) -> list[dict[str, str]]:
+    return [{"sequence_id": one.sequence_id, "stored": one.stored, "given": one.given} for one in changes]
+
+
+def _print(files: list[_File], store: str, relabel: bool) -> None:
     for file in files if len(files) > 1 else ():
         if file.error is not None:
             say(f"{file.name}: not imported")
             continue
         bad = f", {len(file.errors)} bad lines" if file.errors else ""
-        say(f"{file.name}: imported {file.imported}, skipped {file.skipped} already stored{bad}")
+        changed = f", {_changed(file.relabelled)}" if relabel else ""
+        say(f"{file.name}: imported {file.imported}, skipped {file.skipped} already stored{changed}{bad}")
     imported, skipped = sum(file.imported for file in files), sum(file.skipped for file in files)
-    say(f"imported {imported}, skipped {skipped} already stored, into {store}")
+    changed = f", {_changed([one for file in files for one in file.relabelled])}" if relabel else ""
+    say(f"imported {imported}, skipped {skipped} already stored{changed}, into {store}")
+
+
+def _changed(changes: Sequence[OtherLabel]) -> str:
+    """Return how many labels were changed, and how many of them from which to which."""
+    kinds = Counter(f"{one.stored} to {one.given}" for one in changes)
+    of_kind = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    labels = "1 label" if len(changes) == 1 else f"{len(changes)} labels"
+    return f"changed {labels}" + (f" ({of_kind})" if kinds else "")
 
 
 def _note_errors(files: list[_File]) -> None:
@@ -223,8 +266,17 @@ def _note_errors(files: list[_File]) -> None:
         others = f" and {len(unknown) - len(most)} others" if len(unknown) > len(most) else ""
         note(
             f"{unknown.total()} conversations have an unknown label and were imported without one: "
-            f"{shown}{others}; say what they mean with --label-map {most[0][0]}=benign (or =attack), into another "
-            "store: what is stored keeps its label"
+            f"{shown}{others}; say what they mean with --label-map {most[0][0]}=benign (or =attack) and --relabel"
+        )
+    kept = [one for file in files for one in file.other_labels]
+    if kept:
+        named = ", ".join(
+            f"{one.sequence_id} ({one.stored}, in the file {one.given})" for one in kept[:_LABELS_SHOWN]
+        )
+        others = f" and {len(kept) - _LABELS_SHOWN} others" if len(kept) > _LABELS_SHOWN else ""
+        note(
+            f"{len(kept)} conversations are stored with another label than in the file, and keep it: {named}"
+            f"{others}; --relabel takes the labels of the file"
         )
     for file in files:
         if file.error is not None:

@@ -126,6 +126,22 @@ LabelMap: TypeAlias = Annotated[
     ),
 ]
 
+RoleMap: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="What roles of the files mean, such as agent=assistant,customer=user, or a YAML or JSON file of such "
+        "pairs; * is every other role. The usual words are known."
+    ),
+]
+CorrectedBy: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(help="Person whose corrected labels hold, see turnwise judgements; may be given several times."),
+]
+Encoding: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="How text files are encoded, such as cp1252 or utf-16. [default: utf-8]"),
+]
+
 _OPTION_OF_SETTING = {"budget_usd": "budget", "cache": "no-cache"}
 """Options that are called otherwise than their setting."""
 
@@ -225,6 +241,34 @@ def opened_store(location: str, *, prepared: bool = True) -> Iterator[stores.Sto
             with progress("reading the findings for the first time", scores) as bar:
                 opened.prepare(bar)
         yield opened
+
+
+def note_corrections(
+    store: stores.Store, heads: Iterable[stores.SequenceHead] | None = None, *, taken: bool = True
+) -> None:
+    """Say on standard error of how many sequences people corrected the label, where imported labels are counted.
+
+    Args:
+        store: the record.
+        heads: the sequences that are counted; all by default.
+        taken: whether the command takes ``--corrected-by``.
+    """
+    from turnwise.cli.output import note
+
+    said = store.people.labels()
+    if not said:
+        return
+    known = store.heads() if heads is None else heads
+    others = sum(said.get(head.sequence_id, head.label) is not head.label for head in known)
+    if not others:
+        return
+    authors = sorted({one.author for one in store.people.corrections() if one.label})
+    names = (f"--corrected-by {author!r}" if " " in author else f"--corrected-by {author}" for author in authors)
+    how = f"{' '.join(names)} counts it" if taken else "turnwise detect and compare count it with --corrected-by"
+    note(
+        f"people say of {others} of these conversations that their label is another one, which is not counted "
+        f"here; {how}"
+    )
 
 
 def read_run(store: stores.Store, name: str | None) -> str:

@@ -106,6 +106,7 @@ def query(
         assert pattern is not None  # one of the two was given
         name = read_run(opened, run)
         result = opened.query(pattern, name, when=when, label=wanted, source=source, where=where, patterns=library)
+        options.note_corrections(opened, taken=False)
         for path in filter(None, (csv, export)):
             table = result.to_arrow if path == export else None
             _write(path, COLUMNS, (match.to_dict().values() for match in result), table)

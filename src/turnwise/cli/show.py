@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +12,7 @@ from turnwise.cli.output import Table, dollars, note, print_json, print_table, s
 from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
-    from turnwise.conversation import Turn
+    from turnwise.conversation import Label, Turn
     from turnwise.scoring import Call, Evaluation, Failure, Trajectory, TurnScores
     from turnwise.store import SequenceHead
 
@@ -59,22 +59,25 @@ def show(
         head = next(opened.heads(ids=[sequence_id]))
         if first > head.turns:
             option = "--from" if turn is None else "--turn"
-            raise UsageError(f"{option} {first}: {sequence_id} has {head.turns} turns")
+            turns = "1 turn" if head.turns == 1 else f"{head.turns} turns"
+            raise UsageError(f"{option} {first}: {sequence_id} has {turns}")
         most = limit or (head.turns if json else SHOWN)
         part = range(first, min(first + most, head.turns + 1))
         said = opened.turns(sequence_id, part)
         trajectory = opened.trajectory(name, sequence_id, turns=part, replies=True)
+        said_of = opened.people.corrections(ids=[sequence_id])
         tried = opened.failures(name, ids=[sequence_id], turns=part, replies=True)
+    labels = {one.author: one.label for one in said_of if one.label is not None}
     scored = {evaluation.key for evaluation in trajectory.evaluations}
     failures = [failure for failure in tried if failure.key not in scored]
     if plot is not None:
-        subtitle = f"{head.label}, {head.source}; run {name}"
+        subtitle = f"{_label_words(head, labels)}, {head.source}; run {name}"
         save(trajectory_chart(tuple(trajectory), said, title=sequence_id, subtitle=subtitle), plot)
         note(f"{plot} written")
     if json:
-        print_json(_as_json(head, said, trajectory, failures, why))
+        print_json(_as_json(head, labels, said, trajectory, failures, why))
     else:
-        _print(head, said, trajectory, failures, why)
+        _print(head, labels, said, trajectory, failures, why)
         if not trajectory:
             note(f"run {name!r} has no evaluation of these turns; turnwise evaluate makes them")
         if turn is None and len(part) < head.turns:
@@ -82,11 +85,33 @@ def show(
             note(f"turns {first} to {part.stop - 1} of {head.turns}{more}")
 
 
+def _label_words(head: SequenceHead, labels: Mapping[str, Label]) -> str:
+    """Return the label of a sequence: what people agree on, and what it was imported as where that differs.
+
+    Args:
+        head: the sequence.
+        labels: label by author.
+    """
+    given = set(labels.values())
+    if given <= {head.label}:
+        return str(head.label)
+    if len(given) == 1:
+        return f"{given.pop()} by {', '.join(labels)}, imported as {head.label}"
+    disputed = ", ".join(f"{author} says {label}" for author, label in labels.items())
+    return f"disputed: {disputed}; imported as {head.label}"
+
+
 def _as_json(
-    head: SequenceHead, said: Sequence[Turn], trajectory: Trajectory, failures: Sequence[Failure], why: bool
+    head: SequenceHead,
+    labels: Mapping[str, Label],
+    said: Sequence[Turn],
+    trajectory: Trajectory,
+    failures: Sequence[Failure],
+    why: bool,
 ) -> dict[str, Any]:
     value = {
         **{name: item for name, item in head.to_dict().items() if name != "turns"},
+        "corrected_labels": {author: str(label) for author, label in labels.items()},
         "run": trajectory.run,
         "turns": [
             {"prompt": turn.prompt, "response": turn.response, **scores.to_dict()}
@@ -123,9 +148,14 @@ def _why(one: Evaluation | Failure) -> dict[str, Any]:
 
 
 def _print(
-    head: SequenceHead, said: Sequence[Turn], trajectory: Trajectory, failures: Sequence[Failure], why: bool
+    head: SequenceHead,
+    labels: Mapping[str, Label],
+    said: Sequence[Turn],
+    trajectory: Trajectory,
+    failures: Sequence[Failure],
+    why: bool,
 ) -> None:
-    say(f"{head.sequence_id}  ({head.label}, {head.source})  run {trajectory.run}")
+    say(f"{head.sequence_id}  ({_label_words(head, labels)}, {head.source})  run {trajectory.run}")
     print_trajectory(tuple(trajectory), said)
     if why:
         for lines in (*map(_why_lines, trajectory.evaluations), *map(_why_lines, failures)):

@@ -48,6 +48,7 @@ def tune(
         check_file(out)
     with options.opened_store(store) as opened:
         known = opened.run(read_run(opened, run))
+        options.note_corrections(opened, taken=False)
         if budget is None:
             written = _fit(opened, known, detector, patterns, objective, target_fpr, seed, json)
         else:
@@ -226,6 +227,7 @@ def calibrate(
     with options.opened_store(store) as opened:
         known = opened.run(read_run(opened, run))
         loaded = load_examples(opened, known.name)
+        options.note_corrections(opened, taken=False)
     found = guaranteed(detector, loaded.examples, alpha, confidence, seed, patterns=patterns)
     if out is not None:
         write_text(out, _guarantee_as_yaml(found, known, seed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import json
 import os
@@ -18,7 +19,7 @@ from typing import Any
 
 from turnwise.bounded import ShallowStream, read_json
 from turnwise.datasets.protocol import RecordError
-from turnwise.errors import DatasetError, LocationError
+from turnwise.errors import DatasetError, LocationError, UsageError
 from turnwise.locations import Location, filesystem, is_url
 from turnwise.paths import to_path
 from turnwise.sql_text import file_name
@@ -33,6 +34,9 @@ WAIT_SECONDS = 10.0
 """How long the first byte of a pipe that nobody writes to is waited for."""
 
 PARQUET_MAGIC = b"PAR1"
+
+NOT_UTF8 = "not UTF-8 text; name the encoding of the file with --encoding, such as cp1252"
+"""What is said of bytes that can't be read as they are."""
 
 _POLL_SECONDS = 0.05
 _PART = 1 << 16
@@ -63,27 +67,28 @@ def is_zip(path: str) -> bool:
 
 
 @contextmanager
-def open_binary(path: str) -> Iterator[BufferedReader]:
+def open_binary(path: str, encoding: str | None = None) -> Iterator[BufferedReader]:
     """Open a file for reading from its first byte of content.
 
-    What is packed with gzip, bzip2 or zstd is unpacked on the way, whatever the name of the file; a UTF-8 byte
-    order mark is skipped.
+    What is packed with gzip, bzip2 or zstd is unpacked on the way, whatever the name of the file; text of another
+    encoding becomes UTF-8, and a byte order mark is skipped.
 
     Args:
         path: the file, or its URL.
+        encoding: what `parse_encoding` gave; None for UTF-8. Parquet stays as it is.
 
     Raises:
         DatasetError: there is no such file, it is a folder, may not be read, is damaged, or packed in another way.
     """
     with _open(path) as raw:
-        yield _content(raw, path)
+        yield _content(raw, path, encoding)
 
 
 @contextmanager
-def open_counted(path: str) -> Iterator[tuple[BufferedReader, Callable[[], int]]]:
+def open_counted(path: str, encoding: str | None = None) -> Iterator[tuple[BufferedReader, Callable[[], int]]]:
     """Open a file as `open_binary` does; the second value tells how many of its packed bytes were read so far."""
     with _open(path) as raw:
-        yield _content(raw, path), raw.tell
+        yield _content(raw, path, encoding), raw.tell
 
 
 def is_stream(path: str) -> bool:
@@ -95,17 +100,18 @@ def is_stream(path: str) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def open_stream(path: str, wait_seconds: float = WAIT_SECONDS) -> BufferedReader:
+def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | None = None) -> BufferedReader:
     """Open what `is_stream` for reading, as `open_binary` does a file; it is closed with what is returned.
 
     Args:
         path: the pipe or device.
         wait_seconds: how long to wait where nobody has it open for writing.
+        encoding: as for `open_binary`.
 
     Raises:
         DatasetError: as `open_binary`, or nobody writes to it.
     """
-    return _content(BufferedReader(_Pipe(path, wait_seconds)), path)
+    return _content(BufferedReader(_Pipe(path, wait_seconds)), path, encoding)
 
 
 def bounded_lines(stream: BufferedIOBase) -> Iterator[bytes | None]:
@@ -176,6 +182,25 @@ class _Pipe(RawIOBase):
         super().close()
 
 
+def parse_encoding(name: str | None) -> str | None:
+    """Return the name of an encoding of texts as Python has it; None for UTF-8, which needs none.
+
+    Raises:
+        UsageError: there is no such encoding.
+
+    >>> parse_encoding("Windows-1252"), parse_encoding("UTF8")
+    ('cp1252', None)
+    """
+    if name is None:
+        return None
+    try:
+        "".encode(name)  # refuses those that are of no text, such as base64
+        known = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        raise UsageError(f"unknown encoding {name!r}; such as cp1252, latin-1, utf-16 or shift_jis") from None
+    return None if known in ("utf-8", "utf-8-sig") else known
+
+
 def parse_json(text: str | bytes) -> Any:
     """Parse one JSON text, with NaN and Infinity read as null: pandas writes them where a value is missing.
 
@@ -192,7 +217,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         return read_json(text, nan_is_null=True)
     except UnicodeDecodeError as error:
-        raise RecordError(f"byte {error.start + 1} is not UTF-8 text") from None
+        raise RecordError(f"byte {error.start + 1} is {NOT_UTF8}") from None
     except json.JSONDecodeError as error:
         raise RecordError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
     except ValueError as error:
@@ -300,10 +325,57 @@ def _open(path: str) -> BufferedReader:
         raise DatasetError(f"can't read {path}: {error.strerror}") from error
 
 
-def _content(raw: BufferedReader, path: str) -> BufferedReader:
+def _content(raw: BufferedReader, path: str, encoding: str | None) -> BufferedReader:
     stream = _unpacked(raw, path)
-    _skip_bom(stream, path)
+    if encoding is not None and not _starts(stream, path, PARQUET_MAGIC):
+        stream = BufferedReader(_Recoded(stream, encoding))
+    if _starts(stream, path, _BOM):
+        stream.read(len(_BOM))
     return stream
+
+
+class _WrongEncodingError(OSError):
+    """A text that is not of the encoding that was named; who reads it says where it breaks off."""
+
+
+class _Recoded(RawIOBase):
+    """A text of another encoding, as UTF-8.
+
+    Args:
+        raw: the text.
+        encoding: how it is encoded.
+    """
+
+    def __init__(self, raw: BufferedReader, encoding: str) -> None:
+        self._raw = raw
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._ready = memoryview(b"")
+        self._ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not (self._ready or self._ended):
+            part = self._raw.read1(_PART)
+            self._ended = not part
+            try:
+                text = self._decoder.decode(part, final=self._ended)
+            except UnicodeError as error:  # a missing mark of the order of bytes is of this kind alone
+                self._ended = True  # whatever follows would be read as other characters than were meant
+                reason = error.reason if isinstance(error, UnicodeDecodeError) else error
+                raise _WrongEncodingError(f"it is not {self._encoding} text ({reason}); see --encoding") from error
+            self._ready = memoryview(text.encode("utf-8", "surrogatepass"))
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def close(self) -> None:
+        if not self.closed:
+            self._raw.close()
+        super().close()
 
 
 def _unpacked(raw: BufferedReader, path: str) -> BufferedReader:
@@ -378,10 +450,10 @@ class _Zstd(RawIOBase):
         super().close()
 
 
-def _skip_bom(stream: BufferedReader, path: str) -> None:
+def _starts(stream: BufferedReader, path: str, mark: bytes) -> bool:
     try:
-        marked = stream.peek(3).startswith(_BOM)
+        return stream.peek(len(mark)).startswith(mark)
+    except _WrongEncodingError as error:
+        raise DatasetError(f"{path} can't be read: {error}") from error
     except DAMAGED as error:
         raise DatasetError(f"{path} is damaged from its first byte on: {error}") from error
-    if marked:
-        stream.read(len(_BOM))

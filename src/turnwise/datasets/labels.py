@@ -110,11 +110,8 @@ def parse_label_map(given: str | Mapping[Any, str] | None) -> dict[str, Label]:
     >>> parse_label_map("Rude=attack, *=benign")
     {'rude': <Label.ATTACK: 'attack'>, '*': <Label.BENIGN: 'benign'>}
     """
-    if given is None:
-        return {}
-    pairs = parse_pairs("label map", given, "malicious=attack") if _is_pairs(given) else _read_map(str(given))
     found: dict[str, Label] = {}
-    for theirs, ours in pairs.items():
+    for theirs, ours in parse_meanings("label map", given, "malicious=attack").items():
         if ours not in tuple(Label):
             raise UsageError(f"label map: {theirs!r} can't map to {ours!r}; use {', '.join(Label)}")
         found[label_word(theirs)] = Label(ours)
@@ -168,19 +165,29 @@ def parse_pairs(what: str, given: str | Mapping[str, str], example: str) -> dict
     return found
 
 
-def _is_pairs(given: object) -> bool:
-    return isinstance(given, Mapping) or "=" in str(given)
+def parse_meanings(what: str, given: str | Mapping[Any, str] | None, example: str) -> Mapping[Any, str]:
+    """Return what words of a file mean: pairs as for `parse_pairs`, or those of a YAML or JSON file.
 
+    Args:
+        what: name of the option, for messages.
+        given: the pairs, or the path of the file; None for none.
+        example: one such pair, for messages.
 
-def _read_map(path: str) -> dict[str, str]:
+    Raises:
+        UsageError: neither pairs nor a file that holds such.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping) or "=" in given:
+        return parse_pairs(what, given, example)
     try:
-        value = read_yaml(to_path(path).read_text(encoding="utf-8-sig"))
+        value = read_yaml(to_path(given).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(
-            f"label map: {path!r} is neither a pair such as malicious=attack nor a readable file: {error.strerror}"
+            f"{what}: {given!r} is neither a pair such as {example} nor a readable file: {error.strerror}"
         ) from error
     except (YamlError, UnicodeDecodeError) as error:
-        raise UsageError(f"label map: {path}: {error}") from error
+        raise UsageError(f"{what}: {given}: {error}") from error
     if not isinstance(value, dict):
-        raise UsageError(f"label map: {path} must hold pairs such as malicious: attack")
+        raise UsageError(f"{what}: {given} must hold pairs such as {example.replace('=', ': ')}")
     return value

@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from turnwise.conversation import Label, Sequence
-from turnwise.datasets.files import MAX_LINE, is_stream, parse_json
+from turnwise.datasets.files import MAX_LINE, is_stream, parse_encoding, parse_json
 from turnwise.datasets.labels import parse_columns, parse_label, parse_label_map
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
-from turnwise.datasets.record_loader import RecordLoader
+from turnwise.datasets.record_loader import RecordLoader, find_column
 from turnwise.datasets.records import RECORDS, Head, Layout, ParsedRecord, read_head, read_records
+from turnwise.datasets.roles import parse_role_map, read_role, usual_role
 from turnwise.errors import DatasetError, PluginError, TurnwiseError, UsageError
 from turnwise.plugins import Registry, check_made
 
@@ -128,7 +129,9 @@ def open_dataset(
     columns: Mapping[str, str] | str | None = None,
     label: Label | str | None = None,
     label_map: Mapping[Any, str] | str | None = None,
+    role_map: Mapping[Any, str] | str | None = None,
     source: str | None = None,
+    encoding: str | None = None,
 ) -> Iterator[Sequence | BadRecord]:
     """Yield the sequences of a data set in order, and a `BadRecord` for every part that can't be read.
 
@@ -147,13 +150,17 @@ def open_dataset(
             ``{"rude": "attack"}``, ``"rude=attack"``, or a YAML or JSON file of such pairs; ``*`` is every other
             label. A conversation with a label that is not known comes without one; its metadata keep it as
             ``unknown_label``.
+        role_map: what roles of the file mean, where they are not usual: ``{"agent": "assistant"}``,
+            ``"agent=assistant,customer=user"``, or a YAML or JSON file of such pairs; ``*`` is every other role.
         source: name of the data set, in place of the format's or the file's own.
+        encoding: how a text file is encoded, such as ``cp1252`` or ``utf-16``; UTF-8 by default.
 
     Raises:
         DatasetError: no such file, an empty or a binary one, a pipe that nobody writes to, or a format that is
             not certain.
         UnknownNameError: no format or label has that name.
-        UsageError: columns that the format does not take, or a label map that can't be read.
+        UsageError: columns or roles that the format does not take, a map of labels or roles that can't be read,
+            or no such encoding.
 
     >>> import json, tempfile
     >>> line = {"id": "a", "label": "benign", "turns": [{"role": "user", "content": "How do tides work?"}]}
@@ -163,7 +170,7 @@ def open_dataset(
     [('a', 'benign')]
     """
     path = str(path_or_hf_name)
-    settings = LoadOptions(parse_columns(columns), parse_label(label), source, parse_label_map(label_map))
+    settings = load_options(columns, label, label_map, role_map, source, encoding)
     if path.startswith(HUB_PREFIX):
         return _open_hub(path.removeprefix(HUB_PREFIX), format, settings)
     loader = None if format is None else get_loader(format)
@@ -171,7 +178,7 @@ def open_dataset(
         raise DatasetError(f"{path} is a folder, and {format} is read from one file: name a file in it")
     head = None
     if loader is None or is_stream(path):
-        head = read_head(path)
+        head = read_head(path, settings.encoding)
         loader = loader or detect_format(head, settings)
     check_columns(loader.info, settings)
     if head is None or head.stream is None:
@@ -179,6 +186,25 @@ def open_dataset(
     if not isinstance(loader, RecordLoader):
         raise DatasetError(f"{path} is a pipe, and {loader.info.name} is read from a file alone: save it to one")
     return loader.load_records(read_records(head), path, settings)
+
+
+def load_options(
+    columns: Mapping[str, str] | str | None,
+    label: Label | str | None,
+    label_map: Mapping[Any, str] | str | None,
+    role_map: Mapping[Any, str] | str | None,
+    source: str | None,
+    encoding: str | None,
+) -> LoadOptions:
+    """Return what a user says about a file, read; arguments and errors as for `open_dataset`."""
+    return LoadOptions(
+        parse_columns(columns),
+        parse_label(label),
+        source,
+        parse_label_map(label_map),
+        parse_role_map(role_map),
+        parse_encoding(encoding),
+    )
 
 
 def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
@@ -191,12 +217,13 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
     Raises:
         DatasetError: no format is certain, or several are possible; the message lists the choice.
     """
-    named = options.columns if options else {}
+    options = options or LoadOptions()
+    named = options.columns
     loaders = [get_loader(name) for name in DATASETS.names()]
-    renamed = replace(head, records=tuple(_under_usual_names(record, named) for record in head.records))
+    renamed = replace(head, records=tuple(_in_usual_words(record, options) for record in head.records))
     if head.layout is Layout.FOLDER:
         loaders = [loader for loader in loaders if loader.info.directory]
-    certain = [loader for loader in loaders if loader.sniff(head) or (named and loader.sniff(renamed))]
+    certain = [loader for loader in loaders if loader.sniff(head) or (renamed != head and loader.sniff(renamed))]
     certain = [loader for loader in certain if {*named} <= {*loader.info.columns}] or certain
     # A data set of its own shape goes before the formats that anybody writes.
     certain = [loader for loader in certain if not loader.info.generic] or certain
@@ -207,6 +234,12 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
         raise DatasetError(f"{head.path} may be {names}: say which with --format")
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder, and not one that is a data set: name a file in it")
+    role = _unknown_role(renamed)
+    if role is not None:
+        raise DatasetError(
+            f"{head.path} has a message in each row, but {role!r} is no known role: say what its roles mean with "
+            f"--role-map {role}=user, or name another format with --format"
+        )
     taking = [name for name in DATASETS.names() if get_loader(name).info.generic and get_loader(name).info.columns]
     raise DatasetError(
         f"{head.path}: the format can't be told from {_seen(head)}. Say it with --format, one of: "
@@ -214,20 +247,37 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
     )
 
 
-def _under_usual_names(record: Any, named: Mapping[str, str]) -> Any:
-    """Return a record with the columns that the user named under what they hold."""
-    if not isinstance(record, dict) or not named:
+def _in_usual_words(record: Any, options: LoadOptions) -> Any:
+    """Return a record with the columns that the user named under what they hold, and its role as it is mapped."""
+    if not isinstance(record, dict):
         return record
+    named = options.columns
     others = {name: value for name, value in record.items() if name not in named.values()}
-    return {**others, **{what: record[column] for what, column in named.items() if column in record}}
+    usual = {**others, **{what: record[column] for what, column in named.items() if column in record}}
+    role = find_column(usual, "role")
+    if role is not None and isinstance(usual[role], str):
+        usual[role] = read_role(usual[role], options.role_map)
+    return usual
+
+
+def _unknown_role(head: Head) -> str | None:
+    """Return the role for which rows that have all else are not read as messages; None where it is not that."""
+    for row in head.records:
+        columns = [find_column(row, what) if isinstance(row, dict) else None for what in ("id", "role", "text")]
+        if None not in columns and isinstance(role := row[columns[1]], str) and usual_role(role, {}) is None:
+            return role
+    return None
 
 
 def check_columns(info: DatasetInfo, options: LoadOptions) -> None:
-    """Check that a format takes the columns that the user named.
+    """Check that a format takes the columns that the user named, and roles in other words where there are some.
 
     Raises:
         UsageError: it does not; the message lists those that it takes.
     """
+    if options.role_map and not info.roles:
+        taking = [name for name in DATASETS.names() if get_loader(name).info.roles]
+        raise UsageError(f"role map: the format {info.name} has fixed roles or none; {', '.join(taking)} take one")
     unknown = [what for what in options.columns if what not in info.columns]
     if unknown:
         takes = f"it takes {', '.join(info.columns)}" if info.columns else "its columns are fixed"

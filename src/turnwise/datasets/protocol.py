@@ -33,6 +33,8 @@ class DatasetInfo:
         directory: whether the loader also reads a folder of files.
         generic: whether the format is anybody's. Sequences are then named after the file, and a file that is
             also of the format of one data set is taken for that.
+        roles: whether roles may be in words that `LoadOptions.role_map` explains; else they are fixed, or there
+            are none.
     """
 
     name: str
@@ -46,6 +48,7 @@ class DatasetInfo:
     columns: tuple[str, ...] = ()
     directory: bool = False
     generic: bool = False
+    roles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +79,16 @@ class LoadOptions:
         label: label of every sequence whose record carries none, in place of the loader's own.
         source: name of the data set, in place of the loader's own.
         label_map: what labels of the file mean, before the usual words are looked up; see `read_label`.
+        role_map: what roles of the file mean; see `turnwise.datasets.roles.parse_role_map`.
+        encoding: how a text file is encoded; None for UTF-8. Parquet has none.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     label: Label | None = None
     source: str | None = None
     label_map: Mapping[str, Label] = field(default_factory=dict)
+    role_map: Mapping[str, str] = field(default_factory=dict)
+    encoding: str | None = None
 
 
 class Loader(Protocol):

@@ -227,7 +227,7 @@ class RecordLoader(ABC):
 
     def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
         """Yield every sequence of a file in order; see `Loader.load`."""
-        return self.load_records(read_records(read_head(path)), path, options)
+        return self.load_records(read_records(read_head(path, options.encoding)), path, options)
 
     def load_records(
         self, records: Iterable[ParsedRecord | BadRecord], path: str, options: LoadOptions

@@ -6,7 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from io import BufferedIOBase, BufferedReader, BytesIO, RawIOBase, StringIO, TextIOWrapper
 from itertools import islice
@@ -17,6 +17,7 @@ from turnwise.bounded import is_too_deep
 from turnwise.datasets.files import (
     DAMAGED,
     MAX_LINE,
+    NOT_UTF8,
     PARQUET_MAGIC,
     bounded_lines,
     is_stream,
@@ -87,6 +88,7 @@ class Head:
         records: the first records that could be parsed, three at most; of a folder, the first of its files.
         delimiter: what separates the columns of a table.
         stream: all of its content, where it can be read once only; None where the path can be opened again.
+        encoding: how a text file is encoded; None for UTF-8. What is in `stream` is UTF-8.
     """
 
     path: str
@@ -95,6 +97,7 @@ class Head:
     records: tuple[Any, ...]
     delimiter: str = ","
     stream: BufferedReader | None = field(default=None, compare=False, repr=False)
+    encoding: str | None = None
 
     @property
     def fields(self) -> frozenset[str]:
@@ -103,31 +106,32 @@ class Head:
         return frozenset(first) if isinstance(first, dict) else frozenset()
 
 
-def read_head(path: str) -> Head:
+def read_head(path: str, encoding: str | None = None) -> Head:
     """Look at the beginning of a file.
 
     Args:
         path: a file, or a folder.
+        encoding: how a text file is encoded; see `turnwise.datasets.files.parse_encoding`.
 
     Raises:
         DatasetError: there is no such file, it is empty, or it holds no text.
     """
     name = data_name(path)
     if Path(path).is_dir():
-        return _folder(path, name)
+        return _folder(path, name, encoding)
     if is_stream(path):
-        stream = open_stream(path)
+        stream = open_stream(path, encoding=encoding)
         data = _start(stream)
         if data.startswith(PARQUET_MAGIC):
             raise DatasetError(f"{path} is a pipe, and Parquet is read from a file alone: save it to one first")
         return _head(path, name, data, BufferedReader(_Replayed(data, stream)))
     if name.endswith(_ARCHIVES) and is_zip(path):
         return Head(path, name, Layout.ARCHIVE, ())
-    with open_binary(path) as stream:
+    with open_binary(path, encoding) as stream:
         data = _start(stream)
     if data.startswith(PARQUET_MAGIC):
         return Head(path, name, Layout.PARQUET, tuple(read_parquet(path, limit=RECORDS)))
-    return _head(path, name, data)
+    return replace(_head(path, name, data), encoding=encoding)
 
 
 def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = None) -> Head:
@@ -135,12 +139,17 @@ def _head(path: str, name: str, data: bytes, stream: BufferedReader | None = Non
     if not data.strip():
         raise DatasetError(f"{path} is empty: there is nothing to read")
     if data.startswith(_UTF16):
-        raise DatasetError(f"{path} is UTF-16 text: save it as UTF-8")
+        raise DatasetError(f"{path} is UTF-16 text: read it with --encoding utf-16, or save it as UTF-8")
     if b"\x00" in data:
-        raise DatasetError(f"{path} is not a text file: data sets are read as UTF-8 text or Parquet")
+        raise DatasetError(
+            f"{path} is not a text file: data sets are read as UTF-8 text, text of another --encoding, or Parquet"
+        )
     delimiters = _TABLES.get(PurePath(name).suffix)
     if delimiters:
-        line = data.lstrip().split(b"\n", 1)[0].decode(errors="replace")
+        try:
+            line = data.lstrip().split(b"\n", 1)[0].decode()
+        except UnicodeDecodeError:
+            raise DatasetError(f"{path}, line 1: the names of the columns are {NOT_UTF8}") from None
         delimiter = next((one for one in delimiters if one in line), delimiters[0])
         return Head(path, name, Layout.TABLE, _rows(data, delimiter), delimiter, stream)
     layout = _layout(data)
@@ -271,11 +280,11 @@ def _rows(data: bytes, delimiter: str) -> tuple[Any, ...]:
         return ()
 
 
-def _folder(path: str, name: str) -> Head:
+def _folder(path: str, name: str, encoding: str | None) -> Head:
     files = sorted(file for file in Path(path).iterdir() if file.is_file() and not file.name.startswith("."))
     if not files:
         raise DatasetError(f"{path} is a folder without files")
-    return Head(path, name, Layout.FOLDER, read_head(str(files[0])).records)
+    return Head(path, name, Layout.FOLDER, read_head(str(files[0]), encoding).records, encoding=encoding)
 
 
 def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
@@ -306,7 +315,7 @@ def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
 
 
 def _opened(head: Head) -> AbstractContextManager[BufferedReader]:
-    return open_binary(head.path) if head.stream is None else head.stream
+    return open_binary(head.path, head.encoding) if head.stream is None else head.stream
 
 
 TOO_LONG = f"the line has more than {MAX_LINE >> 20} MiB, which is the most"
@@ -401,7 +410,7 @@ def _row(line: int, columns: list[str], row: list[str]) -> ParsedRecord | BadRec
         try:
             cell.encode()
         except UnicodeEncodeError:
-            return BadRecord(line, f"column {name!r} is not UTF-8 text")
+            return BadRecord(line, f"column {name!r} is {NOT_UTF8}")
     return ParsedRecord(line, dict(zip(columns, row, strict=True)))
 
 

@@ -25,12 +25,15 @@ class Detection:
         verdict: its verdict, or None where the run has no score of the sequence that the detector could judge,
             but failures or scores of replies alone: not checked is not clean.
         missing: turns of the sequence that have no evaluation in the run.
+        label: its ground truth: what the people gave it whose corrections hold, else what its data set gave it
+            (`head.label`); None where these people disagree.
     """
 
     head: SequenceHead
     detector: str
     verdict: Verdict | None
     missing: int
+    label: Label | None
 
 
 def detect(
@@ -41,6 +44,7 @@ def detect(
     ids: Collection[str] | None = None,
     label: Label | None = None,
     patterns: PatternSource | None = None,
+    corrected_by: Collection[str] = (),
 ) -> Iterator[Detection]:
     """Yield the verdict of every detector on every sequence that a run has tried to evaluate.
 
@@ -49,17 +53,25 @@ def detect(
         run: name of the run.
         detectors: what names them; see `turnwise.detectors.name_detector` for their thresholds.
         ids: only these sequences.
-        label: only sequences with this ground truth.
+        label: only sequences with this ground truth; a corrected one where it holds.
         patterns: your own named patterns, or the YAML file that defines them.
+        corrected_by: people whose corrected labels hold in place of the imported ones, where they agree; see
+            `turnwise.store.People`.
 
     Raises:
-        UnknownNameError: no such run, sequence, detector or parameter.
+        UnknownNameError: no such run, sequence, detector or parameter, or one of these people said nothing.
         DetectorError: a specification or value that does not fit.
     """
     points = store.run(run).operating_points
     named = [name_detector(one, points, patterns) for one in detectors]
+    corrections = store.people.labels(corrected_by) if corrected_by else {}
     failed = {failure.key.sequence_id for failure in store.failures(run, ids=ids)}
-    for head, trajectory in store.trajectories(run, ids=ids, label=label):
+    # The store knows imported labels alone, so corrected ones are looked at here.
+    imported = None if corrections else label
+    for head, trajectory in store.trajectories(run, ids=ids, label=imported):
+        counted = corrections.get(head.sequence_id, head.label)
+        if label not in (None, counted):
+            continue
         if not trajectory and head.sequence_id not in failed:
             continue
         missing = head.turns - len({evaluation.key.turn for evaluation in trajectory.evaluations})
@@ -68,4 +80,4 @@ def detect(
             verdict = run_detector(one.detector, trajectory, one.spec, one.source) if trajectory else None
             if verdict is not None and not prompts and not any(signal.contributions for signal in verdict.signals):
                 verdict = None  # the run scored replies alone, and the detector reads prompts
-            yield Detection(head, one.spec, verdict, missing)
+            yield Detection(head, one.spec, verdict, missing, counted)

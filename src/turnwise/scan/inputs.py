@@ -27,7 +27,7 @@ class Reading:
     Args:
         files: paths or URLs, in order.
         format: the format that the user named; None to tell it from each file.
-        options: columns, label, source and label map, as the user gave them.
+        options: columns, label, source, encoding, and the maps of labels and roles, as the user gave them.
     """
 
     files: tuple[str, ...]
@@ -49,7 +49,7 @@ class Reading:
         if named is not None and named.info.directory and Location(name).is_folder():
             head = Head(name, PurePath(name).name.lower(), Layout.FOLDER, ())
         else:
-            head = read_head(name)
+            head = read_head(name, self.options.encoding)
         loader = named or detect_format(head, self.options)
         check_columns(loader.info, self.options)
         return head, loader
@@ -61,7 +61,9 @@ class Reading:
             "columns": dict(self.options.columns),
             "label": None if self.options.label is None else str(self.options.label),
             "label_map": {str(key): str(label) for key, label in self.options.label_map.items()},
+            "role_map": dict(self.options.role_map),
             "source": self.options.source,
+            "encoding": self.options.encoding,
         }
 
 

@@ -127,8 +127,8 @@ def _of_lines(head: Head, part_rows: int) -> Iterator[_Piece]:
         with head.stream:
             yield from _of_line_bytes(bounded_lines(head.stream), part_rows)
         return
-    with open_counted(head.path) as (stream, packed):
-        if isinstance(stream.raw, FileIO) and not is_stream(head.path):
+    with open_counted(head.path, head.encoding) as (stream, packed):
+        if head.encoding is None and isinstance(stream.raw, FileIO) and not is_stream(head.path):
             yield from _of_ranges(stream, part_rows)
         else:
             yield from _of_line_bytes(bounded_lines(stream), part_rows, packed)

@@ -207,7 +207,9 @@ def scan(
     columns: Mapping[str, str] | str | None = None,
     label: Label | str | None = None,
     label_map: Mapping[Any, str] | str | None = None,
+    role_map: Mapping[Any, str] | str | None = None,
     source: str | None = None,
+    encoding: str | None = None,
     where: str | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -235,7 +237,9 @@ def scan(
         columns: names of columns by what they hold; see `turnwise.datasets.open_dataset`.
         label: label of conversations that bring none.
         label_map: what labels of the files mean.
+        role_map: what roles of the files mean.
         source: name of the data set, in place of the format's or the file's own.
+        encoding: how text files are encoded; UTF-8 by default.
         where: only conversations for which this holds, such as ``'turns >= 3 and metadata.model = "x"'``.
         sample: only so many conversations, drawn at random; of those for which the condition holds, where there
             is one. Lines that can't be read may be among the drawn.
@@ -267,7 +271,9 @@ def scan(
         columns=columns,
         label=label,
         label_map=label_map,
+        role_map=role_map,
         source=source,
+        encoding=encoding,
         where=where,
         sample=sample,
         seed=seed,

@@ -11,8 +11,8 @@ from typing import Any
 
 from turnwise.conversation import Label, Side
 from turnwise.conversation.json_values import json_object
-from turnwise.datasets import BadRecord, LoadOptions, get_loader
-from turnwise.datasets.labels import parse_columns, parse_label, parse_label_map
+from turnwise.datasets import BadRecord, get_loader
+from turnwise.datasets.opening import load_options
 from turnwise.detectors import DetectorSpec, NamedDetector, name_detector, to_mapping
 from turnwise.detectors.kit.registry import PatternSource
 from turnwise.errors import UsageError
@@ -110,7 +110,9 @@ def set_up(
     columns: Mapping[str, str] | str | None = None,
     label: Label | str | None = None,
     label_map: Mapping[Any, str] | str | None = None,
+    role_map: Mapping[Any, str] | str | None = None,
     source: str | None = None,
+    encoding: str | None = None,
     where: str | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -135,7 +137,7 @@ def set_up(
     _check(judged, halves, sample, part_rows, where)
     wanted = None if format is None else get_loader(format).info
     names = [inputs] if isinstance(inputs, str | PathLike) else list(inputs)
-    options = LoadOptions(parse_columns(columns), parse_label(label), source, parse_label_map(label_map))
+    options = load_options(columns, label, label_map, role_map, source, encoding)
     reading = Reading(find_inputs([fspath(name) for name in names], wanted), format, options)
     check_readable(reading)
 

@@ -2,21 +2,23 @@
 
 from turnwise.store.audit_log import AuditLog
 from turnwise.store.backend import shown_location
-from turnwise.store.importing import Imported, import_sequences
+from turnwise.store.importing import Imported, OtherLabel, import_sequences
 from turnwise.store.journal import Journal, KeptReplies
 from turnwise.store.people import Correction, HumanScore, People
 from turnwise.store.runs import Run, RunTally
 from turnwise.store.scores import ScoreTable, StoredScore
-from turnwise.store.sequences import SequenceHead
+from turnwise.store.sequences import Added, SequenceHead
 from turnwise.store.store import Store
 
 __all__ = [
+    "Added",
     "AuditLog",
     "Correction",
     "HumanScore",
     "Imported",
     "Journal",
     "KeptReplies",
+    "OtherLabel",
     "People",
     "Run",
     "RunTally",

@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 BUSY_SECONDS = 10.0
 """How long a statement waits for another process before it says that the store is locked."""
 
+_EDITION = "edition"
+"""The row of PostgreSQL's table of writers that counts editions; SQLite has a place for it in the file."""
+
 PAGE = 500
 """Rows, or keys in a condition, that one statement deals with."""
 
@@ -134,6 +137,25 @@ class Database:
     def close(self) -> None:
         """Let go of all connections, once nothing is pending any more."""
         self._backend.close()
+
+
+def edition(connection: Connection) -> int:
+    """Return a number that changes whenever rows of the record are changed or deleted rather than added."""
+    if connection.dialect.name == "sqlite":
+        return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    found = connection.exec_driver_sql(f"SELECT batch FROM writers WHERE writer = '{_EDITION}'").scalar()
+    return int(found or 0)
+
+
+def renew_edition(connection: Connection) -> None:
+    """Change the `edition` of a record, in the transaction that changes or deletes its rows."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA user_version = {(edition(connection) + 1) % 2**31}")
+        return
+    connection.exec_driver_sql(  # never old, so that it stays when what killed processes left is cleared
+        f"INSERT INTO writers (writer, batch, written_at) VALUES ('{_EDITION}', 1, 'infinity') "
+        "ON CONFLICT (writer) DO UPDATE SET batch = writers.batch + 1"
+    )
 
 
 def inserted(connection: Connection, table: Table, values: dict[str, Any]) -> int:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from turnwise.batches import batched
-from turnwise.conversation import Sequence
+from turnwise.conversation import Label, Sequence
 from turnwise.datasets.protocol import BadRecord
-from turnwise.errors import DatasetError, UsageError
+from turnwise.errors import DatasetError, OtherLabelError, UsageError
 from turnwise.notebook import Shown
+from turnwise.store.sequences import Added
 from turnwise.store.store import Store
 
 _BATCH = 256
 """Records that share a transaction."""
+
+
+class OtherLabel(NamedTuple):
+    """A sequence whose label in the file is not the one that the store had.
+
+    Args:
+        sequence_id: the sequence.
+        stored: the label in the store, until this import.
+        given: the label in the file.
+    """
+
+    sequence_id: str
+    stored: Label
+    given: Label
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +38,26 @@ class Imported(Shown):
 
     Args:
         imported: sequences that are new in the store.
-        skipped: sequences that were there already, word for word.
+        skipped: sequences that were there already; those that have another label in the file are among them.
         errors: what could not be read or stored, in the order of the file.
+        relabelled: sequences that were there and got the label of the file.
+        other_labels: sequences that were there and kept their label, though the file has another one.
     """
 
     imported: int
     skipped: int
     errors: tuple[BadRecord, ...]
+    relabelled: tuple[OtherLabel, ...] = ()
+    other_labels: tuple[OtherLabel, ...] = ()
 
 
 def import_sequences(
-    store: Store, records: Iterable[Sequence | BadRecord], *, where: str, strict: bool = False
+    store: Store,
+    records: Iterable[Sequence | BadRecord],
+    *,
+    where: str,
+    strict: bool = False,
+    relabel: bool = False,
 ) -> Imported:
     """Store the sequences among records, a few hundred at a time.
 
@@ -41,30 +66,57 @@ def import_sequences(
         records: what a loader yields; taken lazily.
         where: name of the file, for messages.
         strict: stop at the first bad record; what came before it is kept.
+        relabel: give sequences that are stored already with the same turns the label of these; see
+            `Store.add_sequences`. Those with other turns are bad records.
 
     Raises:
         DatasetError: a bad record, where `strict` is set, or the file can't be read at all.
         StoreError: the store can't be written.
     """
-    added: list[bool] = []
+    done = _Done()
     errors: list[BadRecord] = []
     for batch in batched(records, _BATCH):
         bad = [record for record in batch if isinstance(record, BadRecord)]
         upto = batch.index(bad[0]) if strict and bad else len(batch)
         good = [record for record in batch[:upto] if isinstance(record, Sequence)]
-        conflicts = _add(store, good, added, len(added) + len(errors), strict)
+        conflicts = _add(store, good, done, done.count + len(errors), strict, relabel)
         errors += sorted([*bad, *conflicts], key=lambda error: error.line)
         if strict and errors:
             raise DatasetError(f"{where}, line {errors[0].line}: {errors[0].reason}; --strict stops here")
-    return Imported(sum(added), len(added) - sum(added), tuple(errors))
+    labels = tuple(done.relabelled), tuple(done.other_labels)
+    return Imported(done.new, done.count - done.new, tuple(errors), *labels)
 
 
-def _add(store: Store, sequences: list[Sequence], added: list[bool], before: int, strict: bool) -> list[BadRecord]:
+@dataclass(slots=True)
+class _Done:
+    """What came of the sequences so far; see `Imported`."""
+
+    count: int = 0
+    new: int = 0
+    relabelled: list[OtherLabel] = field(default_factory=list)
+    other_labels: list[OtherLabel] = field(default_factory=list)
+
+    def add(self, sequence: Sequence, outcome: Added) -> None:
+        self.count += 1
+        self.new += outcome.new
+        if outcome.label_before is not None:
+            self.relabelled.append(OtherLabel(sequence.sequence_id, outcome.label_before, sequence.label))
+
+
+def _add(
+    store: Store, sequences: list[Sequence], done: _Done, before: int, strict: bool, relabel: bool
+) -> list[BadRecord]:
     """Store sequences together, or, where that fails, one by one; return those that can't be stored."""
     if not sequences:
         return []
     try:
-        added += store.add_sequences(sequences)
+        for sequence, outcome in zip(sequences, store.add_sequences(sequences, relabel=relabel), strict=True):
+            done.add(sequence, outcome)
+    except OtherLabelError as error:
+        if len(sequences) == 1:
+            done.count += 1
+            done.other_labels.append(OtherLabel(error.sequence_id, Label(error.stored), Label(error.given)))
+            return []
     except UsageError as error:
         if len(sequences) == 1:
             return [BadRecord(sequences[0].line or before + 1, str(error))]
@@ -72,7 +124,7 @@ def _add(store: Store, sequences: list[Sequence], added: list[bool], before: int
         return []
     conflicts: list[BadRecord] = []
     for position, sequence in enumerate(sequences):
-        conflicts += _add(store, [sequence], added, before + position, strict)
+        conflicts += _add(store, [sequence], done, before + position, strict, relabel)
         if strict and conflicts:
             break
     return conflicts

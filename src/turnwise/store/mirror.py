@@ -1,9 +1,9 @@
 """A copy of the scores in DuckDB, in memory, for questions over many trajectories at once.
 
-It is fed from the record by row number: rows are added there and never changed, so what is new is what lies
+It is fed from the record by row number: rows are added there and hardly ever changed, so what is new is what lies
 above the number that was reached before. Only scores, lengths, labels, sources and names are copied, never a text.
-Where a run was renamed or deleted, or the record is another one than before, the copy begins anew. docs/sql.md
-lists its tables.
+Where a run was renamed or deleted, a sequence got another label, or the record is another one than before, the
+copy begins anew. docs/sql.md lists its tables.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from turnwise.process_memory import give_back_memory
 from turnwise.store import schema
 from turnwise.store.bulk import numbers, rows
 from turnwise.store.damage import intact
-from turnwise.store.database import Database
+from turnwise.store.database import Database, edition
 from turnwise.store.progress_bar import hide_progress_bar
-from turnwise.store.runs import edition
 from turnwise.store.where import known_names, parse_where
 
 if TYPE_CHECKING:
@@ -245,7 +244,7 @@ class Mirror:
         return keys
 
     def _is_the_same(self, record: Connection) -> bool:
-        """Return whether no run was renamed or deleted, and the rows that were copied last are what they were."""
+        """Return whether no row was changed or deleted, and the rows that were copied last are what they were."""
         if edition(record) != self._edition:
             return False
         runs = dict(rows(record, select(schema.runs.c.name, schema.runs.c.id)))

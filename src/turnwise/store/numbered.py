@@ -1,6 +1,6 @@
 """The record by row number: what is copied from it, or indexed beside it, is fed from this.
 
-Rows are added and never changed, so what is new lies above the number that was reached before.
+Texts are added and never changed, so what is new lies above the number that was reached before.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, select
 
 from turnwise.store import schema
 from turnwise.store.bulk import rows
-from turnwise.store.database import Database
+from turnwise.store.database import Database, edition
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,14 @@ class Newest:
         failures: row number of the last failure.
         sequences: row number of the last sequence.
         last: when the last score was made; None where there is none.
+        edition: changes whenever a sequence gets another label, or a run is renamed or deleted.
     """
 
     evaluations: int
     failures: int
     sequences: int
     last: datetime | None
+    edition: int = 0
 
 
 class NumberedTexts(NamedTuple):
@@ -67,7 +69,12 @@ class Numbered:
             func.coalesce(select(func.max(one)).scalar_subquery(), 0)
             for one in (evaluations.id, failures.id, sequences.id)
         ]
-        return self._db.ask(lambda record: Newest(*tuple(record.execute(select(*columns, last)).one())))
+
+        def read(record: Connection) -> Newest:
+            *numbers, made = record.execute(select(*columns, last)).one()
+            return Newest(numbers[0], numbers[1], numbers[2], made, edition(record))
+
+        return self._db.ask(read)
 
     def tries(self, paid: Sequence[str]) -> dict[str, tuple[int, float | None]]:
         """Return failed tries of runs by name, and what the runs cost in US dollars, None where that is not known.

@@ -16,7 +16,7 @@ from sqlalchemy import Select, Table, insert, select, union
 from turnwise.batches import batched
 from turnwise.conversation import Label, Seen, Side
 from turnwise.datasets.judged import digests
-from turnwise.errors import UsageError
+from turnwise.errors import UnknownNameError, UsageError
 from turnwise.notebook import Shown
 from turnwise.scoring import Score
 from turnwise.store import schema
@@ -278,8 +278,15 @@ class People:
 
         Args:
             authors: only by these people; by default by all.
+
+        Raises:
+            UnknownNameError: one of these people said nothing.
         """
         wanted = None if authors is None else frozenset(authors)
+        if wanted:
+            known = self.authors()
+            for author in sorted(wanted.difference(known)):
+                raise UnknownNameError("author of corrections", author, known)
         found: dict[str, Label | None] = {}
         for one in self.corrections():
             if one.label is None or (wanted is not None and one.author not in wanted):

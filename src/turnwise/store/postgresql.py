@@ -68,7 +68,10 @@ writers = Table(
     Column("batch", BigInteger, nullable=False),
     Column("written_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
-"""The last transaction of each store that writes: tells whether it was committed, where the reply was lost."""
+"""The last transaction of each store that writes: tells whether it was committed, where the reply was lost.
+
+One more row counts the editions of the record; see `turnwise.store.database.edition`.
+"""
 
 
 class PostgresqlServer:

@@ -35,7 +35,7 @@ from turnwise.notebook import Shown
 from turnwise.scoring import FailureReason, FailureReasons, Provenance
 from turnwise.store import schema
 from turnwise.store.damage import intact
-from turnwise.store.database import Database
+from turnwise.store.database import Database, renew_edition
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class Runs:
             if connection.scalar(select(table.c.id).where(table.c.name == new)) is not None:
                 raise UsageError(f"a run {new!r} already exists: choose another name, or delete it first")
             connection.execute(update(table).where(table.c.name == old).values(name=new))
-            _renew_edition(connection)
+            renew_edition(connection)
 
         self._change(old, write)
         return self.get(new)
@@ -311,22 +311,7 @@ def _delete(connection: Connection, key: int) -> None:
         connection.execute(delete(replies).where(*orphans))
         for table in (scores, failures, calls):
             connection.execute(text(f"DROP INDEX {table.name}_by_reply"))
-    _renew_edition(connection)
-
-
-def edition(connection: Connection) -> int:
-    """Return a number that changes whenever rows of the record are renamed or deleted rather than added.
-
-    PostgreSQL never gives the number of a row twice, so there such a change shows in the names of the runs.
-    """
-    if connection.dialect.name != "sqlite":
-        return 0
-    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-
-
-def _renew_edition(connection: Connection) -> None:
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA user_version = {(edition(connection) + 1) % 2**31}")
+    renew_edition(connection)
 
 
 def _differing(field: str, there: object, here: object) -> tuple[str, str]:

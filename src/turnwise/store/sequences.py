@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Column, Connection, RowMapping, insert, select
+from sqlalchemy import Column, Connection, RowMapping, insert, select, update
 
 from turnwise.batches import batched
 from turnwise.conversation import Conversation, Label, Sequence, Turn, group_of
 from turnwise.conversation.json_values import json_object
-from turnwise.errors import UnknownNameError, UsageError
+from turnwise.datasets.labels import UNKNOWN_LABEL
+from turnwise.errors import OtherLabelError, UnknownNameError, UsageError
 from turnwise.notebook import Shown
 from turnwise.store import schema
 from turnwise.store.damage import intact
-from turnwise.store.database import PAGE, Database
+from turnwise.store.database import PAGE, Database, renew_edition
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,19 @@ class SequenceHead(Shown):
     turns: int
 
 
+@dataclass(frozen=True, slots=True)
+class Added(Shown):
+    """What came of a sequence that a store was given.
+
+    Args:
+        new: whether the store did not have it.
+        label_before: the label that it had until now; None where that was not changed.
+    """
+
+    new: bool
+    label_before: Label | None = None
+
+
 class Sequences:
     """The part of a store that holds the conversations.
 
@@ -46,43 +60,76 @@ class Sequences:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, sequences: Iterable[Sequence]) -> list[bool]:
-        """Store sequences in one transaction, and say of each whether it was new; see `Store.add_sequences`."""
+    def add(self, sequences: Iterable[Sequence], *, relabel: bool = False) -> list[Added]:
+        """Store sequences in one transaction, and say of each what came of it; see `Store.add_sequences`."""
         given = list(sequences)
-        return self._db.write(lambda connection: self._add(connection, given)).result()
+        return self._db.write(lambda connection: self._add(connection, given, relabel)).result()
 
-    def _add(self, connection: Connection, given: list[Sequence]) -> list[bool]:
+    def _add(self, connection: Connection, given: list[Sequence], relabel: bool) -> list[Added]:
         table = schema.sequences
         stored: dict[str, str] = {}
         for some in batched({sequence.sequence_id for sequence in given}, PAGE):
             query = select(table.c.sequence_id, table.c.content_sha256).where(table.c.sequence_id.in_(some))
             stored.update((row[0], row[1]) for row in connection.execute(query))
-        new: list[Sequence] = []
+        new: dict[str, Sequence] = {}
         rows: list[dict[str, Any]] = []
-        was_new: list[bool] = []
+        outcomes: list[Added] = []
         for sequence in given:
             digest = sequence.content_hash()
             there = stored.get(sequence.sequence_id)
-            if there not in (None, digest):
-                raise UsageError(
-                    f"duplicate id {sequence.sequence_id!r}: the store holds a sequence of that id "
-                    "with other content"
-                )
-            was_new.append(there is None)
             if there is None:
                 stored[sequence.sequence_id] = digest
-                new.append(sequence)
+                new[sequence.sequence_id] = sequence
                 rows.append(self._row(sequence, digest))
+                outcomes.append(Added(new=True))
+            elif there == digest:
+                outcomes.append(Added(new=False))
+            elif sequence.sequence_id in new:  # it came with two contents in one call
+                raise _conflict(sequence, new[sequence.sequence_id])
+            else:
+                outcomes.append(self._meet(connection, sequence, relabel))
+        if any(one.label_before is not None for one in outcomes):
+            renew_edition(connection)
         if rows:
             statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
             keys = connection.scalars(statement, rows).all()
             turns = [
                 _turn_row(key, turn)
-                for key, sequence in zip(keys, new, strict=True)
+                for key, sequence in zip(keys, new.values(), strict=True)
                 for turn in sequence.conversation
             ]
             connection.execute(insert(schema.turns), turns)
-        return was_new
+        return outcomes
+
+    def _meet(self, connection: Connection, given: Sequence, relabel: bool) -> Added:
+        """Say what comes of a sequence of which one of that id is stored with other content.
+
+        Raises:
+            OtherLabelError: its label alone is another one, which it is not to get.
+            UsageError: it has other turns, or, where it is not to get another label, source or metadata.
+        """
+        table = schema.sequences.c
+        names = (table.id, table.label, table.source, table.metadata, table.content_sha256)
+        row = connection.execute(select(*names).where(table.sequence_id == given.sequence_id)).mappings().one()
+        with intact(self._db.where, f"sequence {given.sequence_id!r}"):
+            label, metadata = Label(row["label"]), json_object(row["metadata"], "metadata")
+        # The digest is of the turns too: with all else as it is stored, it tells whether they are the same.
+        stored = replace(given, label=label, source=row["source"], metadata=metadata)
+        if stored.content_hash() != row["content_sha256"]:
+            raise _conflict(given, None)
+        if not relabel:
+            raise _conflict(given, stored)
+        said = {UNKNOWN_LABEL: given.metadata[UNKNOWN_LABEL]} if UNKNOWN_LABEL in given.metadata else {}
+        others = {name: value for name, value in metadata.items() if name != UNKNOWN_LABEL}
+        changed = replace(stored, label=given.label, metadata={**others, **said})
+        values = {
+            "label": str(changed.label),
+            "metadata": dict(changed.metadata),
+            "content_sha256": changed.content_hash(),
+        }
+        if values["content_sha256"] != row["content_sha256"]:
+            connection.execute(update(schema.sequences).where(table.id == row["id"]).values(values))
+        return Added(new=False, label_before=None if label is given.label else label)
 
     def _row(self, sequence: Sequence, digest: str) -> dict[str, Any]:
         return {
@@ -186,6 +233,29 @@ class Sequences:
                 known = self._db.read(select(table.c.sequence_id).order_by(table.c.id).limit(10_000))
                 raise UnknownNameError("sequence", sequence_id, [row["sequence_id"] for row in known])
         return list(found.values())
+
+
+def _conflict(given: Sequence, stored: Sequence | None) -> UsageError:
+    """Return what is said of a sequence whose id is taken.
+
+    Args:
+        given: the sequence.
+        stored: the one that has the id; None where all that matters is that its turns are others.
+    """
+    if stored is not None and stored.conversation is not given.conversation:
+        same_turns = replace(given, label=stored.label, source=stored.source, metadata=stored.metadata)
+        stored = stored if same_turns.content_hash() == stored.content_hash() else None
+    if stored is not None and stored.label is not given.label:
+        return OtherLabelError(given.sequence_id, stored.label, given.label)
+    if stored is None:
+        differs = "its turns differ"
+    elif stored.source != given.source:
+        differs = f"it comes from {stored.source!r}, not {given.source!r}"
+    else:
+        differs = "its metadata differ"
+    return UsageError(
+        f"duplicate id {given.sequence_id!r}: the store holds a sequence of that id with other content: {differs}"
+    )
 
 
 def check_turns(turns: int, found: Collection[object]) -> None:

@@ -19,7 +19,7 @@ from turnwise.store.numbered import Numbered
 from turnwise.store.parts import RecordParts
 from turnwise.store.runs import Run, RunTally
 from turnwise.store.scores import ScoreTable
-from turnwise.store.sequences import SequenceHead
+from turnwise.store.sequences import Added, SequenceHead
 
 if TYPE_CHECKING:
     from turnwise.patterns import Expression, Library
@@ -122,15 +122,23 @@ class Store:
 
     # Sequences
 
-    def add_sequences(self, sequences: Iterable[Sequence]) -> list[bool]:
+    def add_sequences(self, sequences: Iterable[Sequence], *, relabel: bool = False) -> list[Added]:
         """Store sequences in one transaction, and say of each whether it was new.
 
         A sequence that is there already, word for word, is left alone.
 
+        Args:
+            sequences: the sequences.
+            relabel: give those that are there with these very turns the label that they have here, and the word of
+                a label that is not known (``unknown_label`` in their metadata). Else nothing of them changes.
+
         Raises:
-            UsageError: an id is taken by a sequence with other content; nothing of this call is stored.
+            OtherLabelError: an id is taken by a sequence with the same turns and another label, without `relabel`;
+                nothing of this call is stored.
+            UsageError: an id is taken by a sequence with other content, with `relabel` with other turns; nothing
+                of this call is stored.
         """
-        return self._parts.sequences.add(sequences)
+        return self._parts.sequences.add(sequences, relabel=relabel)
 
     def sequence(self, sequence_id: str) -> Sequence:
         """Return one sequence.

@@ -9,6 +9,7 @@ from turnwise.datasets.fields import as_object, checked_messages, message_list
 from turnwise.datasets.protocol import DatasetInfo, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, find_column
 from turnwise.datasets.records import Head, is_message
+from turnwise.datasets.roles import with_roles
 from turnwise.errors import ConversationError
 
 
@@ -26,6 +27,7 @@ class Messages(RecordLoader):
         "Parquet with such a list as JSON in a column",
         columns=("messages", "id", "label"),
         generic=True,
+        roles=True,
     )
 
     def sniff(self, head: Head) -> bool:
@@ -42,7 +44,7 @@ class Messages(RecordLoader):
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a record."""
         if isinstance(record, list):
-            return builder.chat(checked_messages(record), **builder.free_fields({}))
+            return builder.chat(_read(record, builder), **builder.free_fields({}))
         row = as_object(record)
         # Rows of a table name their columns as they like; objects with a list have had fixed names all along.
         column = builder.column("messages")
@@ -53,9 +55,13 @@ class Messages(RecordLoader):
         fields = builder.free_fields(row, column, id_column=key or "id")
         messages = message_list(row, column)
         try:
-            return builder.chat(checked_messages(messages), **fields)
+            return builder.chat(_read(messages, builder), **fields)
         except (RecordError, ConversationError) as error:
             raise RecordError(f"column {column!r}: {error}" if is_cell else str(error)) from None
+
+
+def _read(messages: list[Any], builder: SequenceBuilder) -> list[Any]:
+    return checked_messages(with_roles(messages, builder.options.role_map))
 
 
 def _are_messages(value: object) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from turnwise.conversation import Sequence, sharegpt_messages
+from turnwise.conversation.sharegpt import SPEAKERS
 from turnwise.datasets.fields import as_object, message_list
 from turnwise.datasets.protocol import DatasetInfo
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import Head, is_message
+from turnwise.datasets.roles import with_roles
 
 
 class ShareGPT(RecordLoader):
@@ -27,6 +29,7 @@ class ShareGPT(RecordLoader):
         "alternate",
         columns=("conversations", "id", "label"),
         generic=True,
+        roles=True,
     )
 
     def sniff(self, head: Head) -> bool:
@@ -39,7 +42,11 @@ class ShareGPT(RecordLoader):
     def build(self, record: Any, builder: SequenceBuilder) -> Sequence:
         """Return the sequence of a record."""
         if isinstance(record, list):
-            return builder.chat(sharegpt_messages(record), **builder.free_fields({}))
+            return builder.chat(_read(record, builder), **builder.free_fields({}))
         column = builder.column("conversations")
         row = as_object(record)
-        return builder.chat(sharegpt_messages(message_list(row, column)), **builder.free_fields(row, column))
+        return builder.chat(_read(message_list(row, column), builder), **builder.free_fields(row, column))
+
+
+def _read(entries: list[Any], builder: SequenceBuilder) -> list[dict[str, Any]]:
+    return sharegpt_messages(with_roles(entries, builder.options.role_map, SPEAKERS))

@@ -8,21 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from turnwise.conversation import Label, Sequence
-from turnwise.conversation.messages import ROLES
-from turnwise.conversation.sharegpt import SPEAKERS
 from turnwise.datasets.fields import as_object, kind
 from turnwise.datasets.labels import UnknownLabelError, read_label
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions, RecordError
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder, UniqueIds, find_column
 from turnwise.datasets.records import Head, ParsedRecord
+from turnwise.datasets.roles import unknown_role, usual_role
 from turnwise.errors import ConversationError
 
-_ROLES: Final[Mapping[str, str]] = {
-    **{str(role): str(role) for role in ROLES},
-    **{name: str(role) for name, role in SPEAKERS.items()},
-    "prompter": "user",
-    "ai": "assistant",
-}
 _NEEDED: Final = ("id", "role", "text")
 _COLUMNS: Final = (*_NEEDED, "turn", "label")
 
@@ -63,6 +56,7 @@ class Turns(RecordLoader):
         shape="CSV, Parquet or JSONL with the columns conversation_id, role and text, and perhaps turn and label",
         columns=_COLUMNS,
         generic=True,
+        roles=True,
     )
 
     def sniff(self, head: Head) -> bool:
@@ -73,9 +67,7 @@ class Turns(RecordLoader):
         key, role, text = (find_column(rows[0], what) for what in _NEEDED)
         if key is None or role is None or text is None or len({key, role, text}) < len(_NEEDED):
             return False
-        known = all(
-            str(row.get(role)).strip().lower() in _ROLES and isinstance(row.get(text), str) for row in rows
-        )
+        known = all(usual_role(row.get(role), {}) is not None and isinstance(row.get(text), str) for row in rows)
         # A column "id" may be that of the row: then no two rows share it.
         return known and (key.strip().lower() != "id" or len({str(row.get(key)) for row in rows}) < len(rows))
 
@@ -108,7 +100,7 @@ class Turns(RecordLoader):
                 _leave_out(last, lost)
                 lost = None
             try:
-                _add(last, row, columns)
+                _add(last, row, columns, options.role_map)
             except RecordError as error:
                 last.bad = last.bad or BadRecord(record.number, f"{error}; the conversation {key!r} is left out")
         for name, rows in chats.items():
@@ -147,12 +139,14 @@ def _others(row: Mapping[str, Any], columns: Mapping[str, str | None]) -> dict[s
     return {name: value for name, value in row.items() if name not in taken and value not in (None, "")}
 
 
-def _add(rows: _Rows, row: Mapping[str, Any], columns: Mapping[str, str | None]) -> None:
+def _add(
+    rows: _Rows, row: Mapping[str, Any], columns: Mapping[str, str | None], role_map: Mapping[str, str]
+) -> None:
     """Add a row to its conversation; RecordError where it is no message."""
     role, text, turn, label = (columns[what] for what in ("role", "text", "turn", "label"))
-    speaker = _ROLES.get(str(row[role]).strip().lower()) if role is not None else None
+    speaker = usual_role(row[role], role_map) if role is not None else None
     if speaker is None:
-        raise RecordError(f"column {role!r}: unknown role {row.get(role or '')!r}; known: {', '.join(_ROLES)}")
+        raise RecordError(f"column {role!r}: {unknown_role(row.get(role or ''))}")
     said = row[text] if text is not None else None
     if not isinstance(said, str):
         raise RecordError(f"column {text!r} is {kind(said)}, not text")

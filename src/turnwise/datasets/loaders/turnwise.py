@@ -11,6 +11,7 @@ from turnwise.datasets.fields import as_object, checked_messages, field, optiona
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, LoadOptions
 from turnwise.datasets.record_loader import RecordLoader, SequenceBuilder
 from turnwise.datasets.records import Head, is_message
+from turnwise.datasets.roles import with_roles
 from turnwise.errors import DatasetError
 
 _EXAMPLES = "examples.jsonl"
@@ -28,6 +29,7 @@ class TurnwiseJsonl(RecordLoader):
         label_meaning="as the file says: attack, benign or unlabelled",
         shape='JSONL of {"id", "label", "source", "turns": [{"role", "content"}], "metadata"}',
         generic=True,
+        roles=True,
     )
 
     def sniff(self, head: Head) -> bool:
@@ -42,7 +44,7 @@ class TurnwiseJsonl(RecordLoader):
         """Return the sequence of a line."""
         line = as_object(record)
         name = field(line, "id", str)
-        messages = checked_messages(field(line, "turns", list))
+        messages = checked_messages(with_roles(field(line, "turns", list), builder.options.role_map))
         if line.get("source") is not None:
             builder = replace(builder, source=field(line, "source", str))
         return builder.chat(

@@ -113,6 +113,7 @@ class Agreements:
             element("p", "As runs that turnwise compare --truth takes, and as corrected labels:", class_="quiet"),
             element("pre", f"turnwise judgements export --out people --as-runs --store {store}"),
             element("pre", f"turnwise compare --corrected-by NAME --truth judged-by-NAME --store {store}"),
+            element("pre", f"turnwise detect --corrected-by NAME --store {store}"),
         )  # fmt: skip
 
     def csv(self) -> tuple[str, list[list[Any]]]:

@@ -55,8 +55,11 @@ def shown_texts(
         UsageError: there is no such turn, or the side has not spoken.
     """
     judged = next((one for one in turns if one.number == turn), None)
-    if judged is None or judged.text(side) is None:
-        raise UsageError(f"no {side} of turn {turn} to judge")
+    if judged is None:
+        last = f"its last is turn {turns[-1].number}" if turns else "it has none"
+        raise UsageError(f"the conversation has no turn {turn} to judge: {last}")
+    if judged.text(side) is None:
+        raise UsageError(f"turn {turn} has no {side} to judge")
     seen = [one for one in turns if one.number <= turn]
     if context.mode is ContextMode.TURN:
         seen = [judged]

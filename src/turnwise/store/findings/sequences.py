@@ -44,7 +44,7 @@ class FoundSequences:
         self._files = files
         self._mirror = mirror
 
-    def add(self, sequences: Iterable[Sequence]) -> NoReturn:
+    def add(self, sequences: Iterable[Sequence], *, relabel: bool = False) -> NoReturn:
         """Refuse to add any."""
         raise refused("add sequences", "scan them into another folder, or turnwise import them into a store")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from turnwise.conversation import Label
-from turnwise.errors import TurnwiseError, UnknownNameError
+from turnwise.errors import TurnwiseError
 from turnwise.scoring import Evaluation, Trajectory
 from turnwise.study.examples import Example
 
@@ -132,7 +132,7 @@ def load_study_data(store: Store, runs: Iterable[str], corrected_by: Sequence[st
     failed = {name: frozenset(key.sequence_id for key in store.failed(name)) for name in names}
     tried: set[str] = set().union(*failed.values(), *(found.keys() for found in read.values()))
     known: list[LabelledConversation] = []
-    corrections = _corrections(store, corrected_by)
+    corrections = store.people.labels(corrected_by) if corrected_by else {}
     untried = unlabelled = corrected = disputed = 0
     digest = hashlib.sha256()
     hashes: dict[str, str] = {}
@@ -159,16 +159,6 @@ def load_study_data(store: Store, runs: Iterable[str], corrected_by: Sequence[st
         digest.update(f"{one.sequence_id}\0{hashes[one.sequence_id]}\n".encode())
     data = tuple(_run_data(store, name, known, read[name], failed[name]) for name in names)
     return StudyData(tuple(known), data, untried, unlabelled, digest.hexdigest(), corrected, disputed)
-
-
-def _corrections(store: Store, authors: Sequence[str]) -> Mapping[str, Label | None]:
-    if not authors:
-        return {}
-    known = store.people.authors()
-    for author in authors:
-        if author not in known:
-            raise UnknownNameError("author of corrections", author, known)
-    return store.people.labels(authors)
 
 
 def strata_of(source: str, metadata: Mapping[str, Any], turns: int) -> dict[str, str]:

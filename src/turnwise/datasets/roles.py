@@ -1,0 +1,104 @@
+"""Who speaks, in the words of others: what roles of a file mean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from turnwise.conversation.messages import ROLES, Role
+from turnwise.conversation.sharegpt import SPEAKERS
+from turnwise.datasets.labels import EVERY_OTHER, parse_meanings
+from turnwise.datasets.protocol import RecordError
+from turnwise.errors import UsageError
+from turnwise.visible import shown
+
+USUAL_ROLES: Final[Mapping[str, str]] = {
+    **{str(role): str(role) for role in ROLES},
+    **{name: str(role) for name, role in SPEAKERS.items()},
+    "prompter": "user",
+    "ai": "assistant",
+}
+"""Roles that tables use, in small letters, and what they are here."""
+
+
+def parse_role_map(given: str | Mapping[Any, str] | None) -> dict[str, str]:
+    """Return what roles of a file mean, in small letters.
+
+    Args:
+        given: ``"agent=assistant,customer=user"``; or a YAML or JSON file of ``agent: assistant``; or a mapping.
+            ``*`` stands for every other role.
+
+    Raises:
+        UsageError: it is not of that form, the file can't be read, or a meaning is no role of a chat.
+
+    >>> parse_role_map("Agent=assistant, *=user")
+    {'agent': 'assistant', '*': 'user'}
+    """
+    found: dict[str, str] = {}
+    for theirs, ours in parse_meanings("role map", given, "agent=assistant").items():
+        if ours not in ROLES:
+            raise UsageError(f"role map: {theirs!r} can't map to {ours!r}; use {', '.join(Role)}")
+        found[_word(str(theirs))] = str(ours)
+    return found
+
+
+def read_role(value: str, role_map: Mapping[str, str]) -> str:
+    """Return a role of a file in the words that are known here, where the map has it; else as it is.
+
+    >>> read_role("Agent", {"agent": "assistant"}), read_role("Agent", {})
+    ('assistant', 'Agent')
+    """
+    return role_map.get(_word(value)) or role_map.get(EVERY_OTHER) or value
+
+
+def usual_role(value: object, role_map: Mapping[str, str]) -> str | None:
+    """Return what the role in the cell of a table means; None where it is not known.
+
+    >>> usual_role("Bot ", {}), usual_role("agent", {})
+    ('assistant', None)
+    """
+    return USUAL_ROLES.get(_word(read_role(str(value), role_map)))
+
+
+def unknown_role(role: object, known: Collection[str] = USUAL_ROLES, what: str = "role") -> str:
+    """Return what is said of a role that is not known, and what to do.
+
+    Args:
+        role: the role as it stands in the file.
+        known: the words that are known there.
+        what: what the file calls it.
+    """
+    hint = f"; say what it means with --role-map {role}=user" if isinstance(role, str) and role.strip() else ""
+    return f"unknown {what} {shown(role)}; known: {', '.join(known)}{hint}"
+
+
+def with_roles(messages: list[Any], role_map: Mapping[str, str], speakers: Collection[str] = ()) -> list[Any]:
+    """Return messages with their roles in the words that are known here.
+
+    Args:
+        messages: OpenAI messages, or ShareGPT entries, in which ``from`` names the role.
+        role_map: what `parse_role_map` gave.
+        speakers: names that ``from`` may have, in small letters.
+
+    Raises:
+        RecordError: a role that is not known; the message counts from 1. What is no message stays as it is.
+
+    >>> with_roles([{"role": "Agent", "content": "Hi"}], {"agent": "assistant"})
+    [{'role': 'assistant', 'content': 'Hi'}]
+    """
+    found: list[Any] = []
+    for number, message in enumerate(messages, start=1):
+        key = "from" if speakers and isinstance(message, dict) and "from" in message else "role"
+        if not isinstance(message, dict) or not isinstance(message.get(key), str):
+            found.append(message)
+            continue
+        role = read_role(message[key], role_map)
+        what, known = ("speaker", speakers) if key == "from" else ("role", tuple(Role))
+        if (role.lower() if key == "from" else role) not in known:
+            raise RecordError(f"message {number}: {unknown_role(role, known, what)}")
+        found.append({**message, key: role})
+    return found
+
+
+def _word(role: str) -> str:
+    return role.strip().lower()
