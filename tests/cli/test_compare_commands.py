@@ -182,10 +182,29 @@ def test_power_says_how_many_a_study_needs(cli):
     assert "count groups" in shown.err
 
 
+def test_power_says_what_the_attacks_at_hand_can_show(cli):
+    few, enough = (
+        cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", attacks, "--json").json
+        for attacks in (10, 30)
+    )
+    assert few["power_of_attacks"]["unpaired"] < 0.8 < enough["power_of_attacks"]["unpaired"]
+    for dependence, needed in few["paired"].items():
+        assert few["power_of_attacks"]["paired"][dependence] < 0.8
+        assert (enough["power_of_attacks"]["paired"][dependence] >= 0.8) is (needed <= 30)
+    assert cli("power", "--stateless", "0.3", "--temporal", "0.8", "--json").json["power_of_attacks"] is None
+    shown = cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", "30")
+    assert "probability with 30" in shown.out
+    assert "with 30 an arm the probability is" in " ".join(shown.out.split())
+    many = cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", "1001", "--json").json
+    assert many["power_of_attacks"]["unpaired"] is None
+    assert many["power_of_attacks"]["paired"]["least favourable"] > 0.999
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--stateless", "0.5", "--temporal", "0.5"], "equal"),
+        (["--stateless", "0.3", "--temporal", "0.5", "--attacks", "0"], "attacks"),
         (["--stateless", "1.5", "--temporal", "0.5"], "must lie in [0, 1]"),
         (["--stateless", "0.3", "--temporal", "0.5", "--confidence", "1"], "confidence must lie in (0, 1)"),
     ],
