@@ -117,7 +117,7 @@ class Page(HTMLParser):
 
 def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
     found = summary(study)
-    assert list(found) == ["gain", "detectors", "tests", "warnings"]
+    assert list(found) == ["gain", "runs", "detectors", "tests", "warnings"]
     assert set(found["gain"]) == {"splits", "followed", "attacks", "expected", "one_study"}
     assert {tuple(row) for row in found["detectors"]} == {
         (
