@@ -34,7 +34,7 @@ def write_study(folder: Path, conversations: int) -> None:
                 {
                     "arm": arm, "sequence": f"s{number:06}", "source": f"source {number % 7}", "part": "test",
                     "label": "attack" if attack else "benign", "score": score, "threshold": LIMIT, "fired": fired,
-                    "turn": 3 if fired else None, "reader_turn": None,
+                    "turn": 3 if fired else None, "reader_turn": None, "fold": 1,
                 }
             )  # fmt: skip
     write_parquet(folder / "verdicts.parquet", COLUMNS, rows)

@@ -17,11 +17,29 @@ from turnwise.errors import (
     TurnwiseError,
     UnknownNameError,
     UsageError,
+    nearest,
 )
 
 EVERY_ERROR = [
     item for _, item in inspect.getmembers(errors, inspect.isclass) if item.__module__ == errors.__name__
 ]
+
+
+@pytest.mark.parametrize(
+    ("name", "likeness", "meant"),
+    [
+        ("slop", 0.6, "slope"),
+        ("trust-ema", 0.6, "trust_ema"),
+        ("slope", 0.6, "slope"),
+        ("ema", 0.6, None),
+        ("ema", 0.5, "trust_ema"),
+        ("", 0.6, None),
+        ("zzz", 0.6, None),
+    ],
+)
+def test_the_nearest_name_is_one_that_is_alike(name, likeness, meant):
+    assert nearest(name, ["slope", "trust_ema"], likeness=likeness) == meant
+    assert nearest(name, []) is None
 
 
 @pytest.mark.parametrize("error", EVERY_ERROR)

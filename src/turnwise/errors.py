@@ -48,6 +48,21 @@ _BEFORE_CARET = 60
 """Characters of such a long line before the error."""
 
 
+def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
+    """Return the name that another was most likely meant for, or None where none is like it.
+
+    Args:
+        name: what was written.
+        known: the names that there are.
+        likeness: how alike the two have to be, in [0, 1], as the ratio of `difflib.SequenceMatcher`: twice the
+            characters that they share in order, over the characters of both.
+
+    >>> nearest("cusun", ["any_turn", "cusum"]), nearest("slope", ["any_turn", "cusum"])
+    ('cusum', None)
+    """
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=likeness)), None)
+
+
 class TurnwiseError(Exception):
     """Base of all errors that turnwise raises on purpose."""
 
@@ -74,8 +89,8 @@ class UnknownNameError(UsageError):
         self, kind: str, name: str, known: Iterable[str], *, all_shown: bool = False, hint: str = ""
     ) -> None:
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1)
-        meant = f"; did you mean {near[0]!r}?" if near else ";"
+        near = nearest(name, names)
+        meant = ";" if near is None else f"; did you mean {near!r}?"
         most = len(names) if all_shown and len(names) <= _ALL_SHOWN else _SHOWN
         shown = ", ".join(names[:most]) or "none"
         more = f" and {len(names) - most} more" if len(names) > most else ""

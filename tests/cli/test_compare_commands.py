@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+from pathlib import Path
 
 import pytest
 import yaml
@@ -68,7 +70,7 @@ def test_the_command_of_the_issue(store, cli, tmp_path):
     detectors = ["--detector", "any_turn", "--detector", "cusum", "--detector", "learned"]
     done = compare(cli, store, *runs, *detectors, "--report", out, "--json")
     assert done.code == 0
-    assert list(done.json) == ["gain", "detectors", "tests", "warnings"]
+    assert list(done.json) == ["gain", "runs", "detectors", "tests", "warnings"]
     assert {row["name"] for row in done.json["detectors"]} >= {
         "any_turn@turn",
         "cusum@history",
@@ -102,6 +104,41 @@ def test_runs_and_detectors_have_defaults_and_tables_are_printed(store, cli):
     for words in ("any_turn@turn *", "cusum@history", "trust_ema@history", "What this does not show", "p, Holm"):
         assert words in done.out
     assert "warning: " in done.err
+
+
+def test_two_observers_are_two_runs_of_the_same_context(store, cli, succeed, tmp_path):
+    """The second observer confuses half of what the first tells apart."""
+    generator = random.Random(3)
+    path = tmp_path / "two.db"
+    shutil.copyfile(store, path)
+    rows = [json.loads(line) for line in Path(store).with_name("history.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["F"] = round(0.3 * row["F"] + 0.3 * generator.random(), 4)
+        row["T"] = 1 - row["F"]
+    scores = tmp_path / "dull.jsonl"
+    scores.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    arguments = ["--store", path, "--run", "dull", "--context", "history", "--principle", "reciprocity"]
+    succeed("evaluate", *arguments, "--observer", f"replay:{scores}")
+
+    asked = ["--run", "dull", "--run", "history", "--detector", "cusum", "--folds", "4"]
+    [found] = compare(cli, path, *asked, "--json").json["runs"]
+    assert (found["detector"], found["a"], found["b"]) == ("cusum", "dull", "history")
+    assert found["expected"]["ci"][0] > 0
+    assert found["b_alone"] > found["a_alone"]
+    assert found["p"] <= found["p_holm"] < 0.05
+    assert found["auc"]["ci"][0] > 0
+    assert found["auc_p_holm"] < 0.05
+    out = tmp_path / "out"
+    done = compare(cli, path, *asked, "--report", out)
+    shown = " ".join(done.out.split())
+    assert "cusum on history against dull. Over 5 splits of the conversations" in shown
+    assert "in expectation: history finds more." in shown
+    assert "The same detector on two runs" in shown
+    assert (out / "report.md").read_text(encoding="utf-8").startswith("# Which run finds more?")
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert page.index("The same detector on two runs") < page.index("Gain over many splits")
+    assert (out / "tables" / "runs.tex").stat().st_size > 500
+    assert json.loads((out / "results.json").read_text(encoding="utf-8"))["runs"][0]["p_holm"] == found["p_holm"]
 
 
 def test_folds_and_given_thresholds(store, cli):
@@ -182,10 +219,29 @@ def test_power_says_how_many_a_study_needs(cli):
     assert "count groups" in shown.err
 
 
+def test_power_says_what_the_attacks_at_hand_can_show(cli):
+    few, enough = (
+        cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", attacks, "--json").json
+        for attacks in (10, 30)
+    )
+    assert few["power_of_attacks"]["unpaired"] < 0.8 < enough["power_of_attacks"]["unpaired"]
+    for dependence, needed in few["paired"].items():
+        assert few["power_of_attacks"]["paired"][dependence] < 0.8
+        assert (enough["power_of_attacks"]["paired"][dependence] >= 0.8) is (needed <= 30)
+    assert cli("power", "--stateless", "0.3", "--temporal", "0.8", "--json").json["power_of_attacks"] is None
+    shown = cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", "30")
+    assert "probability with 30" in shown.out
+    assert "with 30 an arm the probability is" in " ".join(shown.out.split())
+    many = cli("power", "--stateless", "0.3", "--temporal", "0.8", "--attacks", "1001", "--json").json
+    assert many["power_of_attacks"]["unpaired"] is None
+    assert many["power_of_attacks"]["paired"]["least favourable"] > 0.999
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--stateless", "0.5", "--temporal", "0.5"], "equal"),
+        (["--stateless", "0.3", "--temporal", "0.5", "--attacks", "0"], "attacks"),
         (["--stateless", "1.5", "--temporal", "0.5"], "must lie in [0, 1]"),
         (["--stateless", "0.3", "--temporal", "0.5", "--confidence", "1"], "confidence must lie in (0, 1)"),
     ],

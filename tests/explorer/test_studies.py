@@ -20,8 +20,8 @@ def verdict(
 ) -> dict[str, Any]:
     fired = None if score is None else threshold is not None and score >= threshold
     row = {
-        "arm": "cusum", "sequence": name, "source": "made", "label": label, "part": "test", "score": score,
-        "threshold": threshold, "fired": fired, "turn": 3 if fired else None, "reader_turn": None,
+        "arm": "cusum", "sequence": name, "source": "made", "label": label, "part": "test", "fold": 1,
+        "score": score, "threshold": threshold, "fired": fired, "turn": 3 if fired else None, "reader_turn": None,
     }  # fmt: skip
     return {**row, **more}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from turnwise.locations import filesystem
 from turnwise.observers import Context, ObservationFailure, ObserverSession, Request, build_observer
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.principles import builtin_principles
-from turnwise.scan import ProcessEngine, scan
+from turnwise.scan import ProcessEngine, scan, set_up
 from turnwise.scoring import Score, TurnScores
 
 Logs = Callable[..., Path]
@@ -295,7 +296,9 @@ def test_the_embedded_observer_gives_the_scores_of_an_ordinary_run(logs: Logs, t
         ({"part_rows": 0}, "a part has 1 to"),
         ({"where": "cost > 1"}, "has no cost"),
         ({"where": "colour = red"}, "unknown field"),
-        ({"principles": []}, "at least one principle"),
+        ({"principles": []}, "no principle to judge against"),
+        ({"principles": builtin_principles()[:1] * 2}, "two principles of one name: reciprocity, reciprocity"),
+        ({"sides": []}, "no side to judge"),
         ({"format": "messages", "columns": "colour=red"}, "has no 'colour'"),
     ],
 )
@@ -305,6 +308,15 @@ def test_what_can_not_be_is_said_before_anything_is_written(
     with pytest.raises(UsageError, match=message):
         scan(logs(count=2), tmp_path / "found", observer=SCRIPT, **given)
     assert not (tmp_path / "found" / "manifest.json").exists()
+
+
+def test_a_scan_takes_what_its_setting_up_takes_with_the_same_defaults() -> None:
+    """Each is written out, so that both show what they take; what they have in common must not drift apart."""
+    whole, before = (dict(inspect.signature(function).parameters) for function in (scan, set_up))
+    assert whole.keys() - before.keys() == {"engine", "progress"}
+    assert before.keys() - whole.keys() == {"priced_only"}
+    common = whole.keys() & before.keys()
+    assert {name: whole[name] for name in common} == {name: before[name] for name in common}
 
 
 def test_inputs_that_are_not_there_are_named(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ def test_a_turn_gives_a_new_state_and_leaves_the_old_one(now, turn):
     assert state.F_history == (0.1,)
     assert state.balances == (0.75,)
     assert state.balance == 0.75
-    assert state.balance_deltas == ()
     assert state.conversation_ids == ("chat-1",)
     with pytest.raises(FrozenInstanceError):
         state.trust = 1.0
@@ -65,7 +64,7 @@ def test_histories_stay_bounded(after):
     state, _ = after(memory, [(number % 7) / 10 for number in range(200)])
     assert state.interactions == 200
     assert len(state.F_history) == 5
-    assert len(state.balance_deltas) == 10
+    assert len(state.balances) == 11
     assert sum(state.exchanges) == 200
 
 

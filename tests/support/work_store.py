@@ -71,7 +71,7 @@ def write_study(folder: Path) -> None:
         {
             "arm": "cusum", "sequence": f"{label}-{number}", "source": "made", "label": label, "part": "test",
             "score": score, "threshold": 0.5, "fired": score >= 0.5, "turn": 2 if score >= 0.5 else None,
-            "reader_turn": None,
+            "fold": 1, "reader_turn": None,
         }
         for label, scores in (("attack", (0.3, 0.5, 0.7, 0.9)), ("benign", (0.1, 0.2, 0.4, 0.6)))
         for number, score in enumerate(scores)

@@ -1,4 +1,4 @@
-"""``turnwise compare``: does looking over time help, and how sure are we."""
+"""``turnwise compare``: does looking over time help, which of two runs finds more, and how sure are we."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from turnwise.study.compare import Study
 
 
-PRINTED = ("reader", "over_splits", "followed", "detectors", "tests")
+PRINTED = ("runs", "reader", "over_splits", "followed", "detectors", "tests")
 """Tables that the terminal shows; the report has all."""
 
 
 def compare(
     run: Annotated[
         list[str] | None,
-        typer.Option(help="Run to compare; may be given several times. [default: all that are scored by turn]"),
+        typer.Option(
+            help="Run to compare; may be given several times: two observers are two runs of the same --context. "
+            "[default: all that are scored by turn]"
+        ),
     ] = None,
     detector: options.Detectors = None,
     patterns: PatternsFile = None,
@@ -69,7 +72,11 @@ def compare(
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
-    """Compare detectors at the same rate of false positives, with baselines, exact intervals and tests."""
+    """Compare detectors, and runs, at the same rate of false positives, with baselines, intervals and tests.
+
+    Runs of different contexts ask whether looking over time helps. Runs of the same context, by two observers, ask
+    which of them finds more: the report opens with that, detector by detector.
+    """
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import require_study, rescorer
     from turnwise.study.compare import Settings

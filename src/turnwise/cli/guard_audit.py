@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -80,11 +79,12 @@ def query(
             note(f"the latest {SHOWN}; --limit shows more")
         if not answer.events:
             note("no check is what was asked for")
+            from turnwise.errors import nearest
             from turnwise.guard import guardrail_names
 
-            near = difflib.get_close_matches(guardrail or "", guardrail_names(), n=1)
-            if near and near[0] != guardrail:
-                note(f"did you mean --guardrail {near[0]}?")
+            near = nearest(guardrail or "", guardrail_names())
+            if near not in (None, guardrail):
+                note(f"did you mean --guardrail {near}?")
     _tell(location, answer)
 
 

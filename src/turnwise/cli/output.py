@@ -56,11 +56,6 @@ def keep_quiet(quiet: bool = True) -> None:
     _QUIET.set(quiet)
 
 
-def is_quiet() -> bool:
-    """Return whether remarks and progress are to be left out."""
-    return _QUIET.get()
-
-
 def note(text: str) -> None:
     """Print a remark to standard error, unless turnwise is to keep quiet."""
     if not _QUIET.get():

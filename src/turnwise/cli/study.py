@@ -14,6 +14,7 @@ from turnwise.errors import UsageError
 if TYPE_CHECKING:
     from turnwise.observers import Observer
     from turnwise.study.compare.checks import Rescore
+    from turnwise.study.stats.power import Dependence
 
 
 EXTRA = 'python -m pip install "turnwise[study]"'
@@ -84,12 +85,19 @@ def power(
     alpha: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
     target_fpr: Annotated[float, typer.Option(help="False-positive rate of the thresholds.")] = 0.01,
     confidence: Annotated[float, typer.Option(help="Confidence with which that rate is to be kept.")] = 0.95,
+    attacks: Annotated[
+        int | None,
+        typer.Option(help="Attacks that you have: how probably do they show the difference?", min=1, max=20_000),
+    ] = None,
     json: options.Json = False,
 ) -> None:
-    """Compute how many attacks and benign conversations a comparison needs, by the exact power of its tests."""
+    """Compute how many attacks and benign conversations a comparison needs, by the exact power of its tests.
+
+    The two recalls may as well be those of two observers.
+    """
     from turnwise.cli.output import Table, note, print_json, print_table
-    from turnwise.study import needed_benign
-    from turnwise.study.stats.power import study_size
+    from turnwise.study import needed_benign, paired_power, study_size, unpaired_power
+    from turnwise.study.stats.power import MOST_UNPAIRED
     from turnwise.study.stats.thresholds import check_rate
 
     require_study()
@@ -97,6 +105,11 @@ def power(
     check_rate("confidence", confidence)
     size = study_size(stateless, temporal, power, alpha)
     benign = needed_benign(target_fpr, confidence)
+    paired: dict[Dependence, float] = {}
+    unpaired = None
+    if attacks is not None:
+        paired = {how: paired_power(attacks, stateless, temporal, how, alpha) for how in size.paired}
+        unpaired = unpaired_power(attacks, stateless, temporal, alpha) if attacks <= MOST_UNPAIRED else None
     if json:
         print_json(
             {
@@ -109,22 +122,28 @@ def power(
                 "target_fpr": target_fpr,
                 "confidence": confidence,
                 "benign": benign,
+                "attacks": attacks,
+                "power_of_attacks": None if attacks is None else {"paired": paired, "unpaired": unpaired},
             }
         )
         return
-    table = Table("both arms judge the same attacks", "attacks needed", numeric=("attacks needed",))
+    columns = ("attacks needed",) if attacks is None else ("attacks needed", f"probability with {attacks}")
+    table = Table("both arms judge the same attacks", *columns, numeric=columns)
     meanings = {
         "independent": "they catch the same ones by chance",
         "most favourable": "one catches all that the other does",
         "least favourable": "they catch different ones as far as can be",
     }
     for dependence, needed in size.paired.items():
-        table.add_row(meanings[dependence], _count(needed))
+        table.add_row(
+            meanings[dependence], _count(needed), *([] if attacks is None else [f"{paired[dependence]:.3f}"])
+        )
     print_table(table)
     say_paragraphs(
         f"For a difference of {100 * stateless:g} % and {100 * temporal:g} % recall, found with probability "
         f"{power:g} by the exact McNemar test at level {alpha:g}.",
-        f"Where each arm judges attacks of its own: {_count(size.unpaired)} an arm (Fisher's exact test).",
+        f"Where each arm judges attacks of its own: {_count(size.unpaired)} an arm (Fisher's exact test)"
+        + ("." if unpaired is None else f"; with {attacks} an arm the probability is {unpaired:.3f}."),
         f"Benign conversations, for {100 * target_fpr:g} % false positives with {100 * confidence:g} % "
         f"confidence: {benign} to set the threshold, and others to test it.",
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any
 
 from turnwise.conversation.json_values import json_object
-from turnwise.errors import ConversationError
+from turnwise.errors import ConversationError, nearest
 from turnwise.visible import shown
 
 UNKNOWN_NAME = "unknown"
@@ -89,7 +88,7 @@ FIELDS = ("initiator", "responder", "initiator_type", "responder_type")
 
 
 _NEAR = 0.85
-"""Likeness to a field from which another key is taken for a slip of the pen; see `difflib`."""
+"""Likeness to a field from which another key is taken for a slip of the pen; see `nearest`."""
 
 
 def _checked(mapping: Mapping[str, object] | None) -> tuple[dict[str, object], dict[str, Any]]:
@@ -100,9 +99,9 @@ def _checked(mapping: Mapping[str, object] | None) -> tuple[dict[str, object], d
         raise ConversationError(f"participants is {type(mapping).__name__}, not an object with keys")
     further = json_object({key: value for key, value in mapping.items() if key not in FIELDS}, "participants")
     for key in further:
-        near = get_close_matches(key, FIELDS, n=1, cutoff=_NEAR)
-        if near:
-            raise ConversationError(f"participants has the key {shown(key)}; did you mean {near[0]!r}?")
+        near = nearest(key, FIELDS, likeness=_NEAR)
+        if near is not None:
+            raise ConversationError(f"participants has the key {shown(key)}; did you mean {near!r}?")
     return {key: value for key, value in mapping.items() if key in FIELDS}, further
 
 

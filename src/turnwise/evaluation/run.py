@@ -24,6 +24,7 @@ from turnwise.observers import (
     Observation,
     Observer,
     build_observer,
+    check_asked,
     check_supported,
 )
 from turnwise.principles import Principle, builtin_principles
@@ -266,16 +267,10 @@ def _refuse_other_versions(run: str, stored: Mapping[str, str], wanted: Mapping[
 def _refuse_what_cannot_be(
     observer: Observer, principles: Ordered[Principle], context: Context, sides: Ordered[Side], jobs: int
 ) -> None:
-    names = [principle.name for principle in principles]
-    if not names:
-        raise UsageError("no principle to judge against: name at least one")
-    if len(set(names)) < len(names):
-        raise UsageError(f"two principles of one name: {', '.join(names)}")
-    if not sides:
-        raise UsageError("no side to judge: name prompt, response or both")
+    check_asked(principles, sides)
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
-    check_supported(observer.info, context, names)
+    check_supported(observer.info, context, (principle.name for principle in principles))
 
 
 Progress = Callable[[int], None]

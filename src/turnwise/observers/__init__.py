@@ -31,7 +31,7 @@ from turnwise.observers.registry import (
     observer_settings,
     read_settings,
 )
-from turnwise.observers.session import ObservedTurn, ObserverSession, check_supported
+from turnwise.observers.session import ObservedTurn, ObserverSession, check_asked, check_supported
 
 __all__ = [
     "DEFAULT_OBSERVER",
@@ -58,6 +58,7 @@ __all__ = [
     "build_cost_estimator",
     "build_live_observer",
     "build_observer",
+    "check_asked",
     "check_observer",
     "check_supported",
     "describe_observer",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turnwise.conversation import Turn
+from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.protocol import (
     CanPark,
@@ -22,6 +22,7 @@ from turnwise.observers.protocol import (
     ObserverInfo,
     Request,
 )
+from turnwise.principles import Principle
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,25 @@ class ObserverSession:
                     "was not asked for, or gave it twice"
                 )
         return tuple(missing.values())
+
+
+def check_asked(principles: Iterable[Principle], sides: Collection[Side]) -> None:
+    """Check that there is something to score, and that no two scores of a turn would bear the same name.
+
+    Args:
+        principles: what turns are to be judged against.
+        sides: halves of a turn that are to be judged.
+
+    Raises:
+        UsageError: no principle, two of one name, or no side.
+    """
+    names = [principle.name for principle in principles]
+    if not names:
+        raise UsageError("no principle to judge against: name at least one")
+    if len(set(names)) < len(names):
+        raise UsageError(f"two principles of one name: {', '.join(names)}")
+    if not sides:
+        raise UsageError("no side to judge: name prompt, response or both")
 
 
 def check_supported(info: ObserverInfo, context: Context, principles: Iterable[str]) -> None:

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnwise.errors import PatternError, UnknownNameError
+from turnwise.errors import PatternError, UnknownNameError, nearest
 from turnwise.patterns.expression import Expression, mismatch, shortened
 from turnwise.patterns.functions import Kind
 
@@ -249,8 +248,8 @@ def unknown(kind: str, name: str, known: Iterable[str], also: Iterable[str] = ()
     names = sorted(map(str, set(known)))
     # The nearest name is found without regard to case: f is meant for F.
     by_folded = {candidate.casefold(): str(candidate) for candidate in [*also, *names]}
-    near = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    near = nearest(name.casefold(), by_folded)
     message = str(UnknownNameError(kind, name, names))
-    if not near or "did you mean" in message:
+    if near is None or "did you mean" in message:
         return message
-    return message.replace("; known:", f"; did you mean {by_folded[near[0]]!r}? known:", 1)
+    return message.replace("; known:", f"; did you mean {by_folded[near]!r}? known:", 1)

@@ -24,6 +24,7 @@ from turnwise.observers import (
     Observer,
     ObserverInfo,
     build_observer,
+    check_asked,
     check_supported,
     describe_observer,
 )
@@ -123,7 +124,7 @@ def set_up(
 ) -> Scan:
     """Check what a scan is asked to do, and return it set up; nothing is scored or written.
 
-    Takes what `turnwise.scan.scan` takes, and raises what that raises.
+    Takes what `turnwise.scan.scan` takes, with the same defaults, and raises what that raises.
 
     Args:
         inputs: paths, patterns, folders or URLs.
@@ -134,7 +135,8 @@ def set_up(
     judged = tuple(principles) if principles is not None else builtin_principles()
     seen = context if isinstance(context, Context) else Context.parse(context)
     halves = tuple(side for side in Side if side in {Side(one) for one in sides})
-    _check(judged, halves, sample, part_rows, where)
+    check_asked(judged, halves)
+    _check_extent(sample, part_rows, where)
     wanted = None if format is None else get_loader(format).info
     names = [inputs] if isinstance(inputs, str | PathLike) else list(inputs)
     options = load_options(columns, label, label_map, role_map, source, encoding)
@@ -204,19 +206,7 @@ def _described(
     return observer.info, observer.parameters
 
 
-def _check(
-    principles: Sequence[Principle],
-    sides: Sequence[Side],
-    sample: int | None,
-    part_rows: int | None,
-    where: str | None,
-) -> None:
-    if not principles or not sides:
-        raise UsageError("a scan needs at least one principle and one side")
-    names = [principle.name for principle in principles]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"principle {twice!r} is given twice")
+def _check_extent(sample: int | None, part_rows: int | None, where: str | None) -> None:
     if sample is not None and sample < 1:
         raise UsageError(f"a sample has at least 1 conversation, not {sample}")
     if part_rows is not None and not 1 <= part_rows < PLACES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -12,10 +11,15 @@ from typing import Any, Final
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from turnwise.errors import nearest
+
 MEDIA_TYPE: Final = "application/problem+json"
 
 _MOST_ERRORS = 20
 """Places of a body that one problem names at most."""
+
+_LIKENESS = 0.5
+"""How alike an unknown field is to the one that it is taken for; names of fields are few and differ much."""
 
 
 class Problem(HTTPException):
@@ -72,8 +76,8 @@ def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> P
             return Problem(400, "the body is no valid JSON; send one JSON object", "json")
         detail = str(error["msg"])
         if error["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(str(error["loc"][-1]), names, n=1, cutoff=0.5)
-            meant = f": did you mean {near[0]}?" if near else "; see /openapi.json"
+            near = nearest(str(error["loc"][-1]), names, likeness=_LIKENESS)
+            meant = "; see /openapi.json" if near is None else f": did you mean {near}?"
             detail = f"a field that is not known{meant}"
         told.append({"pointer": "".join(f"/{part}" for part in place), "detail": detail})
     return Problem(422, "the request does not fit the description in /openapi.json", "body", errors=told)

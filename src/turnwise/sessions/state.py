@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from turnwise.bounded import read_json
@@ -129,11 +128,6 @@ class SessionState:
     def balance(self) -> float | None:
         """The balance of the last evaluated turn, or None before it."""
         return self.balances[-1] if self.balances else None
-
-    @property
-    def balance_deltas(self) -> tuple[float, ...]:
-        """The last 10 changes of balance from one evaluated turn to the next, oldest first."""
-        return tuple(round(after - before, DIGITS) for before, after in pairwise(self.balances))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON values, at most 700 bytes of them; times in microseconds of UTC."""

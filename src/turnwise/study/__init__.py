@@ -4,6 +4,7 @@ from turnwise.study.examples import Example, Loaded, load_examples, split_by_gro
 from turnwise.study.fitting.calibrate import Tuned, tune
 from turnwise.study.fitting.fit import FITTED, fit_detector
 from turnwise.study.stats.paired import McNemar, holm, mcnemar
+from turnwise.study.stats.power import StudySize, paired_power, study_size, unpaired_power
 from turnwise.study.stats.thresholds import needed_benign, threshold_for, threshold_with_confidence
 
 __all__ = [
@@ -11,14 +12,18 @@ __all__ = [
     "Example",
     "Loaded",
     "McNemar",
+    "StudySize",
     "Tuned",
     "fit_detector",
     "holm",
     "load_examples",
     "mcnemar",
     "needed_benign",
+    "paired_power",
     "split_by_group",
+    "study_size",
     "threshold_for",
     "threshold_with_confidence",
     "tune",
+    "unpaired_power",
 ]

@@ -12,7 +12,7 @@ from turnwise.guard.guardrails.prompt_injection import PromptInjection
 from turnwise.guard.guardrails.topics import Topics
 from turnwise.guard.guardrails.toxicity import Toxicity
 from turnwise.guard.kit import finding_of
-from turnwise.guard.recognisers.masked_words import unmasked
+from turnwise.guard.recognisers.respelling import Respelling
 
 LANGUAGE = ("toxicity", "threats", "prompt_injection", "topics")
 
@@ -141,7 +141,7 @@ def test_orders_to_a_model_are_found_in_other_words_and_languages(text: str) -> 
 )
 def test_signs_and_drawn_out_letters_are_read_where_this_gives_a_known_word(text: str, plain: str) -> None:
     known = frozenset({"hate", "kill", "yourself", "fuck", "idiot", "stupid"})
-    assert unmasked(text, known) == plain
+    assert Respelling(known).of(text) == plain
 
 
 def test_forms_of_a_word_count_unless_that_is_switched_off() -> None:

@@ -14,9 +14,11 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.support.memory import too_little_to_draw
 
+from turnwise.detectors import build_detector
 from turnwise.errors import UsageError
 from turnwise.plots.canonical import canonical
 from turnwise.plots.render import browser_library
@@ -26,9 +28,11 @@ from turnwise.study import Example
 from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
 from turnwise.study.compare.data import strata_of
 from turnwise.study.report import all_tables, as_csv, as_latex, as_markdown, record, summary, verdict, write_report
+from turnwise.study.report.detection_tables import detectors_table
 from turnwise.study.report.figure_parts import Figure, calibration_points, mean_scores, roc_points
 from turnwise.study.report.figures import all_figures
 from turnwise.study.report.table import Table
+from turnwise.study.report.verdicts import COLUMNS, verdicts_as_parquet
 
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 
@@ -113,7 +117,7 @@ class Page(HTMLParser):
 
 def test_the_short_form_has_exactly_the_fields_that_were_promised(study):
     found = summary(study)
-    assert list(found) == ["gain", "detectors", "tests", "warnings"]
+    assert list(found) == ["gain", "runs", "detectors", "tests", "warnings"]
     assert set(found["gain"]) == {"splits", "followed", "attacks", "expected", "one_study"}
     assert {tuple(row) for row in found["detectors"]} == {
         (
@@ -266,6 +270,36 @@ def test_every_table_has_three_forms(report, study):
         "shuffle",
     } <= names
     assert "missing" not in names
+
+
+@pytest.mark.parametrize(
+    "settings", [{"folds": 3, "target_fpr": 0.1}, {"folds": 0}, {"thresholds": "given"}], ids=str
+)
+def test_verdicts_name_the_fold_whose_threshold_the_report_has(settings, tmp_path):
+    study = make_study(detectors=("f_ema", "learned") if "folds" in settings else ("f_ema",), splits=2, **settings)
+    numbers = json.loads(json.dumps(record(study)))
+    file = tmp_path / "verdicts.parquet"
+    file.write_bytes(verdicts_as_parquet(study))
+    rows = duckdb.sql(f"SELECT * FROM '{file}'").fetchall()
+    names = list(COLUMNS)
+    rows = [dict(zip(names, row, strict=True)) for row in rows]
+    assert {row["fold"] for row in rows} == set(range(1, len(numbers["splits"]) + 1))
+    for row in rows:
+        assert row["sequence"] in numbers["splits"][row["fold"] - 1][row["part"]]
+    for arm in numbers["detectors"]:
+        mine = [row for row in rows if row["arm"] == arm["name"]]
+        thresholds = {row["fold"]: row["threshold"] for row in mine}
+        assert thresholds == {
+            number: build_detector(built).threshold for number, built in enumerate(arm["built"], start=1)
+        }
+        tested = [row for row in mine if row["part"] == "test"]
+        for row in tested:
+            assert row["fired"] is (row["score"] >= row["threshold"])
+        for label, counted in (("attack", "caught"), ("benign", "false_alarms")):
+            assert sum(row["fired"] for row in tested if row["label"] == label) == arm["counts"][counted]
+        cell = next(line[2] for line in detectors_table(study).rows if line[0].removesuffix(" *") == arm["name"])
+        ends = dict.fromkeys(f"{pick(thresholds.values()):.4g}" for pick in (min, max))
+        assert cell == " to ".join(ends)
 
 
 def test_verdicts_at_the_last_turn_have_a_table_of_their_own(study):

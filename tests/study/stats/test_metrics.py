@@ -57,7 +57,8 @@ def test_a_result_holds_everything_of_one_detector():
     assert found.recall_at[0].recall.of == 90
     assert "too few" in found.recall_at[1].reason
     assert found.first_flag.survival.caught == found.ever.caught
-    assert found.delay.value == pytest.approx(found.first_flag.survival.mean_until(found.horizon))
+    curve = found.first_flag.survival
+    assert found.delay.value == pytest.approx(sum(curve.at(turn) for turn in range(found.horizon)))
     assert (found.alarms.alarms, found.alarms.turns) == (2, 780)
     assert (found.cost_usd, found.latency_ms) == (pytest.approx(0.01), pytest.approx(20.0))
     assert found.missing.warning == ""

@@ -196,10 +196,7 @@ class ByPrinciple(Limited, ABC):
     def update(self, state: State, scores: TurnScores) -> Signal:
         """Take the scores of the next turn into the state and return the signal after it."""
         memories: dict[str, list[Any]] = state[MEMORIES]
-        for principle, score in scores.scores.items():
-            known = memories.get(principle)
-            memory, value = self.follow(known[1] if known else None, scores, score)
-            memories[principle] = [value, memory]
+        self._take(memories, scores)
         values = {principle: known[0] for principle, known in memories.items()}
         if not values:
             return silence(state, scores.turn)
@@ -213,13 +210,24 @@ class ByPrinciple(Limited, ABC):
         Args:
             turns: the scores turn by turn.
         """
-        memories: dict[str, Any] = {}
-        highest = -math.inf
-        for scores in turns:
-            for principle, score in scores.scores.items():
-                memories[principle], value = self.follow(memories.get(principle), scores, score)
-                highest = max(highest, value)
+        memories: dict[str, list[Any]] = {}
+        highest = max((self._take(memories, scores) for scores in turns), default=0.0)
         return highest if memories else 0.0
+
+    def _take(self, memories: dict[str, list[Any]], scores: TurnScores) -> float:
+        """Take the scores of a turn into the memories, and return the highest value that one of them gave."""
+        highest = -math.inf
+        for principle, score in scores.scores.items():
+            known = memories.get(principle)
+            if known is None:
+                memory, value = self.follow(None, scores, score)
+                memories[principle] = [value, memory]
+            else:
+                known[1], value = self.follow(known[1], scores, score)
+                known[0] = value
+            if value > highest:  # noqa: PLR1730 - a call of max would be a sixth of the whole work
+                highest = value
+        return highest
 
     @abstractmethod
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:

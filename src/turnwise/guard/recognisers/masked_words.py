@@ -54,6 +54,9 @@ class Unmasking:
 
     Args:
         known: words in lower case that count.
+
+    >>> sorted(Unmasking(frozenset({"hate", "fool"})).forms({"h@te", "f**l!", "off"}).items())
+    [('f**l!', 'fool!'), ('h@te', 'hate')]
     """
 
     def __init__(self, known: frozenset[str]) -> None:
@@ -71,23 +74,6 @@ class Unmasking:
                 if form != word:
                     self._forms[word] = form
         return {} if self._forms.keys().isdisjoint(words) else self._forms
-
-
-def unmasked(text: str, known: frozenset[str]) -> str:
-    """Return a text with the known words that are masked in it; in single spaces where there are any.
-
-    Args:
-        text: the text.
-        known: words in lower case that count.
-
-    >>> unmasked("I h@te y0u, f**k  off", frozenset({"hate", "you", "fuck"})), unmasked("a mp3  file", frozenset())
-    ('I hate you, fuck off', 'a mp3  file')
-    """
-    if not HINT.present(text):
-        return text
-    words = text.split()
-    forms = Unmasking(known).forms({*words})
-    return " ".join([forms.get(word, word) for word in words]) if forms else text
 
 
 def _suspects(words: Sequence[str], known: frozenset[str]) -> list[str]:

@@ -64,8 +64,6 @@ class Passes:
         self._rows: dict[bytes, NDArray[np.float32]] = {}
         self.tokens_read = 0
         """Tokens that the network was given."""
-        self.tokens_shared = 0
-        """Tokens of windows that an earlier pass had read already."""
 
     def read(self, conversations: Iterable[Sequence[Utterance]]) -> list[list[Reading | None]]:
         """Return a reading of each text; None of those that are not scored.
@@ -120,7 +118,6 @@ class Passes:
         ):
             known += 1
         behind = window.ends[known - 1] if known else 0
-        self.tokens_shared += behind
         if known < len(keys):
             spans = [
                 Span(start - behind + self._speech.head(side), end - behind - self._speech.tail + 1)

@@ -1,6 +1,7 @@
 """A comparison of detectors on the same conversations: arms, thresholds, verdicts, tests, diagnostics."""
 
 from turnwise.study.compare.arms import BASELINES, REFERENCE, Arm
+from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.comparisons import Cell, CellGain, Test
 from turnwise.study.compare.data import LabelledConversation, RunData, StudyData, load_study_data
 from turnwise.study.compare.judging import Calibrated, Judgement
@@ -15,6 +16,7 @@ __all__ = [
     "AgainstReader",
     "Arm",
     "ArmAgainstReader",
+    "BetweenRuns",
     "Calibrated",
     "Cell",
     "CellGain",

@@ -37,6 +37,7 @@ class Arm:
         run: name of the run.
         context: what its observer saw.
         baseline: whether it is one of those that every comparison holds.
+        asked: whether its detector was asked for by name; a baseline may be.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Arm:
     run: str
     context: str
     baseline: bool
+    asked: bool
 
     @property
     def fitted(self) -> bool:
@@ -107,25 +109,33 @@ def plan_arms(settings: Settings, contexts: Mapping[str, str], further: Sequence
     ['any_turn@h', 'count_flags@h', 'first_turn@h', 'last_turn@h', 'length_only@h']
     >>> [arm.name for arm in arms if not arm.baseline]
     ['cusum@h']
+    >>> [arm.name for arm in arms if arm.asked]
+    ['any_turn@h', 'cusum@h']
     """
     whole = str(ContextMode.TRANSCRIPT)
-    turnwise = [run for run in settings.runs if contexts[run] != whole]
+    runs = tuple(dict.fromkeys(settings.runs))
+    turnwise = [run for run in runs if contexts[run] != whole]
+    baselines = {spec: _baseline(spec, settings.patterns) for spec in settings.detectors}
+    asked = set(baselines.values())
     arms = [
-        Arm(f"{name}@{run}", name, run, contexts[run], True)
+        Arm(f"{name}@{run}", name, run, contexts[run], True, name in asked)
         for run in turnwise
         for name in BASELINES
         if name != "length_only" or run == turnwise[0]
     ]
-    transcripts = [run for run in settings.runs if contexts[run] == whole]
-    arms += [Arm(f"{REFERENCE}@{run}", REFERENCE, run, contexts[run], True) for run in [*transcripts, *further]]
+    transcripts = [run for run in runs if contexts[run] == whole]
+    arms += [
+        Arm(f"{REFERENCE}@{run}", REFERENCE, run, contexts[run], True, REFERENCE in asked)
+        for run in [*transcripts, *further]
+    ]
     taken = {arm.name for arm in arms}
-    for spec in dict.fromkeys(settings.detectors):
-        if _is_baseline(spec, settings.patterns):
+    for spec, baseline in baselines.items():
+        if baseline is not None:
             continue
         for run in _runs_of(spec, turnwise):
             name = _free_name(f"{short_name(spec)}@{run}", taken)
             taken.add(name)
-            arms.append(Arm(name, spec, run, contexts[run], False))
+            arms.append(Arm(name, spec, run, contexts[run], False, True))
     return tuple(arms)
 
 
@@ -163,12 +173,13 @@ def _runs_of(spec: str, runs: Sequence[str]) -> Sequence[str]:
     return [origin.run] if origin and origin.run in runs else runs
 
 
-def _is_baseline(spec: str, patterns: str | None) -> bool:
-    """Return whether a specification is a baseline that is there anyway: its threshold is set in any case."""
+def _baseline(spec: str, patterns: str | None) -> str | None:
+    """Return the baseline that a specification asks for; its threshold is set in any case."""
     if spec in FITTED:
-        return False
+        return None
     detector = load_detector(spec, patterns=patterns)
-    return detector.name in BASELINES and same_but_threshold(detector, detector.name)
+    same = detector.name in BASELINES and same_but_threshold(detector, detector.name)
+    return detector.name if same else None
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -22,7 +22,7 @@ from turnwise.study.stats.verdicts import Judged, matched
 LEVEL = 0.05
 """Level of all tests."""
 
-Family = Literal["reference", "baseline", "final"]
+Family = Literal["reference", "baseline", "final", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Test:
     Args:
         a: name of the first arm, the one to beat.
         b: name of the second.
-        family: tests that Holm's correction takes together: against the reference, against the other baselines, or
-            against the reference by the verdicts at the last turn.
+        family: tests that Holm's correction takes together: against the reference, against the other baselines,
+            against the reference by the verdicts at the last turn, or of a detector on two runs.
         b_count: attacks that the first alone caught.
         c_count: attacks that the second alone caught.
         p: exact McNemar p-value.
@@ -41,8 +41,9 @@ class Test:
         p_holm: Holm's correction of the larger of the two.
         pairs: attacks that both judged.
         tightened: whether thresholds were moved so that both flag equally many benign calibration conversations.
-        detail: differences with intervals; of the first family only.
-        benign: the same test on the benign conversations; of the last family, the first has it in its detail.
+        detail: differences with intervals; of the first family and the last only.
+        benign: the same test on the benign conversations; of the verdicts at the last turn alone, where there is
+            a detail it has it.
     """
 
     __test__ = False  # no test case of pytest

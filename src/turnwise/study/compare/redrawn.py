@@ -103,12 +103,15 @@ def redraw_study(
         part = dict(zip(groups, parts[split].tolist(), strict=True))
         train = {one.sequence_id for one in study_data.known if part[one.group] == TRAIN}
         fitting = {run: evaluated_of(data[run], train) for run in examples}
-        ranks = {
-            place: in_training(arm, fitting[arm.run], settings, seed, scores)
-            for place, arm in enumerate(compared)
-            if place
-        }
-        followed.append(choose(ranks) or 0)
+        if len(arms) == 1:  # nothing to choose from
+            followed.append(1)
+        else:
+            ranks = {
+                place: in_training(arm, fitting[arm.run], settings, seed, scores)
+                for place, arm in enumerate(compared)
+                if place
+            }
+            followed.append(choose(ranks) or 0)
         judged = [number for number, one in enumerate(known) if one.sequence_id not in train]
         for place, arm in enumerate(compared):
             if arm.trained:

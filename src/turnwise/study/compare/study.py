@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import Arm, compared_runs, plan_arms, reference_of
+from turnwise.study.compare.between_runs import BetweenRuns, compare_runs
 from turnwise.study.compare.checks import Checks, Rescore, run_checks
 from turnwise.study.compare.comparisons import (
     Cell,
@@ -72,6 +73,7 @@ class Study:
         checks: diagnostics of the chosen arm.
         warnings: what a reader must know, the gravest first.
         truth: every arm beside the turns that a reader flags; None where no reader was named.
+        between_runs: each detector that was asked for, on runs of the same context.
     """
 
     settings: Settings
@@ -92,6 +94,7 @@ class Study:
     checks: Checks
     warnings: tuple[str, ...]
     truth: AgainstReader | None = None
+    between_runs: tuple[BetweenRuns, ...] = ()
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -186,6 +189,7 @@ def compare_data(
                 redrawn.append(redraw_study(study_data, to_follow, reference_arm, drawn, scores, say))
         except UsageError as error:
             redrawn, why_not = [], str(error)
+    between_runs, not_between = compare_runs(judgements, results, study_data, folds, settings, scores, say)
     say("testing")
     tests = run_tests(judgements, results, reference, data, folds, settings.seed, settings.replicates)
     final_tests = run_final_tests(judgements, reference, data, folds)
@@ -194,7 +198,17 @@ def compare_data(
     say("checking")
     checks = run_checks(judgements, reference, chosen, study_data, folds, settings, store=store, rescore=rescore)
     warnings = find_warnings(
-        settings, study_data, judgements, results, tests, chosen, reference, checks, folds, why_not
+        settings,
+        study_data,
+        judgements,
+        results,
+        tests,
+        chosen,
+        reference,
+        checks,
+        folds,
+        why_not or not_between,
+        between_runs,
     )
     return Study(
         settings,
@@ -215,6 +229,7 @@ def compare_data(
         checks,
         warnings,
         None if reader is None else against_reader(judgements, reader, settings.replicates, settings.seed),
+        between_runs,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from turnwise.rates import Rate
 from turnwise.study.compare.arms import short_name
+from turnwise.study.compare.between_runs import BetweenRuns
 from turnwise.study.compare.checks import Checks
 from turnwise.study.compare.comparisons import Test
 from turnwise.study.compare.data import LabelledConversation, StudyData
@@ -51,6 +52,7 @@ def find_warnings(
     checks: Checks,
     folds: Sequence[Fold],
     not_redrawn: str,
+    between_runs: Sequence[BetweenRuns] = (),
 ) -> tuple[str, ...]:
     """Return the warnings of a study.
 
@@ -65,6 +67,7 @@ def find_warnings(
         checks: diagnostics.
         folds: who trained where.
         not_redrawn: why the gain could not be judged on many splits; empty where it could.
+        between_runs: detectors on two runs of the same context.
     """
     followed = judgements[reference if chosen is None else chosen]
     left = study_data.untested(settings)
@@ -81,7 +84,8 @@ def find_warnings(
         *_unbeaten(tests, judgements, chosen),
         *_rates(settings, results, judgements),
         *_compared_rates(judgements[reference], followed),
-        *_thin(judgements, judgements[reference], followed),
+        *(line for one in between_runs for line in _compared_rates(judgements[one.first], judgements[one.second])),
+        *_thin(judgements, judgements[reference], followed, *_of_runs(judgements, between_runs)),
         *_principles(study_data, folds, {judgements[reference].arm.run: None, followed.arm.run: None}),
         *_order(checks, judgements, chosen),
         *_few(judgements[reference]),
@@ -245,8 +249,12 @@ def _compared_rates(first: Judgement, second: Judgement) -> Iterator[str]:
         )
 
 
+def _of_runs(judgements: Sequence[Judgement], between_runs: Sequence[BetweenRuns]) -> list[Judgement]:
+    return [judgements[place] for one in between_runs for place in (one.first, one.second)]
+
+
 def _thin(judgements: Sequence[Judgement], *shown: Judgement) -> Iterator[str]:
-    """Tell of the reference and the followed arm in full, and how many others there are."""
+    """Tell of the shown arms in full, and how many others there are."""
     for one in dict.fromkeys(judgement.arm.name for judgement in shown):
         [judgement] = [judgement for judgement in judgements if judgement.arm.name == one]
         number, thinnest = min(enumerate(judgement.folds, start=1), key=lambda numbered: numbered[1].flagged)

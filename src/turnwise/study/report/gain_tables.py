@@ -120,7 +120,7 @@ def _matched(study: Study) -> Table:
     rates: tuple[float, ...] = ()
     for name, found in study.matched.items():
         rates = tuple(found.recall)
-        carried = NONE if found.carried_over is None else _difference(found.carried_over, 100, 1)
+        carried = NONE if found.carried_over is None else difference_cell(found.carried_over, 100, 1)
         realised = (
             (NONE, NONE)
             if found.realised is None
@@ -129,8 +129,8 @@ def _matched(study: Study) -> Table:
         rows.append(
             (
                 name,
-                *(_difference(found.partial_auc[rate], 1, 3) for rate in rates),
-                *(_difference(found.recall[rate], 100, 1) for rate in rates),
+                *(difference_cell(found.partial_auc[rate], 1, 3) for rate in rates),
+                *(difference_cell(found.recall[rate], 100, 1) for rate in rates),
                 carried,
                 *realised,
             )
@@ -157,6 +157,7 @@ def _matched(study: Study) -> Table:
     )
 
 
-def _difference(found: Difference, scale: float, digits: int) -> str:
+def difference_cell(found: Difference, scale: float, digits: int) -> str:
+    """Return a difference of two arms with its interval, and its p where it has one."""
     text = interval_cell(found, scale, digits, sign=True)
     return text if found.p is None or text == NONE else f"{text}, p {p_cell(found.p)}"

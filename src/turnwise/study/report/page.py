@@ -16,7 +16,7 @@ from turnwise.study.report.record import record
 from turnwise.study.report.table import Table, as_csv, as_latex, as_markdown, markdown_text
 from turnwise.study.report.tables import all_tables
 from turnwise.study.report.verdicts import verdicts_as_parquet
-from turnwise.study.report.words import methods, verdict
+from turnwise.study.report.words import methods, question, verdict
 
 STYLE = """
 body { margin: 2rem auto; max-width: 68rem; padding: 0 1rem; font: 16px/1.55 Georgia, 'Times New Roman', serif; }
@@ -40,6 +40,7 @@ for (const [name, spec] of Object.entries(JSON.parse(document.getElementById("ch
 """
 
 SECTIONS = (
+    ("The same detector on two runs", (), ("runs", "runs_further")),
     ("Gain over many splits", ("gain_over_splits",), ("over_splits", "followed")),
     ("At the same false-positive rate", (), ("matched",)),
     ("Against a reader of the turns", (), ("reader",)),
@@ -80,7 +81,7 @@ def page(
     """
     by_name = {figure.name: figure for figure in figures}
     in_tables = {table.name: table for table in tables}
-    parts = ["<h1>Does looking over time help?</h1>", _warnings(study), "<h2>Result</h2>"]
+    parts = [f"<h1>{question(study)}</h1>", _warnings(study), "<h2>Result</h2>"]
     parts += [f"<p>{_text(line)}</p>" for line in verdict(study)]
     parts += ["<h2>Method</h2>", *(f"<p>{_text(line)}</p>" for line in methods(study))]
     number = 0
@@ -97,7 +98,7 @@ def page(
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        "<title>turnwise: does looking over time help?</title>\n"
+        f"<title>turnwise: {question(study)}</title>\n"
         f"<style>{STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(parts)
         + "\n"
@@ -246,7 +247,7 @@ def as_text(study: Study) -> str:
     Args:
         study: the study.
     """
-    lines = ["# Does looking over time help?", ""]
+    lines = [f"# {question(study)}", ""]
     if study.warnings:
         lines += ["Before you read on:", "", *(f"- {markdown_text(warning)}" for warning in study.warnings), ""]
     for paragraph in verdict(study):

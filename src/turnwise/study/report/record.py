@@ -8,7 +8,7 @@ from typing import Any
 
 from turnwise.rates import Rate
 from turnwise.revision import versions
-from turnwise.study.compare import Judgement, Study, Test
+from turnwise.study.compare import BetweenRuns, Judgement, Study, Test
 from turnwise.study.compare.checks import Checks
 from turnwise.study.compare.comparisons import CellGain
 from turnwise.study.report.truth import reader_as_json
@@ -16,7 +16,7 @@ from turnwise.study.stats.auc import Auc
 from turnwise.study.stats.bootstrap import Interval
 from turnwise.study.stats.diagnostics import LengthMatched, Transfer
 from turnwise.study.stats.matched_rates import MatchedRates
-from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.metrics import DetectorResult, PairTest
 from turnwise.study.stats.paired import McNemar
 from turnwise.study.stats.redraw import Difference, Gain
 from turnwise.study.stats.thresholds import RecallAt
@@ -27,12 +27,13 @@ LIBRARIES = ("numpy", "scipy", "altair", "vl-convert-python")
 
 
 def summary(study: Study) -> dict[str, Any]:
-    """Return the short form: the gain over many splits, a row a detector, a row a test, the warnings."""
+    """Return the short form: the gain over many splits, two runs, a row a detector, a row a test, the warnings."""
     found = study.redrawn
     return {
         "gain": None
         if found is None
         else {"splits": found.splits, "followed": dict(found.followed)} | _gain(found.redraw.overall),
+        "runs": [_between_runs(study, one) for one in study.between_runs],
         "detectors": [
             _row(judgement, result) for judgement, result in zip(study.judgements, study.results, strict=True)
         ],
@@ -87,24 +88,14 @@ def record(study: Study) -> dict[str, Any]:
         "chosen": None if study.chosen is None else study.arms[study.chosen].name,
         "in_training": {study.arms[place].name: rate_as_json(rate) for place, rate in study.ranks.items()},
         "gain": _redrawn(study),
+        "runs": [_between_runs(study, one) | _further_between(one) for one in study.between_runs],
         "matched_rates": [{"arm": name} | _matched(found) for name, found in study.matched.items()],
         "detectors": [
             _row(judgement, result) | _further(judgement, result)
             for judgement, result in zip(study.judgements, study.results, strict=True)
         ],
         "tests": [
-            _test(test)
-            | {
-                "differences": None
-                if test.detail is None
-                else {
-                    "recall": interval_as_json(test.detail.recall, True),
-                    "auc": interval_as_json(test.detail.auc),
-                    "auc_p_delong": None if test.detail.delong is None else test.detail.delong.p,
-                    "delay_turns": interval_as_json(test.detail.delay, True),
-                    "benign": _counts(test.detail.benign),
-                },
-            }
+            _test(test) | {"differences": None if test.detail is None else _differences(test.detail)}
             for test in study.tests
         ],
         "final_tests": [_test(test) | {"benign": _counts(test.benign)} for test in study.final_tests],
@@ -133,6 +124,52 @@ def _test(test: Test) -> dict[str, Any]:
     names = ("a", "b", "family", "p", "p_group", "p_holm", "pairs", "tightened")
     alone = {"a_alone": test.b_count, "b_alone": test.c_count}
     return {name: getattr(test, name) for name in names} | alone | {"conditions_on_threshold": True}
+
+
+def _differences(found: PairTest) -> dict[str, Any]:
+    return {
+        "recall": interval_as_json(found.recall, True),
+        "auc": interval_as_json(found.auc),
+        "auc_p_delong": None if found.delong is None else found.delong.p,
+        "delay_turns": interval_as_json(found.delay, True),
+        "benign": _counts(found.benign),
+    }
+
+
+def _between_runs(study: Study, one: BetweenRuns) -> dict[str, Any]:
+    """Return one detector on two runs; every difference is that on b less that on a."""
+    test = one.test
+    return {
+        "detector": one.detector,
+        "a": study.arms[one.first].run,
+        "b": study.arms[one.second].run,
+        "expected": None if one.redrawn is None else _difference(one.redrawn.redraw.overall.expected),
+        "recall": interval_as_json(one.detail.recall, True),
+        "a_alone": test.b_count,
+        "b_alone": test.c_count,
+        "pairs": test.pairs,
+        "p": test.p,
+        "p_group": test.p_group,
+        "p_holm": test.p_holm,
+        "auc": interval_as_json(one.detail.auc),
+        "auc_p_delong": None if one.detail.delong is None else one.detail.delong.p,
+        "auc_p_holm": one.p_auc_holm,
+        "conditions_on_threshold": True,
+    }
+
+
+def _further_between(one: BetweenRuns) -> dict[str, Any]:
+    redrawn = one.redrawn
+    return {
+        "tightened": one.test.tightened,
+        "left_out": one.detail.left_out,
+        "differences": _differences(one.detail),
+        "at_rate": None if one.at_rate is None else _matched(one.at_rate),
+        "one_study": None if redrawn is None else _gain(redrawn.redraw.overall)["one_study"],
+        "by_source": None
+        if redrawn is None
+        else {name: _gain(gain) for name, gain in redrawn.redraw.subsets.items()},
+    }
 
 
 def _alone(found: McNemar | CellGain) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from turnwise.study.report.detection_tables import (
     tests_table,
 )
 from turnwise.study.report.gain_tables import AT_THESE, ONE_THRESHOLD, gain_tables
+from turnwise.study.report.run_tables import run_tables
 from turnwise.study.report.table import NONE, Table, interval_cell, p_cell, rate_cell, small_cell
 from turnwise.study.report.truth import reader_tables
 from turnwise.study.stats.thresholds import RecallAt
@@ -22,8 +23,9 @@ from turnwise.study.stats.verdicts import Confusion
 
 
 def all_tables(study: Study) -> tuple[Table, ...]:
-    """Return every table of a study that has a row, the gain over many splits first."""
+    """Return every table of a study that has a row: runs of the same context first, then the gain over time."""
     tables = (
+        *run_tables(study),
         *gain_tables(study),
         *reader_tables(study),
         detectors_table(study),

@@ -19,6 +19,7 @@ COLUMNS = {
     "source": "VARCHAR",
     "label": "VARCHAR",
     "part": "VARCHAR",
+    "fold": "INTEGER",
     "score": "DOUBLE",
     "threshold": "DOUBLE",
     "fired": "BOOLEAN",
@@ -35,6 +36,9 @@ def verdict_rows(study: Study) -> Iterator[dict[str, Any]]:
     threshold flatters it. With folds every conversation is there once, as its fold tested it. A benign one of a
     data set that an observer was trained on is there only where it trained.
 
+    ``fold`` counts from 1, in the order of the splits in ``results.json``: what was fitted on its train part and
+    calibrated on its calibrate part gave the score and the threshold. With one split it is 1.
+
     ``fired`` is None where the run has no score of the conversation, ``threshold`` where the arm never fires, and
     ``reader_turn`` where the reader flags no turn or did not judge it.
 
@@ -47,7 +51,7 @@ def verdict_rows(study: Study) -> Iterator[dict[str, Any]]:
     for judgement in study.judgements:
         examples = runs[judgement.arm.run].examples
         rows: dict[str, dict[str, Any]] = {}
-        for fold, calibrated in zip(study.folds, judgement.folds, strict=True):
+        for number, (fold, calibrated) in enumerate(zip(study.folds, judgement.folds, strict=True), start=1):
             part_of = _parts(fold, parts)
             chosen = [example for example in examples if example.sequence_id in part_of]
             for one in judge_all(calibrated.detector, chosen):
@@ -57,6 +61,7 @@ def verdict_rows(study: Study) -> Iterator[dict[str, Any]]:
                     "source": known[one.sequence_id].strata["source"],
                     "label": "attack" if one.attack else "benign",
                     "part": part_of[one.sequence_id],
+                    "fold": number,
                     "score": one.score,
                     "threshold": calibrated.limit if math.isfinite(calibrated.limit) else None,
                     "fired": one.fired if one.evaluated else None,

@@ -8,6 +8,7 @@ from turnwise.study.compare import Study, Test
 from turnwise.study.compare.comparisons import LEVEL
 from turnwise.study.compare.warnings import percent
 from turnwise.study.report.gain_tables import points, share
+from turnwise.study.report.run_tables import runs_words
 from turnwise.study.report.table import interval_cell, p_cell
 from turnwise.study.report.truth import reader_words
 from turnwise.study.stats.redraw import Difference
@@ -17,6 +18,7 @@ def verdict(study: Study) -> tuple[str, ...]:
     """Return the paragraphs at the top of a report: what was compared, what gained, what that does not show."""
     return (
         _compared(study),
+        *runs_words(study),
         *_over_splits(study),
         *reader_words(study),
         _gained(study),
@@ -25,6 +27,11 @@ def verdict(study: Study) -> tuple[str, ...]:
         *_if_missing(study),
         _not_shown(study),
     )
+
+
+def question(study: Study) -> str:
+    """Return what a study asks first, as the heading of its report."""
+    return "Which run finds more?" if study.between_runs else "Does looking over time help?"
 
 
 def _compared(study: Study) -> str:
@@ -75,6 +82,8 @@ def _over_splits(study: Study) -> tuple[str, ...]:
         f"{share(one.equal)} % and a loss in {share(one.hurts)} %.",
         f"Followed: {names}{'' if single else f' of {found.splits}'}.",
     ]
+    if study.between_runs:
+        parts.append("Where the followed arm is on another run, the observer of that run has a part in the gain.")
     if study.further:
         parts.append(_with_other_seeds(expected, [one.redraw.overall.expected for one in study.further]))
     if single:
@@ -176,9 +185,12 @@ def _context_alone(study: Study) -> str:
     """Return what the reference's own detector gains where the observer saw more: no merit of the chosen one."""
     if study.chosen is None:
         return ""
-    name = f"{study.arms[study.reference].detector}@{study.arms[study.chosen].run}"
+    reference, chosen = study.arms[study.reference], study.arms[study.chosen]
+    if reference.context == chosen.context:  # on another run it is another observer that makes the difference
+        return ""
+    name = f"{reference.detector}@{chosen.run}"
     test = study.test_of(name)
-    if test is None or test.detail is None or name == study.arms[study.chosen].name:
+    if test is None or test.detail is None or name == chosen.name:
         return ""
     gain = interval_cell(test.detail.recall, 100, 1, sign=True)
     shown = "" if test.won or test.lost else ", which is not shown to be a difference"

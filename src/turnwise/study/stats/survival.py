@@ -66,14 +66,6 @@ class Survival:
         """The turns by which a quarter and three quarters are flagged."""
         return self.quantile(0.25), self.quantile(0.75)
 
-    def mean_until(self, horizon: int) -> float:
-        """Return the mean turn of the first flag, cut off at a horizon: the area under the curve.
-
-        Args:
-            horizon: turn at which those not flagged are counted, at least 1.
-        """
-        return sum(self.at(turn) for turn in range(horizon))
-
 
 @dataclass(frozen=True, slots=True)
 class FirstFlag:

@@ -1,0 +1,191 @@
+"""The same detector on two runs of the same context: which of two observers finds more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from turnwise.errors import UsageError
+from turnwise.study.compare.arms import REFERENCE, Arm, short_name
+from turnwise.study.compare.comparisons import Test
+from turnwise.study.compare.data import RunData, StudyData
+from turnwise.study.compare.judging import Judgement, at_equal_rate
+from turnwise.study.compare.redrawn import RedrawnStudy, redraw_study
+from turnwise.study.compare.scores import HighestScores
+from turnwise.study.compare.settings import Fold, Settings
+from turnwise.study.stats import metrics
+from turnwise.study.stats.matched_rates import MatchedRates, matched_rates
+from turnwise.study.stats.metrics import DetectorResult
+from turnwise.study.stats.paired import holm
+from turnwise.study.stats.verdicts import matched
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenRuns:
+    """One detector on two runs, on the conversations that both evaluated. Differences are second less first.
+
+    Args:
+        detector: what tables call the detector.
+        first: place of its arm on the first run.
+        second: place of its arm on the second run.
+        test: exact McNemar test of the attacks, corrected by Holm over all detectors and pairs of runs, with
+            differences in its detail.
+        p_auc_holm: DeLong's p-value of the areas, corrected likewise; None with fewer than two of a label.
+        at_rate: where both flag exactly the asked share of the benign test conversations; None without both
+            labels.
+        redrawn: the difference of recall over many splits; None where thresholds are given or it can't be judged.
+    """
+
+    detector: str
+    first: int
+    second: int
+    test: Test
+    p_auc_holm: float | None
+    at_rate: MatchedRates | None
+    redrawn: RedrawnStudy | None
+
+    @property
+    def detail(self) -> metrics.PairTest:
+        """The differences with their intervals, at thresholds that flag equally many calibration conversations."""
+        assert self.test.detail is not None  # `compare_runs` makes each with it
+        return self.test.detail
+
+
+def pairs_of_runs(contexts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return each run with the one to compare it with: the first that saw the same context.
+
+    Two runs that differ in observer and context differ for either reason: they are not compared.
+
+    Args:
+        contexts: context by name of the run, in the order in which runs were asked for.
+
+    >>> pairs_of_runs({"local": "history", "gpt": "history", "gpt-turn": "turn", "small": "history"})
+    (('local', 'gpt'), ('local', 'small'))
+    >>> pairs_of_runs({"turn": "turn", "history": "history"})
+    ()
+    """
+    first: dict[str, str] = {}
+    pairs = ((first.setdefault(context, run), run) for run, context in contexts.items())
+    return tuple(pair for pair in pairs if pair[0] != pair[1])
+
+
+def compare_runs(
+    judgements: Sequence[Judgement],
+    results: Sequence[DetectorResult],
+    study_data: StudyData,
+    folds: Sequence[Fold],
+    settings: Settings,
+    scores: HighestScores,
+    tell: Callable[[str], None],
+) -> tuple[tuple[BetweenRuns, ...], str]:
+    """Compare every detector that was asked for between runs of the same context; `any_turn` where none was.
+
+    Args:
+        judgements: what each arm said.
+        results: what was measured of each, in the same order.
+        study_data: conversations and runs.
+        folds: who was tested where.
+        settings: of the study.
+        scores: keeps what detectors said before.
+        tell: takes a line on how far it is.
+
+    Returns:
+        The comparisons by detector, then by pair of runs; and why a difference could not be judged over many
+        splits, empty where each could.
+    """
+    data = {one.run.name: one for one in study_data.runs}
+    pairs = _pairs([one.arm for one in judgements], settings)
+    found: list[BetweenRuns] = []
+    why_not = ""
+    for first, second in pairs:
+        arms = judgements[first].arm, judgements[second].arm
+        redrawn = None
+        if settings.thresholds == "calibrated":
+            tell(f"judging {settings.splits} splits: {arms[1].name} against {arms[0].name}")
+            try:
+                redrawn = redraw_study(study_data, arms[1:], arms[0], settings, scores, tell)
+            except UsageError as error:
+                why_not = why_not or str(error)
+        found.append(
+            BetweenRuns(
+                short_name(arms[0].detector),
+                first,
+                second,
+                _test(judgements, results, first, second, data, folds, settings),
+                None,
+                _at_rate(judgements[first], judgements[second], settings),
+                redrawn,
+            )
+        )
+    return _corrected(found), why_not
+
+
+def _pairs(arms: Sequence[Arm], settings: Settings) -> list[tuple[int, int]]:
+    """Return the places of the arms to compare, two by two."""
+    inside = [place for place, arm in enumerate(arms) if arm.run in settings.runs]
+    places = [place for place in inside if arms[place].asked]
+    places = places or [place for place in inside if arms[place].detector == REFERENCE]
+    found = []
+    for detector in dict.fromkeys(arms[place].detector for place in places):
+        by_run = {arms[place].run: place for place in places if arms[place].detector == detector}
+        contexts = {run: arms[place].context for run, place in by_run.items()}
+        found += [(by_run[first], by_run[second]) for first, second in pairs_of_runs(contexts)]
+    return found
+
+
+def _test(
+    judgements: Sequence[Judgement],
+    results: Sequence[DetectorResult],
+    first: int,
+    second: int,
+    data: Mapping[str, RunData],
+    folds: Sequence[Fold],
+    settings: Settings,
+) -> Test:
+    """Return the test of two arms at thresholds that flag equally many benign calibration conversations."""
+    one, other = at_equal_rate(judgements[first], judgements[second], data, folds)
+    arms = replace(results[first], judged=one), replace(results[second], judged=other)
+    [found] = metrics.compare(arms, settings.seed, reference=0, replicates=settings.replicates)
+    return Test(
+        judgements[first].arm.name,
+        judgements[second].arm.name,
+        "run",
+        found.b_count,
+        found.c_count,
+        found.p,
+        found.p_group,
+        found.p,
+        sum(attack.attack for attack, _ in matched(one, other)),
+        one != judgements[first].judged or other != judgements[second].judged,
+        found,
+    )
+
+
+def _at_rate(first: Judgement, second: Judgement, settings: Settings) -> MatchedRates | None:
+    pairs = matched(first.judged, second.judged)
+    labels = [one.attack for one, _ in pairs]
+    if all(labels) or not any(labels):
+        return None
+    return matched_rates(
+        [one.score or 0.0 for one, _ in pairs],  # matched ones have a score
+        [other.score or 0.0 for _, other in pairs],
+        [one.group for one, _ in pairs],
+        labels,
+        rates=(settings.target_fpr,),
+        replicates=settings.replicates,
+        seed=settings.seed,
+    )
+
+
+def _corrected(found: Sequence[BetweenRuns]) -> tuple[BetweenRuns, ...]:
+    """Return the comparisons with Holm's correction, of the McNemar tests and of DeLong's apart."""
+    verdicts = holm([max(one.test.p, one.test.p_group) for one in found])
+    of_areas = iter(holm([one.detail.delong.p for one in found if one.detail.delong is not None]))
+    return tuple(
+        replace(
+            one,
+            test=replace(one.test, p_holm=p),
+            p_auc_holm=None if one.detail.delong is None else next(of_areas),
+        )
+        for one, p in zip(found, verdicts, strict=True)
+    )

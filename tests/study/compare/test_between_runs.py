@@ -1,0 +1,226 @@
+"""Two observers of the same conversations: which finds more, at the same rate of false positives."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime
+
+import pytest
+
+from turnwise.scoring import Score, TurnScores
+from turnwise.store import Run
+from turnwise.study import Example, holm, mcnemar
+from turnwise.study.compare import LabelledConversation, RunData, Settings, Study, StudyData, compare_data
+from turnwise.study.compare.data import strata_of
+from turnwise.study.report import all_tables, record, summary, verdict
+from turnwise.study.report.page import as_text
+
+ATTACKS, BENIGN = 80, 140
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def conversations(raised: dict[str, float], *, seed: int = 1, missing: int = 0, **contexts: str) -> StudyData:
+    """Return conversations whose attacks lie higher by so much on each run; noise is drawn for each run anew.
+
+    Args:
+        raised: by name of the run, what the F of its attacks is raised by.
+        seed: of the noise.
+        missing: attacks that the first run has no score of.
+        contexts: of runs that did not see the history.
+    """
+    generator = random.Random(seed)
+    known, examples = [], {run: [] for run in raised}
+    for number in range(ATTACKS + BENIGN):
+        attack, name, group = number < ATTACKS, f"c{number:03}", f"g{number // 2}"
+        known.append(LabelledConversation(name, group, attack, 4, strata_of(f"set {number % 2}", {}, 4)))
+        for place, (run, more) in enumerate(raised.items()):
+            F = [0.5 * generator.random() + (more if attack else 0.0) for _ in range(4)]
+            gone = place == 0 and number < missing
+            turns = tuple(
+                TurnScores(turn, {} if gone else {"p": Score(0.5, 0.2, f)}, length=9)
+                for turn, f in enumerate(F, 1)
+            )
+            examples[run].append(Example(name, group, attack, turns))
+    runs = tuple(
+        RunData(
+            Run(name, f"observer of {name}", "1", contexts.get(name, "history"), {}, {}, "0", MADE),
+            tuple(rows),
+        )
+        for name, rows in examples.items()
+    )
+    return StudyData(tuple(known), runs, 0, 0, "0" * 64)
+
+
+def study(data: StudyData, *detectors: str, **settings: object) -> Study:
+    given = {"target_fpr": 0.05, "replicates": 100, "splits": 4, **settings}
+    runs = tuple(one.run.name for one in data.runs)
+    return compare_data(data, Settings(runs, detectors or ("cusum:drift=0.3",), **given))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def planted() -> Study:
+    """Return a study of two observers, the second of which sees more of the attacks."""
+    return study(conversations({"few": 0.05, "many": 0.25}), "cusum:drift=0.3", "f_ema")
+
+
+def test_the_observer_that_finds_more_is_named_with_numbers(planted):
+    assert [one.detector for one in planted.between_runs] == ["cusum:drift=0.3", "f_ema"]
+    for one in planted.between_runs:
+        assert (planted.arms[one.first].run, planted.arms[one.second].run) == ("few", "many")
+        assert one.test.won
+        assert one.test.c_count - one.test.b_count == pytest.approx(one.detail.recall.value * one.test.pairs)
+        assert 0 < one.detail.recall.low <= one.detail.recall.value <= one.detail.recall.high
+        assert one.redrawn.redraw.overall.expected.low > 0
+        assert not one.redrawn.redraw.overall.expected.conditions_on_threshold
+        assert one.at_rate.recall[0.05].low > 0
+        assert one.detail.auc.low > 0
+        assert one.detail.delong.p <= one.p_auc_holm < 0.01
+
+
+def test_the_test_is_of_the_verdicts_at_thresholds_that_others_set(planted):
+    [fold] = planted.folds
+    for one in planted.between_runs:
+        first, second = (planted.judgements[place] for place in (one.first, one.second))
+        assert {name.sequence_id for name in first.judged} == fold.test
+        for judgement in (first, second):
+            [known] = judgement.folds
+            assert (known.flagged + 1) / (len(known.benign) + 1) <= 0.05
+        assert not one.test.tightened
+        attacks = [(a, b) for a, b in zip(first.judged, second.judged, strict=True) if a.attack]
+        again = mcnemar(
+            [a.fired for a, _ in attacks], [b.fired for _, b in attacks], [a.group for a, _ in attacks]
+        )
+        assert (again.b_count, again.c_count, again.p) == (one.test.b_count, one.test.c_count, one.test.p)
+
+
+def test_all_of_them_are_corrected_together(planted):
+    tests = [one.test for one in planted.between_runs]
+    assert [test.p_holm for test in tests] == list(holm([max(test.p, test.p_group) for test in tests]))
+    areas = [one.detail.delong.p for one in planted.between_runs]
+    assert [one.p_auc_holm for one in planted.between_runs] == list(holm(areas))
+
+
+def test_the_other_way_round_the_signs_turn():
+    data = conversations({"few": 0.05, "many": 0.25})
+    [one] = study(data).between_runs
+    [other] = study(StudyData(data.known, data.runs[::-1], 0, 0, data.digest)).between_runs
+    assert (one.test.b_count, one.test.c_count) == (other.test.c_count, other.test.b_count)
+    assert one.test.p_holm == other.test.p_holm
+    assert one.test.won
+    assert other.test.lost
+    assert one.detail.recall.value == -other.detail.recall.value
+    assert one.detail.auc.value == pytest.approx(-other.detail.auc.value)
+    ends = one.redrawn.redraw.overall.expected, other.redrawn.redraw.overall.expected
+    assert ends[0].value == pytest.approx(-ends[1].value)
+    assert ends[0].low == pytest.approx(-ends[1].high)
+
+
+def test_equal_scores_are_no_difference():
+    data = conversations({"one": 0.2})
+    [run] = data.runs
+    twice = (run, RunData(Run("two", "other", "1", "history", {}, {}, "0", run.run.created_at), run.examples))
+    [found] = study(StudyData(data.known, twice, 0, 0, data.digest)).between_runs
+    assert (found.test.b_count, found.test.c_count, found.test.p_holm) == (0, 0, 1.0)
+    assert not (found.test.won or found.test.lost)
+    expected = found.redrawn.redraw.overall.expected
+    assert (expected.value, expected.low, expected.high) == (0.0, 0.0, 0.0)
+    assert (found.detail.auc.value, found.p_auc_holm) == (0.0, 1.0)
+
+
+def test_observers_that_find_as_much_are_told_apart_no_more_often_than_the_level_allows():
+    shown = 0
+    for seed in range(30):
+        [found] = study(conversations({"a": 0.15, "b": 0.15}, seed=seed), splits=1, replicates=10).between_runs
+        shown += found.test.won or found.test.lost
+    assert shown <= 4  # at the level of 0.05 there are more in 1.6 % of such series
+
+
+def test_each_run_stands_against_the_first_of_its_context():
+    data = conversations({"a": 0.1, "b": 0.1, "single": 0.1, "c": 0.1}, single="turn")
+    found = study(data, "any_turn", "cusum", splits=1, replicates=10)
+    names = [(one.detector, one.test.a, one.test.b) for one in found.between_runs]
+    assert names == [
+        ("any_turn", "any_turn@a", "any_turn@b"),
+        ("any_turn", "any_turn@a", "any_turn@c"),
+        ("cusum", "cusum@a", "cusum@b"),
+        ("cusum", "cusum@a", "cusum@c"),
+    ]
+
+
+def test_without_a_detector_that_was_asked_for_it_is_any_turn():
+    found = compare_data(
+        conversations({"a": 0.1, "b": 0.1}), Settings(("a", "b"), target_fpr=0.05, splits=1, replicates=10)
+    )
+    assert [one.detector for one in found.between_runs] == ["any_turn"]
+
+
+def test_a_run_that_is_named_twice_is_one():
+    data = conversations({"a": 0.1})
+    found = compare_data(data, Settings(("a", "a"), ("cusum",), target_fpr=0.05, splits=1, replicates=10))
+    assert found.between_runs == ()
+    assert [arm.name for arm in found.arms].count("cusum@a") == 1
+
+
+def test_runs_of_different_contexts_ask_about_time():
+    found = study(conversations({"t": 0.1, "h": 0.2}, t="turn"), splits=1, replicates=10)
+    assert found.between_runs == ()
+    assert {"runs", "runs_further"}.isdisjoint(table.name for table in all_tables(found))
+    assert as_text(found).startswith("# Does looking over time help?")
+
+
+@pytest.mark.parametrize("detector", ["cusum:drift=0.3", "learned"])
+def test_with_folds_every_attack_is_tested_once(detector):
+    found = study(conversations({"few": 0.05, "many": 0.25}), detector, folds=3, splits=2, replicates=20)
+    [one] = found.between_runs
+    assert one.test.pairs == ATTACKS
+    assert one.test.won
+    assert "At the thresholds of the 3 folds alone" in " ".join(verdict(found))
+
+
+def test_what_one_run_lacks_is_left_out_of_both():
+    found = study(conversations({"few": 0.05, "many": 0.25}, missing=20), folds=3, splits=1, replicates=20)
+    [one] = found.between_runs
+    assert one.test.pairs == ATTACKS - 20
+    assert one.detail.left_out == 20
+    [row] = next(table.rows for table in all_tables(found) if table.name == "runs_further")
+    assert row[-1] == "20"
+
+
+def test_given_thresholds_are_compared_with_a_caution():
+    found = study(conversations({"few": 0.05, "many": 0.25}), thresholds="given")
+    [one] = found.between_runs
+    assert one.redrawn is None
+    text = " ".join(verdict(found))
+    assert "At the thresholds that were given, many alone caught" in text
+    assert "These rates are not matched" in text
+    assert summary(found)["runs"][0]["expected"] is None
+
+
+def test_the_report_opens_with_it(planted):
+    text = as_text(planted)
+    assert text.startswith("# Which run finds more?")
+    opening = verdict(planted)[1]
+    assert opening.startswith("cusum:drift=0.3 on many against few. Over 4 splits of the conversations, with ")
+    assert "in expectation: many finds more." in opening
+    assert "after Holm's correction over 2 comparisons" in opening
+    first = all_tables(planted)[0]
+    assert (first.name, first.title) == ("runs", "The same detector on two runs")
+    assert [row[:3] for row in first.rows] == [("cusum:drift=0.3", "few", "many"), ("f_ema", "few", "many")]
+    assert {row[-1] for row in first.rows} == {"b finds more"}
+
+
+def test_all_of_it_is_in_the_numbers(planted):
+    numbers = json.loads(json.dumps(record(planted), allow_nan=False))["runs"]
+    short = summary(planted)["runs"]
+    for one, row, found in zip(short, numbers, planted.between_runs, strict=True):
+        assert row.items() >= one.items()
+        assert (row["a"], row["b"], row["a_alone"], row["b_alone"]) == (
+            "few", "many", found.test.b_count, found.test.c_count
+        )  # fmt: skip
+        for name in ("expected", "recall", "auc"):
+            assert row[name]["ci"][0] <= row[name]["value"] <= row[name]["ci"][1]
+        assert not row["expected"]["conditions_on_threshold"]
+        assert row["recall"]["conditions_on_threshold"]
+        assert row["at_rate"]["recall"]["0.05"]["value"] == found.at_rate.recall[0.05].value
+        assert set(row["by_source"]) == {"set 0", "set 1"}
