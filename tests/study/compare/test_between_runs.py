@@ -128,12 +128,14 @@ def test_equal_scores_are_no_difference():
     assert (found.detail.auc.value, found.p_auc_holm) == (0.0, 1.0)
 
 
-def test_observers_that_find_as_much_are_told_apart_no_more_often_than_the_level_allows():
+def test_the_expected_gain_tells_equal_observers_apart_no_more_often_than_its_level_allows():
+    """The tests at one split's thresholds may: by chance these differ in strictness, which is not in their p."""
     shown = 0
-    for seed in range(30):
-        [found] = study(conversations({"a": 0.15, "b": 0.15}, seed=seed), splits=1, replicates=10).between_runs
-        shown += found.test.won or found.test.lost
-    assert shown <= 4  # at the level of 0.05 there are more in 1.6 % of such series
+    for seed in range(20):
+        [found] = study(conversations({"a": 0.15, "b": 0.15}, seed=seed), splits=10).between_runs
+        expected = found.redrawn.redraw.overall.expected
+        shown += expected.low > 0 or expected.high < 0
+    assert shown <= 4  # at 5 % there are more in 0.3 % of such series
 
 
 def test_each_run_stands_against_the_first_of_its_context():
