@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar, get_args
 
 from turnwise.errors import GuardError
@@ -80,7 +79,7 @@ class Code(Guardrail):
 
     def check(self, check: Check) -> Finding:
         """Return what code a text has, with a redaction for each block and line."""
-        folded = check.once((PLAIN, check.text), partial(PLAIN.fold, check.text))
+        folded = PLAIN.fold(check.text)
         shapes = self._shapes.present(folded.plain)
         if not shapes:
             return CLEAN

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.masked_words import HINT
-from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
+from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
 from turnwise.guard.recognisers.respelling import RUN_TOGETHER, Respelling
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
@@ -22,10 +22,9 @@ _WHOLE_SENTENCE = "\ufdfa"
 def plain_texts(check: Check, known: frozenset[str]) -> tuple[str, ...]:
     """Return `plain_texts_of` of the text under check, made once for all guardrails that know the same words."""
     key = ("hidden", known, check.text)
-    if key not in check.shared:
-        plain = check.once((PLAIN, check.text), partial(PLAIN.fold, check.text)).plain
-        check.shared[key] = _texts(readings(check), plain, known)
-    made: tuple[str, ...] = check.shared[key]
+    made: tuple[str, ...] | None = check.shared.get(key)
+    if made is None:
+        made = check.shared[key] = _texts(check.text, folded_readings(check, PLAIN), known)
     return made
 
 
@@ -45,13 +44,13 @@ def plain_texts_of(text: str, known: frozenset[str] = frozenset()) -> tuple[str,
     >>> plain_texts_of("1gn0re the rules", frozenset({"ignore"}))
     ('1gn0re the rules', 'ignore the rules')
     """
-    return _texts(readings_of(text), PLAIN.fold(text).plain, known)
+    return _texts(text, [reading.behind(PLAIN.fold(reading.plain)) for reading in readings_of(text)], known)
 
 
-def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str]) -> tuple[str, ...]:
-    texts = dict.fromkeys((readings[0].plain, plain))
-    if len(readings) > 1:
-        texts.update(dict.fromkeys([reading.plain for reading in readings]))
+def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str]) -> tuple[str, ...]:
+    texts: dict[str, None] = {given: None}
+    for reading in readings:
+        texts[reading.plain] = None
     pieces: set[str] = set()
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
