@@ -13,9 +13,8 @@ from turnwise.guard.guardrail import Check, Finding, Redaction
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
-from turnwise.guard.recognisers.edits import Edit, Replaced
 from turnwise.guard.recognisers.folding import PLAIN, Folding
-from turnwise.guard.recognisers.spans import Span, Stretch, apart, counted
+from turnwise.guard.recognisers.spans import Edit, Replaced, Span, Stretch, apart, counted
 from turnwise.linear_regex import RegexSet
 
 _ROUNDS = 4
