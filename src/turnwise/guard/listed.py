@@ -1,4 +1,7 @@
-"""How the last messages of a list are checked: in the conversation that it continues, or as the list has it."""
+"""Lists of messages: how what came last is checked, and what a model may be sent of a list.
+
+A list is checked in the conversation that it continues, or stands by itself.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ from collections.abc import Generator, Mapping
 from collections.abc import Sequence as Ordered
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from turnwise.conversation import Conversation
-from turnwise.conversation.messages import OPENAI
+from turnwise.conversation import Conversation, Role
+from turnwise.conversation.messages import OPENAI, TEXT_PARTS
 from turnwise.errors import GuardError, SessionError, StateError
 from turnwise.guard.checking import refused
 from turnwise.guard.guardrail import TextKind
@@ -32,6 +35,9 @@ from turnwise.guard.texts import (
 
 _PLACES = 20
 """How often the place of a list of messages is looked for, where others go on with its conversation meanwhile."""
+
+_OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
+"""Roles of messages that are part of no turn."""
 
 
 def check_last(
@@ -221,3 +227,74 @@ def open_listed_stream(
         if turn is not chat.last_turn:
             chat.withdraw(turn.number)
     return open_stream(setup, chat, None, None, session_id, metadata, placed or PlacedText(None))
+
+
+def sendable(setup: Setup, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
+    """Return a list of messages as a model may be sent it; see `GuardrailPipeline.sendable`."""
+    if result.blocked:
+        raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
+    sent = [dict(message) for message in messages]
+    for part in result.parts or (result,):
+        if part.pipeline_type is TextKind.TOOL_RESULT:
+            _put_result(sent, part)
+        elif part.pipeline_type is TextKind.TOOL_CALL:
+            _put_call(sent[-1], part)
+        else:
+            sent[-1] = _with_text(sent[-1], part.text)
+    lists = setup.lists
+    chat = None if lists is None else lists.held(result.conversation_id)
+    if lists is None or chat is None or result.place is None or lists.is_clean(result.place):
+        return sent
+    return _without_blocked(sent, chat)
+
+
+def _without_blocked(messages: Ordered[Mapping[str, Any]], chat: Conversation) -> list[dict[str, Any]]:
+    """Return a list with earlier messages as its conversation has them: redacted, without what was blocked."""
+    ours = [dict(message) for message in messages if message.get("role") in _OURS]
+    sent = chat.to_messages()
+    last = messages[-1]
+    if sent and last.get("role") == Role.USER and sent[-1].get("role") == Role.USER:
+        # What nobody reads of it, such as a picture, is part of no turn.
+        sent[-1] = _with_text(dict(last), str(sent[-1]["content"]))
+    return [*ours, *sent]
+
+
+def _with_text(message: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return a message with another text; parts that hold none stay."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        if content is None and isinstance(message.get("refusal"), str):
+            return {**message, "refusal": text}
+        return message if content == text else {**message, "content": text}
+    said = [part for part in content if part.get("type") in TEXT_PARTS]
+    if "\n".join(str(part.get(TEXT_PARTS[part["type"]])) for part in said) == text or not said:
+        return message
+    rest = [part for part in content if part.get("type") not in TEXT_PARTS]
+    return {**message, "content": [{"type": "text", "text": text}, *rest]}
+
+
+def _put_result(messages: list[dict[str, Any]], result: PipelineResult) -> None:
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if message.get("role") not in (Role.TOOL, Role.FUNCTION):
+            break
+        if result.call_id in (message.get("tool_call_id"), None) or message.get("name") == result.tool:
+            messages[at] = _with_text(message, result.text)
+            return
+    raise GuardError("a result of a tool is not in the list; give the list that was checked")
+
+
+def _put_call(message: dict[str, Any], result: PipelineResult) -> None:
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        message["tool_calls"] = [
+            _with_arguments(call, result.text) if call.get("id") == result.call_id else call for call in calls
+        ]
+    elif isinstance(message.get("function_call"), Mapping):
+        message["function_call"] = {**message["function_call"], "arguments": result.text}
+
+
+def _with_arguments(call: Mapping[str, Any], text: str) -> dict[str, Any]:
+    if isinstance(call.get("custom"), Mapping):
+        return {**call, "custom": {**call["custom"], "input": text}}
+    return {**call, "function": {**call["function"], "arguments": text}}
