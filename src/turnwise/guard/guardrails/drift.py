@@ -18,10 +18,18 @@ from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
+from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.guardrails.progress import Progress, park, resume, speaker_of
-from turnwise.guard.guardrails.speakers import Judge, of_outputs, responder_session
-from turnwise.guard.metadata import GuardMetadataError, kept_scores
+from turnwise.guard.guardrails.speakers import (
+    Judge,
+    Progress,
+    of_outputs,
+    park,
+    responder_session,
+    resume,
+    speaker_of,
+)
+from turnwise.guard.metadata import kept_scores
 from turnwise.guard.observing import Scorer
 from turnwise.guard.records import DriftData
 from turnwise.guard.request import digest_of, short_id
