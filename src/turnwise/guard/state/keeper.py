@@ -21,7 +21,7 @@ from turnwise.guard.state.settings import StateSettings, WhenDown
 from turnwise.guard.state.status import StateStatus, StateWatch
 from turnwise.guard.state.work import Work
 from turnwise.guard.step import CheckRun, failure
-from turnwise.sessions.state_store import MemoryStateStore, StateStore
+from turnwise.sessions import MemoryStateStore, StateStore
 
 Value = TypeVar("Value")
 
