@@ -9,7 +9,7 @@ from turnwise.guard.guardrails.speakers import sessions_of
 from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.conversations import STORED
+from turnwise.guard.state.payloads import STORED
 from turnwise.guard.state.work import key_of
 from turnwise.guard.texts import checked_session
 from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateKind, StateStore
