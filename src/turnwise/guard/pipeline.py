@@ -24,6 +24,7 @@ from turnwise.guard.state.status import StateStatus
 from turnwise.guard.step import Step, afinish, finish
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
 from turnwise.guard.texts import (
+    AWAITED,
     check_call,
     check_prompt,
     check_response,
@@ -348,7 +349,7 @@ class GuardrailPipeline:
     ) -> PipelineResult:
         """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
         return await afinish(
-            check_prompt(self._setup, content, conversation, key, role, session_id, metadata, here=False)
+            check_prompt(self._setup, content, conversation, key, role, session_id, metadata, how=AWAITED)
         )
 
     def check_output(
@@ -394,7 +395,7 @@ class GuardrailPipeline:
     ) -> PipelineResult:
         """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
         run = check_response(
-            self._setup, content, conversation, turn_number, turn, session_id, metadata, here=False
+            self._setup, content, conversation, turn_number, turn, session_id, metadata, how=AWAITED
         )
         return await afinish(run)
 
@@ -441,7 +442,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a call as `check_tool_call` does, without blocking the event loop where a guardrail waits."""
-        run = check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id, here=False)
+        run = check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id, how=AWAITED)
         return await afinish(run)
 
     def check_tool_result(
@@ -486,7 +487,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a result as `check_tool_result` does, without blocking the event loop where a guardrail waits."""
-        run = check_result(self._setup, content, conversation, call_id, name, turn_number, session_id, here=False)
+        run = check_result(self._setup, content, conversation, call_id, name, turn_number, session_id, how=AWAITED)
         return await afinish(run)
 
     def stream_output(
@@ -622,7 +623,7 @@ class GuardrailPipeline:
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        return await afinish(check_last(self._setup, messages, {**kwargs, "here": False}))
+        return await afinish(check_last(self._setup, messages, kwargs, here=False))
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:
