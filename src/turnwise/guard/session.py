@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from turnwise.guard.guardrails.speakers import sessions_of
+from turnwise.guard.guardrails.drift_sessions import sessions_of
 from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.setup import Setup

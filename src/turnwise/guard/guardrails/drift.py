@@ -20,13 +20,12 @@ from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
 from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.guardrails.drift_sessions import DriftSessions, actions_by_mode
+from turnwise.guard.guardrails.drift_sessions import DriftSessions, actions_by_mode, responder_session
 from turnwise.guard.guardrails.speakers import (
     Judge,
     Progress,
     of_outputs,
     park,
-    responder_session,
     resume,
     speaker_of,
 )

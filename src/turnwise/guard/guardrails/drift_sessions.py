@@ -1,4 +1,4 @@
-"""The session memory of ``drift``: what it is told of turns, and what the stance after them asks for."""
+"""The sessions of ``drift``: which each speaker has, what they are told of turns, and what a stance asks for."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from turnwise.conversation import Conversation
+from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.guard.guardrail import Action, Check
-from turnwise.guard.request import digest_of
+from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.state.work import Named
 from turnwise.scoring import Score, TurnScores
 from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import EngagementMode, Sessions, Stance
 from turnwise.sessions.state_store import ChangesStates
+
+_RESPONDER_MARK = "/responder"
+"""Follows a session id in the id of the responder's session."""
 
 _ALARMS = 2
 """Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
@@ -84,6 +89,40 @@ class DriftSessions:
         if check.state is None:
             return self.sessions, session_id
         return self.over(check.state), digest_of(session_id)
+
+
+def sessions_of(session_id: str) -> tuple[str, str]:
+    """Return a session and that of the responder beside it, which are forgotten together.
+
+    >>> sessions_of("c1")
+    ('c1', 'c1/responder')
+    """
+    return session_id, f"{session_id}{_RESPONDER_MARK}"
+
+
+def responder_session(session_id: str, conversation: Conversation) -> str:
+    """Return the id of the responder's session, which is never the initiator's.
+
+    A session that is the named initiator's own has its like in the named responder's. Any other is of one
+    conversation or was named by the caller; then the responder has one beside it.
+
+    Args:
+        session_id: the session that the initiator's texts belong to.
+        conversation: the conversation.
+
+    >>> responder_session("ann", Conversation.human_to_human("ann", "ben"))
+    'ben'
+    >>> responder_session("c1", Conversation.human_to_human("ann", "ben", conversation_id="c1"))
+    'c1/responder'
+    """
+    initiator, responder = conversation.initiator, conversation.responder
+    if initiator != UNKNOWN_NAME and session_id == short_id(initiator):
+        if responder == UNKNOWN_NAME:
+            # Nobody's name is not one person's: the session ends with the conversation.
+            return short_id(f"{conversation.conversation_id}{_RESPONDER_MARK}")
+        if responder != initiator:
+            return short_id(responder)
+    return short_id(f"{session_id}{_RESPONDER_MARK}")
 
 
 def actions_by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:

@@ -1,4 +1,4 @@
-"""Whose texts drift judges in a conversation, which session each speaker has, and where drift stands with them."""
+"""Whose texts drift judges in a conversation, and where it stands with each speaker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from turnwise.bounded import read_json
 from turnwise.conversation import Conversation, ParticipantType
-from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.detectors.kit.protocol import State
 from turnwise.guard.guardrail import Finding
 from turnwise.guard.observing import Scorer
@@ -22,9 +21,6 @@ Judge = Literal["auto", "initiator", "responder", "both", "replies"]
 
 _HUMAN = ParticipantType.HUMAN
 _MACHINES = (ParticipantType.BOT, ParticipantType.AGENT)
-
-_RESPONDER_MARK = "/responder"
-"""Follows a session id in the id of the responder's session."""
 
 _VERSION = 1
 """Version of what `park` writes."""
@@ -52,40 +48,6 @@ def of_outputs(judge: Judge, conversation: Conversation) -> Trajectory | None:
     if judge in ("responder", "both") or (judge == "auto" and are_peers(conversation)):
         return Trajectory.RESPONDER
     return None
-
-
-def sessions_of(session_id: str) -> tuple[str, str]:
-    """Return a session and that of the responder beside it, which are forgotten together.
-
-    >>> sessions_of("c1")
-    ('c1', 'c1/responder')
-    """
-    return session_id, f"{session_id}{_RESPONDER_MARK}"
-
-
-def responder_session(session_id: str, conversation: Conversation) -> str:
-    """Return the id of the responder's session, which is never the initiator's.
-
-    A session that is the named initiator's own has its like in the named responder's. Any other is of one
-    conversation or was named by the caller; then the responder has one beside it.
-
-    Args:
-        session_id: the session that the initiator's texts belong to.
-        conversation: the conversation.
-
-    >>> responder_session("ann", Conversation.human_to_human("ann", "ben"))
-    'ben'
-    >>> responder_session("c1", Conversation.human_to_human("ann", "ben", conversation_id="c1"))
-    'c1/responder'
-    """
-    initiator, responder = conversation.initiator, conversation.responder
-    if initiator != UNKNOWN_NAME and session_id == short_id(initiator):
-        if responder == UNKNOWN_NAME:
-            # Nobody's name is not one person's: the session ends with the conversation.
-            return short_id(f"{conversation.conversation_id}{_RESPONDER_MARK}")
-        if responder != initiator:
-            return short_id(responder)
-    return short_id(f"{session_id}{_RESPONDER_MARK}")
 
 
 @dataclass(slots=True)
