@@ -40,9 +40,9 @@ from benchmarks.guard_calls import GUARD, calls_of_a_check
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.guard import SqliteStateStore
 from turnwise.guard.config import preset_text
+from turnwise.guard.limits import LIMIT
 from turnwise.guard.request import digest_of
-from turnwise.guard.state.conversations import STORED
-from turnwise.guard.state.limits import LIMIT
+from turnwise.guard.state.payloads import STORED
 from turnwise.guard.state.work import key_of
 from turnwise.guard.yaml_lines import read_yaml
 from turnwise.rates import clopper_pearson

@@ -12,7 +12,8 @@ from typing import Any
 
 from turnwise import GuardrailPipeline
 from turnwise.conversation import Side
-from turnwise.guard.config import Config, build_guardrail
+from turnwise.guard.building import build_guardrail
+from turnwise.guard.config import Config
 from turnwise.guard.guardrail import GUARDRAILS, Finding, Guardrail
 from turnwise.guard.kit import finding_of
 from turnwise.rates import Rate

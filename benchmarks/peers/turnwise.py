@@ -9,7 +9,8 @@ from functools import partial
 from benchmarks.peers.measuring import Answer, measure
 
 from turnwise import Conversation, GuardrailPipeline, check
-from turnwise.guard.config import Config, Entry
+from turnwise.guard.building import Entry
+from turnwise.guard.config import Config
 from turnwise.observers import build_observer
 
 

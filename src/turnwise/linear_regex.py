@@ -85,23 +85,26 @@ class LinearRegex:
         engine = self._compiled._regexp
         return engine.Match, type(engine).Anchor
 
-    def search(self, text: str) -> Match | None:
-        """Return the first match, or None."""
-        return self._first(text, self._engine[1].UNANCHORED)
+    def search(self, text: str, *, at_start: bool = False) -> Match | None:
+        """Return the first match, or None.
 
-    def match(self, text: str) -> Match | None:
-        """Return the match at the beginning of a text, or None."""
-        return self._first(text, self._engine[1].ANCHOR_START)
-
-    def _first(self, text: str, anchor: Any) -> Match | None:
+        Args:
+            text: the text.
+            at_start: whether it has to be at the beginning of the text.
+        """
         data = text.encode("utf-8", "surrogatepass")
-        found = self._engine[0](anchor, data, 0, len(data))
+        match, anchors = self._engine
+        found = match(anchors.ANCHOR_START if at_start else anchors.UNANCHORED, data, 0, len(data))
         start, end = found[0]
         if start < 0:
             return None
         if len(data) != len(text):
             start, end = len(_text(data[:start])), len(_text(data[:end]))
         return Match(start, end, data, found, self._names)
+
+    def match(self, text: str) -> Match | None:
+        """Return the match at the beginning of a text, or None."""
+        return self.search(text, at_start=True)
 
     def finditer(self, text: str) -> Iterator[Match]:
         """Yield the matches from left to right; none overlaps another."""

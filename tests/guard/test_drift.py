@@ -9,7 +9,8 @@ from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import TurnwiseError
-from turnwise.guard.guardrails.drift import Drift, scaled_scores
+from turnwise.guard.guardrails.drift import Drift
+from turnwise.guard.guardrails.drift_sessions import scaled_scores
 from turnwise.observers import ObservationFailure
 from turnwise.observers.local.weights import PRINCIPLES
 from turnwise.observers.protocol import Workers

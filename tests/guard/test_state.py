@@ -28,9 +28,9 @@ from turnwise.guard import (
     check_state_store,
     open_state_store,
 )
+from turnwise.guard.limits import LIMIT
 from turnwise.guard.request import digest_of
-from turnwise.guard.state.conversations import STORED
-from turnwise.guard.state.limits import LIMIT
+from turnwise.guard.state.payloads import STORED
 from turnwise.sessions import SESSION
 
 ATTACKER = "scripted:0.1,0.9,0.9,0.9,0.9,0.9,0.9,0.9"

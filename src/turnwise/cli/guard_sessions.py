@@ -72,7 +72,7 @@ def list_(
 def show(session: Session, state: StateFile, json: options.Json = False) -> None:
     """Show what is known of a session, and which conversations belong to it."""
     from turnwise.cli.output import print_json
-    from turnwise.guard.state.conversations import STORED
+    from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION
 
     with _open(state) as store:
@@ -95,8 +95,8 @@ def show(session: Session, state: StateFile, json: options.Json = False) -> None
 def forget(session: Session, state: StateFile, json: options.Json = False) -> None:
     """Forget a session: its memory, its conversations with their turns, and prompts counted in its name."""
     from turnwise.cli.output import print_json
-    from turnwise.guard.state.conversations import STORED
-    from turnwise.guard.state.limits import LIMIT
+    from turnwise.guard.limits import LIMIT
+    from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION
 
     with _open(state) as store:
@@ -125,9 +125,9 @@ def _open(state: str) -> RedisStateStore | SqliteStateStore:
 
 def _digest(store: RedisStateStore | SqliteStateStore, session: str) -> str:
     """Return the digest of a session that is known, given by name or by digest."""
+    from turnwise.guard.limits import LIMIT
     from turnwise.guard.request import digest_of, short_id
-    from turnwise.guard.state.conversations import STORED
-    from turnwise.guard.state.limits import LIMIT
+    from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION
 
     for digest in (digest_of(short_id(session)), digest_of(session), session):

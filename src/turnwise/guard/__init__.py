@@ -1,6 +1,5 @@
 """The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
 
-from turnwise.guard.blocked import GuardrailBlocked
 from turnwise.guard.guardrail import (
     CLEAN,
     Action,
@@ -20,7 +19,7 @@ from turnwise.guard.guardrail import (
 )
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.records import Detail, PipelineResult, Status
+from turnwise.guard.records import Detail, GuardrailBlocked, PipelineResult, Status
 from turnwise.guard.session import Forgotten, GuardSession
 from turnwise.guard.state import (
     RedisStateStore,

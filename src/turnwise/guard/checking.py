@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from functools import partial
 from hashlib import sha256
@@ -11,11 +12,11 @@ from typing import Any, Final
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.tools import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
-from turnwise.guard.audit.record import AuditEvent
+from turnwise.guard.audit.record import AuditEvent, pseudonym
+from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
-from turnwise.guard.log import log_check
-from turnwise.guard.metadata import GuardMetadataError, read_turn
+from turnwise.guard.metadata import read_turn
 from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord
 from turnwise.guard.setup import KINDS, Setup
 from turnwise.guard.step import DROPPED, FORGED, STATE, TOO_LONG, UNREAD, CheckRun, Step, failure, redacted
@@ -28,6 +29,9 @@ _SECTIONS: Final = {TextKind.TOOL_CALL: CALLS, TextKind.TOOL_RESULT: RESULTS}
 """Where the checks of calls and results stand in what is kept of a turn."""
 
 _FORGED_ACTIONS: Final = {OnError.BLOCK: Action.BLOCK, OnError.WARN: Action.WARN, OnError.ALLOW: Action.LOG}
+
+_LOG: Final = logging.getLogger("turnwise.guard")
+"""A block is told at the level INFO, a guardrail that failed at WARNING."""
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
 NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
@@ -151,7 +155,7 @@ def conclude(
         call_id=None if tool is None else tool.call_id,
     )
     if blocked or failed:
-        log_check(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
+        _log(result.conversation_id, turn.number, record.pipeline_type, result.details.items())
     if setup.audit is not None and check.state is None:  # with a store it is told once it is kept
         tell(setup, result, check.session_id, conversation)
     return result
@@ -193,7 +197,7 @@ def refused(
         seconds=seconds,
         retry_after=wait,
     )
-    log_check(result.conversation_id, None, TextKind.INPUT, result.details.items())
+    _log(result.conversation_id, None, TextKind.INPUT, result.details.items())
     if setup.audit is not None:
         tell(setup, result, session_id, conversation)
     return result
@@ -204,6 +208,27 @@ def tell(setup: Setup, result: PipelineResult, session_id: str, conversation: Co
     if setup.audit is not None:
         event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock())
         setup.audit.write(event)
+
+
+def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[tuple[str, Detail]]) -> None:
+    """Log a line for each guardrail that blocked a text or failed to check it, with nothing of any text.
+
+    The conversation is logged as a hash, which is what the audit writes for a private name. The turn is None for a
+    prompt that a rate limit refused.
+    """
+    for name, detail in said:
+        failed = detail.status is Status.FAILED
+        if failed or detail.blocked:
+            _LOG.log(
+                logging.WARNING if failed else logging.INFO,
+                "%s: conversation=%s turn=%s kind=%s guardrail=%s action=%s",
+                "failed" if failed else "blocked",
+                pseudonym(conversation_id),
+                "none" if turn is None else turn,
+                kind,
+                name,
+                "block" if detail.blocked else detail.action or "allow",
+            )
 
 
 def broken_off(setup: Setup, check: Check, start: float, trouble: Detail | None = None) -> CheckRun:
@@ -238,7 +263,7 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
     else:
         change = partial(_with_part, number, record, (_SECTIONS[check.tool.kind], check.tool.call_id))
     check.conversation.annotate(number, GUARD_KEY, change)
-    log_check(result.conversation_id, number, result.pipeline_type, [(STATE, trouble)])
+    _log(result.conversation_id, number, result.pipeline_type, [(STATE, trouble)])
     return result.replaced(
         blocked=blocked, details=details, warnings=record.told("warned"), reasons=record.told("blocked")
     )

@@ -1,4 +1,7 @@
-"""How the last messages of a list are checked: in the conversation that it continues, or as the list has it."""
+"""Lists of messages: how what came last is checked, and what a model may be sent of a list.
+
+A list is checked in the conversation that it continues, or stands by itself.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ from collections.abc import Generator, Mapping
 from collections.abc import Sequence as Ordered
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from turnwise.conversation import Conversation
-from turnwise.conversation.messages import OPENAI
+from turnwise.conversation import Conversation, Role
+from turnwise.conversation.messages import OPENAI, TEXT_PARTS
 from turnwise.errors import GuardError, SessionError, StateError
 from turnwise.guard.checking import refused
 from turnwise.guard.guardrail import TextKind
@@ -21,6 +24,7 @@ from turnwise.guard.setup import Setup
 from turnwise.guard.state.keeper import TURN_SECONDS, Entry, done
 from turnwise.guard.step import CheckRun
 from turnwise.guard.texts import (
+    How,
     Opened,
     check_call,
     check_prompt,
@@ -33,9 +37,12 @@ from turnwise.guard.texts import (
 _PLACES = 20
 """How often the place of a list of messages is looked for, where others go on with its conversation meanwhile."""
 
+_OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
+"""Roles of messages that are part of no turn."""
+
 
 def check_last(
-    setup: Setup, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any]
+    setup: Setup, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any], *, here: bool = True
 ) -> CheckRun | PipelineResult:
     """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
     last = last_texts(messages)
@@ -43,8 +50,8 @@ def check_last(
     named = Named(**{name: kwargs[name] for name in _NAMES if name in kwargs})
     lists = _lists(setup, named)
     if lists is None:
-        return _several(setup, last.texts, before_last(messages, last), given)
-    return _found(setup, lists, messages, last, named, given)
+        return _several(setup, last.texts, before_last(messages, last), given, How(here, kept=False))
+    return _found(setup, lists, messages, last, named, given, here=here)
 
 
 class Named(NamedTuple):
@@ -102,28 +109,31 @@ def _found(
     last: LastTexts,
     named: Named,
     kwargs: Mapping[str, Any],
+    *,
+    here: bool,
 ) -> CheckRun:
     """Check what came last in a list of messages, in the conversation that it continues."""
-    here, start = kwargs.get("here", True), perf_counter()
+    start = perf_counter()
     listed = ListedTexts.of(*last)
     for _ in range(_PLACES):
         try:
             find = partial(lists.find, listed, named.name, (kwargs.get("session_id"), named.scope), named.after)
             found: Found = yield from done(find, here=here)
             if found.retry is not None:
-                return (yield from _again(setup, found.retry, found.chat, kwargs, start))
+                return (yield from _again(setup, found.retry, found.chat, kwargs, start, here=here))
             assert found.place is not None
-            return (yield from _several(setup, found.texts, found.chat, kwargs, found.place.text(0)))
+            how = How(here, placed=found.place.text(0))
+            return (yield from _several(setup, found.texts, found.chat, kwargs, how))
         except MovedError:
             continue
         except (StateError, SessionError) as error:
-            placed = PlacedText(None, trouble=_as_state_error(error))
-            return (yield from _several(setup, last.texts, before_last(messages, last), kwargs, placed))
+            how = How(here, kept=False, placed=PlacedText(None, trouble=_as_state_error(error)))
+            return (yield from _several(setup, last.texts, before_last(messages, last), kwargs, how))
     raise StateError("other checks of this conversation were faster again and again; send the messages again")
 
 
 def _again(
-    setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float
+    setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
     """Return what the record says of messages that were checked before; a prompt counts for rate limits again."""
     if setup.limits.active and retry.pipeline_type is TextKind.INPUT:
@@ -131,7 +141,7 @@ def _again(
         if setup.keeper is None:
             refusal = setup.limits.refuse(key, role, setup.clock())
         else:
-            refusal, _ = yield from setup.keeper.refuse(key, role, here=kwargs.get("here", True))
+            refusal, _ = yield from setup.keeper.refuse(key, role, here=here)
         if refusal is not None:
             session = session_of(kwargs.get("session_id"), chat, setup)
             return refused(setup, retry.text, chat, refusal, session, perf_counter() - start)
@@ -139,33 +149,32 @@ def _again(
 
 
 def _several(
-    setup: Setup,
-    texts: Ordered[LastText],
-    before: Conversation,
-    kwargs: Mapping[str, Any],
-    placed: PlacedText | None = None,
+    setup: Setup, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any], how: How
 ) -> CheckRun:
     """Check texts one after the other, and join what comes of several."""
     results: list[PipelineResult] = []
+    placed = how.placed
     for index, text in enumerate(texts):
         if placed is not None and placed.place is not None and setup.keeper is None:
-            results.append((yield from _in_process(setup, text, placed.place, index, kwargs)))
+            results.append((yield from _in_process(setup, text, placed.place, index, kwargs, here=how.here)))
             continue
-        run = _one(setup, text, before, kwargs, placed if placed is None else placed.at(index))
+        run = _one(setup, text, before, kwargs, how if placed is None else how._replace(placed=placed.at(index)))
         results.append(run if isinstance(run, PipelineResult) else (yield from run))
     return results[0] if len(results) == 1 else joined(results)
 
 
-def _in_process(setup: Setup, text: LastText, place: Place, index: int, kwargs: Mapping[str, Any]) -> CheckRun:
+def _in_process(
+    setup: Setup, text: LastText, place: Place, index: int, kwargs: Mapping[str, Any], *, here: bool
+) -> CheckRun:
     """Check a text of a conversation that is in this process alone."""
     assert setup.lists is not None
     lock = setup.lists.lock(place.chat)
-    entered = lock.acquire(timeout=TURN_SECONDS) if kwargs.get("here", True) else (yield Entry(lock), None)  # type: ignore[misc]
+    entered = lock.acquire(timeout=TURN_SECONDS) if here else (yield Entry(lock), None)  # type: ignore[misc]
     if not entered:
         raise GuardError(f"an earlier check of this conversation has not ended for {TURN_SECONDS:g} s")
     try:
         place.enter(index)
-        run = _one(setup, text, place.chat, kwargs, place.text(index))
+        run = _one(setup, text, place.chat, kwargs, How(here, placed=place.text(index)))
         result = run if isinstance(run, PipelineResult) else (yield from run)
         return place.note(index, result, setup.lists.note)
     finally:
@@ -173,17 +182,17 @@ def _in_process(setup: Setup, text: LastText, place: Place, index: int, kwargs: 
 
 
 def _one(
-    setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], placed: PlacedText | None
+    setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], how: How
 ) -> CheckRun | PipelineResult:
-    kept = placed is not None and placed.place is not None
-    more: dict[str, Any] = {"unread": text.unread, "kept": kept, "placed": placed}
+    more: dict[str, Any] = {"unread": text.unread, "how": how}
     if text.kind is TextKind.INPUT:
         return check_prompt(setup, text.text, before, **more, **kwargs)
-    number = None if placed is None or placed.place is None else placed.place.turn_number
+    placed = how.placed
+    more["turn_number"] = None if placed is None or placed.place is None else placed.place.turn_number
     if text.kind is TextKind.OUTPUT:
         given = {name: value for name, value in kwargs.items() if name not in ("key", "role")}
-        return check_response(setup, text.text, before, turn_number=number, **more, **given)
-    more |= {"here": kwargs.get("here", True), "session_id": kwargs.get("session_id"), "turn_number": number}
+        return check_response(setup, text.text, before, **more, **given)
+    more["session_id"] = kwargs.get("session_id")
     if text.kind is TextKind.TOOL_CALL:
         return check_call(setup, text.name, text.text, before, text.call_id, **more)
     return check_result(setup, text.text, before, text.call_id, text.name or None, **more)
@@ -221,3 +230,74 @@ def open_listed_stream(
         if turn is not chat.last_turn:
             chat.withdraw(turn.number)
     return open_stream(setup, chat, None, None, session_id, metadata, placed or PlacedText(None))
+
+
+def sendable(setup: Setup, messages: Ordered[Mapping[str, Any]], result: PipelineResult) -> list[dict[str, Any]]:
+    """Return a list of messages as a model may be sent it; see `GuardrailPipeline.sendable`."""
+    if result.blocked:
+        raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
+    sent = [dict(message) for message in messages]
+    for part in result.parts or (result,):
+        if part.pipeline_type is TextKind.TOOL_RESULT:
+            _put_result(sent, part)
+        elif part.pipeline_type is TextKind.TOOL_CALL:
+            _put_call(sent[-1], part)
+        else:
+            sent[-1] = _with_text(sent[-1], part.text)
+    lists = setup.lists
+    chat = None if lists is None else lists.held(result.conversation_id)
+    if lists is None or chat is None or result.place is None or lists.is_clean(result.place):
+        return sent
+    return _without_blocked(sent, chat)
+
+
+def _without_blocked(messages: Ordered[Mapping[str, Any]], chat: Conversation) -> list[dict[str, Any]]:
+    """Return a list with earlier messages as its conversation has them: redacted, without what was blocked."""
+    ours = [dict(message) for message in messages if message.get("role") in _OURS]
+    sent = chat.to_messages()
+    last = messages[-1]
+    if sent and last.get("role") == Role.USER and sent[-1].get("role") == Role.USER:
+        # What nobody reads of it, such as a picture, is part of no turn.
+        sent[-1] = _with_text(dict(last), str(sent[-1]["content"]))
+    return [*ours, *sent]
+
+
+def _with_text(message: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return a message with another text; parts that hold none stay."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        if content is None and isinstance(message.get("refusal"), str):
+            return {**message, "refusal": text}
+        return message if content == text else {**message, "content": text}
+    said = [part for part in content if part.get("type") in TEXT_PARTS]
+    if "\n".join(str(part.get(TEXT_PARTS[part["type"]])) for part in said) == text or not said:
+        return message
+    rest = [part for part in content if part.get("type") not in TEXT_PARTS]
+    return {**message, "content": [{"type": "text", "text": text}, *rest]}
+
+
+def _put_result(messages: list[dict[str, Any]], result: PipelineResult) -> None:
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if message.get("role") not in (Role.TOOL, Role.FUNCTION):
+            break
+        if result.call_id in (message.get("tool_call_id"), None) or message.get("name") == result.tool:
+            messages[at] = _with_text(message, result.text)
+            return
+    raise GuardError("a result of a tool is not in the list; give the list that was checked")
+
+
+def _put_call(message: dict[str, Any], result: PipelineResult) -> None:
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        message["tool_calls"] = [
+            _with_arguments(call, result.text) if call.get("id") == result.call_id else call for call in calls
+        ]
+    elif isinstance(message.get("function_call"), Mapping):
+        message["function_call"] = {**message["function_call"], "arguments": result.text}
+
+
+def _with_arguments(call: Mapping[str, Any], text: str) -> dict[str, Any]:
+    if isinstance(call.get("custom"), Mapping):
+        return {**call, "custom": {**call["custom"], "input": text}}
+    return {**call, "function": {**call["function"], "arguments": text}}

@@ -1,28 +1,25 @@
 """What a guard keeps with a conversation, read back: checks of turns, refused prompts, scores of drift.
 
 A conversation may come from a file that anybody wrote. So everything is read into typed objects here and nowhere
-else, and what can't be read is a `GuardMetadataError` that says what is wrong, and where. Keys that are not known
-are passed over; a key that is missing has its default where there is one.
+else, and what can't be read is a `GuardMetadataError`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final
 
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY
-from turnwise.errors import GuardError, ScoreError
+from turnwise.errors import ScoreError
+from turnwise.guard.fields import Field, GuardMetadataError, shown_key
 from turnwise.guard.guardrail import Action, Redaction, TextKind
 from turnwise.guard.limits import EVENTS
 from turnwise.guard.records import NO_RECORDS, Detail, Path, Records, SideRecord, Status, TurnRecord
 from turnwise.scoring import Score
 from turnwise.sessions import EngagementMode, Stance
-from turnwise.visible import shown
 
 SIDES: Final = tuple(map(str, TextKind))
 """Which kind of text a check was about."""
@@ -34,28 +31,8 @@ _TOOL_SECTIONS: Final = {
 }
 """Where the checks of a turn's parts stand, and what each is about."""
 
-_TEXTS_OF_AUDIT: Final = (
-    "conversation_id",
-    "session_id",
-    "pipeline",
-    "side",
-    "tool",
-    "call_id",
-    "text",
-    "model",
-    "error",
-    "policy",
-)
-"""Keys of an audit's record that hold text, where they hold anything."""
-
 INITIATOR: Final = "initiator"
 """Trajectory of scores that don't say one."""
-
-_Member = TypeVar("_Member", bound=StrEnum)
-
-
-class GuardMetadataError(GuardError):
-    """What a guard kept can't be read: it was changed, or another program wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +131,7 @@ def kept_refusals(conversation: Conversation) -> tuple[int, list[dict[str, Any]]
     Raises:
         GuardMetadataError: they can't be read.
     """
-    field = _Field(conversation.metadata.get(EVENTS), f"metadata.{EVENTS}")
+    field = Field(conversation.metadata.get(EVENTS), f"metadata.{EVENTS}")
     if field.value is None:
         return 0, []
     latest = [
@@ -183,7 +160,7 @@ def kept_drift(check: KeptCheck) -> dict[str, KeptDrift]:
     for name, detail in check.details.items():
         data = detail.data
         if data is not None and "score" in data and isinstance(data.get("detector"), str):
-            field = _Field(data, f"{where}.{shown_key(name)}.data")
+            field = Field(data, f"{where}.{shown_key(name)}.data")
             found[name] = KeptDrift(
                 detector=data["detector"],
                 score=field.get("score").number(),
@@ -216,7 +193,7 @@ def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | N
             continue
         if data.get("trajectory", INITIATOR) == trajectory:
             where = f"turn {turn.number}: {GUARD_KEY}.{side.pipeline_type}.details.{shown_key(name)}.data.scores"
-            return _scores(_Field(data["scores"], where))
+            return _scores(Field(data["scores"], where))
     return None
 
 
@@ -232,7 +209,7 @@ def read_turn(value: object, number: int) -> TurnRecord | None:
     """
     if value is None or isinstance(value, TurnRecord):
         return value
-    field = _Field(value, f"turn {number}: {GUARD_KEY}")
+    field = Field(value, f"turn {number}: {GUARD_KEY}")
     first, second = (_side(field.get(str(kind)), kind) for kind in (TextKind.INPUT, TextKind.OUTPUT))
     parts = {key: _parts(field.get(key), kind) for key, kind in _TOOL_SECTIONS.items()}
     record = TurnRecord(first, second, TextKind.INPUT).replaced(**parts)
@@ -255,126 +232,6 @@ def stance_of(kept: Stance | Mapping[str, Any] | None) -> Stance | None:
         return None
 
 
-def audit_problem(record: object) -> str | None:
-    """Return what is wrong with a record of an audit; None where it can be read.
-
-    >>> audit_problem({"kind": "check", "time": "2025-01-01T00:00:00+00:00", "reasons": 5})
-    'reasons is 5, not a list'
-    """
-    try:
-        field = _Field(record, "")
-        if record is None:
-            field.wrong("an object with keys")
-        field.get("kind").text()
-        field.get("time").text()
-        for key in _TEXTS_OF_AUDIT:
-            field.get(key).text("")
-        for key in ("reasons", "warnings"):
-            for reason in field.get(key).items():
-                reason.text()
-        for key in ("turn", "dropped", "unwritten"):
-            field.get(key).whole()
-        for key in ("blocked", "warned", "rate_limited"):
-            field.get(key).flag()
-        for key in ("participants", "stance"):
-            field.get(key).mapping()
-        for _, detail in field.get("guardrails").pairs():
-            detail.get("status").text("")
-    except GuardMetadataError as error:
-        return str(error)
-    return None
-
-
-def shown_key(name: str) -> str:
-    """Return a key for a message: a plain name as it is, another one quoted and cut."""
-    return name if name.isascii() and name.replace("_", "").isalnum() and len(name) < 64 else shown(name)
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """A value and where it stands, with one method for each type that it may have. None stands for missing."""
-
-    value: Any
-    where: str
-
-    def wrong(self, expected: str) -> NoReturn:
-        if self.value is None:
-            raise GuardMetadataError(f"{self.where or 'it'} is missing; it has to be {expected}")
-        raise GuardMetadataError(f"{self.where or 'it'} is {shown(self.value)}, not {expected}")
-
-    def mapping(self) -> Mapping[str, Any]:
-        if self.value is None:
-            return {}
-        if not isinstance(self.value, Mapping):
-            self.wrong("an object with keys")
-        return self.value
-
-    def get(self, key: str) -> _Field:
-        return _Field(self.mapping().get(key), f"{self.where}.{key}" if self.where else key)
-
-    def pairs(self) -> Iterator[tuple[str, _Field]]:
-        for key, value in self.mapping().items():
-            yield str(key), _Field(value, f"{self.where}.{shown_key(str(key))}")
-
-    def items(self) -> Iterator[_Field]:
-        if not isinstance(self.value, list | tuple | None):
-            self.wrong("a list")
-        for place, item in enumerate(self.value or ()):
-            yield _Field(item, f"{self.where}[{place}]")
-
-    def text(self, default: str | None = None) -> str:
-        if self.value is None and default is not None:
-            return default
-        if not isinstance(self.value, str):
-            self.wrong("text")
-        return self.value
-
-    def optional(self) -> str | None:
-        return None if self.value is None else self.text()
-
-    def flag(self) -> bool:
-        if self.value is not None and not isinstance(self.value, bool):
-            self.wrong("true or false")
-        return bool(self.value)
-
-    def whole(self) -> int:
-        if self.value is None:
-            return 0
-        if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
-            self.wrong("a whole number from 0")
-        return self.value
-
-    def number(self, least: float = -math.inf, most: float = math.inf) -> float:
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
-            self.wrong("a number")
-        if not (abs(self.value) <= 1e300 and least <= self.value <= most):
-            self.wrong("a number in range")
-        return float(self.value)
-
-    def limit(self) -> float | None:
-        """Return a threshold: a number, or None for one that is never reached."""
-        endless = isinstance(self.value, float) and math.isinf(self.value)
-        return None if self.value is None or endless else self.number()
-
-    def time(self) -> datetime:
-        """Return a time in UTC; one without a zone is taken for UTC."""
-        if self.value is None:
-            self.wrong("a time such as 2025-01-31T12:00:00+00:00")
-        try:
-            time = self.value if isinstance(self.value, datetime) else datetime.fromisoformat(self.value)
-            return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-        except (TypeError, ValueError, OverflowError):
-            self.wrong("a time such as 2025-01-31T12:00:00+00:00")
-
-    def member(self, kind: type[_Member], default: _Member) -> _Member:
-        if self.value is None:
-            return default
-        try:
-            return kind(self.value)
-        except ValueError:
-            self.wrong(f"one of {', '.join(kind)}")
-
-
 def _sides(turn: Turn) -> list[SideRecord]:
     record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
     if record is None:
@@ -386,7 +243,7 @@ def _sides(turn: Turn) -> list[SideRecord]:
 
 def _attempts(turn: Turn) -> list[SideRecord]:
     """Return the checks of responses that were blocked and replaced."""
-    field = _Field(turn.metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
+    field = Field(turn.metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
     checks = [_side(attempt.get("output"), TextKind.OUTPUT) for attempt in field.items()]
     return [one for one in checks if one is not None]
 
@@ -399,12 +256,12 @@ def _kept(number: int, side: SideRecord) -> KeptCheck:
     )
 
 
-def _parts(field: _Field, kind: TextKind) -> Records:
+def _parts(field: Field, kind: TextKind) -> Records:
     found = {name: _side(part, kind) for name, part in field.pairs()}
     return Records({name: one for name, one in found.items() if one is not None}) if found else NO_RECORDS
 
 
-def _side(field: _Field, side: TextKind) -> SideRecord | None:
+def _side(field: Field, side: TextKind) -> SideRecord | None:
     if field.value is None:
         return None
     if field.get("blocked").value is None:
@@ -422,7 +279,7 @@ def _side(field: _Field, side: TextKind) -> SideRecord | None:
     )
 
 
-def _detail(field: _Field) -> Detail:
+def _detail(field: Field) -> Detail:
     status = field.get("status")
     if status.value is None:
         status.wrong(f"one of {', '.join(Status)}")
@@ -441,12 +298,12 @@ def _detail(field: _Field) -> Detail:
     )
 
 
-def _redaction(field: _Field) -> Redaction:
+def _redaction(field: Field) -> Redaction:
     start, end = field.get("start").whole(), field.get("end").whole()
     return Redaction(start, end, field.get("kind").text(""), field.get("placeholder").text(""))
 
 
-def _stance(field: _Field) -> Mapping[str, Any] | None:
+def _stance(field: Field) -> Mapping[str, Any] | None:
     """Return a stance as JSON values, those that are read later made sure of."""
     if field.value is None or isinstance(field.value, Stance):
         return field.value.to_dict() if isinstance(field.value, Stance) else None
@@ -457,7 +314,7 @@ def _stance(field: _Field) -> Mapping[str, Any] | None:
     return field.mapping()
 
 
-def _scores(field: _Field) -> dict[str, Score]:
+def _scores(field: Field) -> dict[str, Score]:
     found = {}
     for name, score in field.pairs():
         try:

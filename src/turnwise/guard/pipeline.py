@@ -15,32 +15,24 @@ from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
-from turnwise.guard.guardrails.speakers import sessions_of
-from turnwise.guard.identity.chain import LINK, owner_of
-from turnwise.guard.listed import Named, check_last, open_listed_stream
+from turnwise.guard.listed import Named, check_last, open_listed_stream, sendable
 from turnwise.guard.records import PipelineResult
-from turnwise.guard.request import (
-    digest_of,
-    short_id,
-)
-from turnwise.guard.sendable import clean_messages, redacted_messages
-from turnwise.guard.session import Forgotten, GuardSession, Memory
+from turnwise.guard.request import digest_of
+from turnwise.guard.session import Forgotten, GuardSession, forget_conversation, forget_session, session_in
 from turnwise.guard.setup import Given, Setup
-from turnwise.guard.state.conversations import STORED
 from turnwise.guard.state.status import StateStatus
-from turnwise.guard.state.work import key_of
 from turnwise.guard.step import Step, afinish, finish
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
 from turnwise.guard.texts import (
+    AWAITED,
     check_call,
     check_prompt,
     check_response,
     check_result,
-    checked_session,
     open_stream,
     session_of,
 )
-from turnwise.sessions import SESSION, StateKind, StateStore
+from turnwise.sessions import StateStore
 
 
 class GuardrailPipeline:
@@ -248,13 +240,7 @@ class GuardrailPipeline:
             GuardError: it was blocked.
             StateError: the state store can't be read.
         """
-        if result.blocked:
-            raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
-        lists, chat = self._setup.lists, self.conversation_of(result)
-        sent = redacted_messages(messages, result)
-        if lists is None or result.place is None or chat is None or lists.is_clean(result.place):
-            return sent
-        return clean_messages(sent, chat)
+        return sendable(self._setup, messages, result)
 
     def conversation_of(self, result: PipelineResult) -> Conversation | None:
         """Return the conversation that a result of `check_messages` is about, as this process holds it.
@@ -293,16 +279,7 @@ class GuardrailPipeline:
         Raises:
             StateError: the store can't be written.
         """
-        setup = self._setup
-        known = setup.lists is not None and setup.lists.forget(conversation_id)
-        if setup.keeper is not None:
-            store = setup.keeper.store
-            known |= store.remove(STORED, short_id(conversation_id))
-            _forget_links(store, conversation_id)
-        if not setup.by_person:
-            for name in sessions_of(conversation_id):
-                known |= self.session(name).reset()
-        return known
+        return forget_conversation(self._setup, conversation_id)
 
     def session(self, session_id: str) -> GuardSession:
         """Return a session: its stance, trust and circuit breaker, and how to reset or release it.
@@ -311,15 +288,7 @@ class GuardrailPipeline:
             session_id: as checks name it: the one that was passed, else by ``session_by`` the initiator's name or
                 the conversation_id.
         """
-        store, name = self.state_store, checked_session(session_id)
-        digest = digest_of(name)
-        memories: dict[str, Memory] = {}
-        for step in self._setup.steps:
-            sessions = step.guardrail.sessions(store)
-            if sessions is not None:
-                known = (name, None) if store is None else (digest, key_of(step.name, digest))
-                memories[step.name] = Memory(sessions, *known)
-        return GuardSession(session_id, memories, store)
+        return session_in(self._setup, session_id)
 
     def forget(self, session_id: str) -> Forgotten:
         """Forget all that is known of a session: its memory, its conversations, and prompts counted in its name.
@@ -332,21 +301,7 @@ class GuardrailPipeline:
         Raises:
             StateError: the state store can't be written.
         """
-        setup = self._setup
-        limits = setup.limits.forget(session_id)
-        names = sessions_of(session_id)
-        if setup.keeper is None:
-            return Forgotten(sum(self.session(name).reset() for name in names), 0, limits)
-        store, digests = setup.keeper.store, [digest_of(checked_session(name)) for name in names]
-
-        def removed(kind: StateKind[Any], digest: str) -> int:
-            return sum(store.remove(kind, key) for key in store.keys(kind, owner=digest))
-
-        limits = setup.keeper.limits.forget(session_id) or limits
-        sessions = sum(removed(SESSION, digest) for digest in digests)
-        for conversation_id in store.keys(STORED, owner=digests[0]):
-            _forget_links(store, conversation_id)
-        return Forgotten(sessions, removed(STORED, digests[0]), limits)
+        return forget_session(self._setup, session_id)
 
     # Checks
 
@@ -394,7 +349,7 @@ class GuardrailPipeline:
     ) -> PipelineResult:
         """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
         return await afinish(
-            check_prompt(self._setup, content, conversation, key, role, session_id, metadata, here=False)
+            check_prompt(self._setup, content, conversation, key, role, session_id, metadata, how=AWAITED)
         )
 
     def check_output(
@@ -440,7 +395,7 @@ class GuardrailPipeline:
     ) -> PipelineResult:
         """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
         run = check_response(
-            self._setup, content, conversation, turn_number, turn, session_id, metadata, here=False
+            self._setup, content, conversation, turn_number, turn, session_id, metadata, how=AWAITED
         )
         return await afinish(run)
 
@@ -487,7 +442,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a call as `check_tool_call` does, without blocking the event loop where a guardrail waits."""
-        run = check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id, here=False)
+        run = check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id, how=AWAITED)
         return await afinish(run)
 
     def check_tool_result(
@@ -532,7 +487,7 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a result as `check_tool_result` does, without blocking the event loop where a guardrail waits."""
-        run = check_result(self._setup, content, conversation, call_id, name, turn_number, session_id, here=False)
+        run = check_result(self._setup, content, conversation, call_id, name, turn_number, session_id, how=AWAITED)
         return await afinish(run)
 
     def stream_output(
@@ -668,13 +623,7 @@ class GuardrailPipeline:
 
     async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        return await afinish(check_last(self._setup, messages, {**kwargs, "here": False}))
-
-
-def _forget_links(store: StateStore, conversation_id: str) -> None:
-    """Forget the places of a conversation, by which lists of messages are recognised."""
-    for key in store.keys(LINK, owner=owner_of(short_id(conversation_id))):
-        store.remove(LINK, key)
+        return await afinish(check_last(self._setup, messages, kwargs, here=False))
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:

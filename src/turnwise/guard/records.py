@@ -14,6 +14,7 @@ from typing import Any, final
 
 from turnwise.conversation import Turn
 from turnwise.conversation.turn import GUARD_KEY
+from turnwise.errors import TurnwiseError
 from turnwise.guard.documents import HINT, Document, Record, Slotted, plain, record
 from turnwise.guard.guardrail import Action, Redaction, TextKind
 from turnwise.scoring import Score
@@ -277,6 +278,19 @@ class PipelineResult(Document):
             return [failure for part in self.parts for failure in part.failures]
         failed = ((name, detail) for name, detail in self.details.items() if detail.status is Status.FAILED)
         return [f"{name}: {detail.reason}" for name, detail in failed]
+
+
+class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, which is no fault of the caller
+    """A guardrail blocked a text. The message has the reasons, and nothing of the text.
+
+    Args:
+        result: the verdict.
+    """
+
+    def __init__(self, result: PipelineResult) -> None:
+        kind = result.pipeline_type.replace("_", " ")
+        super().__init__(f"the {kind} was blocked: {'; '.join(result.reasons) or 'no reason was given'}")
+        self.result = result
 
 
 def joined(results: Sequence[PipelineResult]) -> PipelineResult:

@@ -1,12 +1,18 @@
-"""A session as the operator of a pipeline sees it: what it amounts to, and how to reset or release it."""
+"""Sessions as the operator of a pipeline sees them: what they amount to, and how they are reset or forgotten."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance
-from turnwise.sessions.state_store import StateStore
+from turnwise.guard.guardrails.drift_sessions import sessions_of
+from turnwise.guard.identity.chain import LINK, owner_of
+from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.setup import Setup
+from turnwise.guard.state.payloads import STORED
+from turnwise.guard.state.work import key_of
+from turnwise.guard.texts import checked_session
+from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateKind, StateStore
 
 _MODES = tuple(EngagementMode)
 
@@ -121,3 +127,53 @@ class Forgotten(NamedTuple):
     sessions: int
     conversations: int
     limits: bool
+
+
+def session_in(setup: Setup, session_id: str) -> GuardSession:
+    """Return a session; see `GuardrailPipeline.session`."""
+    store, name = None if setup.keeper is None else setup.keeper.store, checked_session(session_id)
+    digest = digest_of(name)
+    memories: dict[str, Memory] = {}
+    for step in setup.steps:
+        sessions = step.guardrail.sessions(store)
+        if sessions is not None:
+            known = (name, None) if store is None else (digest, key_of(step.name, digest))
+            memories[step.name] = Memory(sessions, *known)
+    return GuardSession(session_id, memories, store)
+
+
+def forget_session(setup: Setup, session_id: str) -> Forgotten:
+    """Forget all that is known of a session; see `GuardrailPipeline.forget`."""
+    limits = setup.limits.forget(session_id)
+    names = sessions_of(session_id)
+    if setup.keeper is None:
+        return Forgotten(sum(session_in(setup, name).reset() for name in names), 0, limits)
+    store, digests = setup.keeper.store, [digest_of(checked_session(name)) for name in names]
+
+    def removed(kind: StateKind[Any], digest: str) -> int:
+        return sum(store.remove(kind, key) for key in store.keys(kind, owner=digest))
+
+    limits = setup.keeper.limits.forget(session_id) or limits
+    sessions = sum(removed(SESSION, digest) for digest in digests)
+    for conversation_id in store.keys(STORED, owner=digests[0]):
+        _forget_links(store, conversation_id)
+    return Forgotten(sessions, removed(STORED, digests[0]), limits)
+
+
+def forget_conversation(setup: Setup, conversation_id: str) -> bool:
+    """Forget a conversation, and return whether it was known; see `GuardrailPipeline.forget_conversation`."""
+    known = setup.lists is not None and setup.lists.forget(conversation_id)
+    if setup.keeper is not None:
+        store = setup.keeper.store
+        known |= store.remove(STORED, short_id(conversation_id))
+        _forget_links(store, conversation_id)
+    if not setup.by_person:
+        for name in sessions_of(conversation_id):
+            known |= session_in(setup, name).reset()
+    return known
+
+
+def _forget_links(store: StateStore, conversation_id: str) -> None:
+    """Forget the places of a conversation, by which lists of messages are recognised."""
+    for key in store.keys(LINK, owner=owner_of(short_id(conversation_id))):
+        store.remove(LINK, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.participants import UNKNOWN_NAME
@@ -38,6 +38,24 @@ _UNNAMED = ("", UNKNOWN_NAME)
 _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
 
+class How(NamedTuple):
+    """How a text is checked.
+
+    Args:
+        here: whether the guardrails run in this thread; else each step is yielded to who awaits it.
+        kept: whether a state store keeps the conversation.
+        placed: where the text stands, where it came in a list of messages; None for one that came by itself.
+    """
+
+    here: bool = True
+    kept: bool = True
+    placed: PlacedText | None = None
+
+
+HERE: Final = How()
+AWAITED: Final = How(here=False)
+
+
 def check_prompt(
     setup: Setup,
     content: str,
@@ -47,18 +65,13 @@ def check_prompt(
     session_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     unread: str = "",
-    *,
-    here: bool = True,
-    kept: bool = True,
-    placed: PlacedText | None = None,
+    how: How = HERE,
 ) -> CheckRun | PipelineResult:
     """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`, and:
 
     Args:
         unread: what of its message nobody could read; empty for nothing.
-        here: whether it runs in this thread.
-        kept: whether a state store keeps the conversation.
-        placed: where the text stands, where it came in a list of messages that a state store is asked about.
+        how: how it is checked.
     """
     start = perf_counter()
     if not (isinstance(content, str) and content.isascii()):
@@ -76,20 +89,17 @@ def check_prompt(
                 return refused(setup, content, chat, None, session, perf_counter() - start)
             return Check(content, Side.PROMPT, turn, chat, session)
 
-        run = partial(run_check, setup, unread=unread, start=start, here=here)
+        run = partial(run_check, setup, unread=unread, start=start, here=how.here)
         counted = (content, key, role) if setup.limits.active else None
-        kept = kept and conversation is not None
-        return _kept(
-            setup, setup.keeper, prompt, run, chat, session, here=here, kept=kept, counted=counted, placed=placed
-        )
+        how = _kept_if_given(how, conversation)
+        return _kept(setup, setup.keeper, prompt, run, chat, session, how, counted=counted)
     refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limits.active else None
     turn = None if refusal else chat.try_add_prompt(content, extra)
     if turn is None:
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
     check = Check(content, Side.PROMPT, turn, chat, session)
-    if placed is not None:
-        return run_check(setup, check, unread, start, here=here, forged=placed.forged)
-    return run_check(setup, check, unread, start, here=here)
+    forged = "" if how.placed is None else how.placed.forged
+    return run_check(setup, check, unread, start, here=how.here, forged=forged)
 
 
 def check_response(
@@ -101,22 +111,19 @@ def check_response(
     session_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     unread: str = "",
-    *,
-    here: bool = True,
-    kept: bool = True,
-    placed: PlacedText | None = None,
+    how: How = HERE,
 ) -> CheckRun:
     """Complete a turn with a response and check it; as `check_prompt` and `GuardrailPipeline.check_output`."""
     start = perf_counter()
     content = checkable(content)
     chat, session = _placed(setup, conversation, session_id)
+    how = _kept_if_given(how, conversation)
 
     def response() -> Check:
         answered = _answer(content, chat, turn_number, turn, metadata)
         return Check(content, Side.RESPONSE, answered, chat, session)
 
-    kept = kept and conversation is not None
-    return _checked(setup, response, unread, start, chat, session, here=here, kept=kept, placed=placed)
+    return _checked(setup, response, unread, start, chat, session, how)
 
 
 def check_call(
@@ -128,14 +135,12 @@ def check_call(
     turn_number: int | None = None,
     session_id: str | None = None,
     unread: str = "",
-    *,
-    here: bool = True,
-    kept: bool = True,
-    placed: PlacedText | None = None,
+    how: How = HERE,
 ) -> CheckRun:
     """Make a tool call part of its turn and check it; as `GuardrailPipeline.check_tool_call`."""
     start = perf_counter()
     chat, session = _placed(setup, conversation, session_id)
+    how = _kept_if_given(how, conversation)
 
     def tool_call() -> Check:
         turn, call = chat.take_tool_call(
@@ -150,8 +155,7 @@ def check_call(
         tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
         return Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
 
-    kept = kept and conversation is not None
-    return _checked(setup, tool_call, unread, start, chat, session, here=here, kept=kept, placed=placed)
+    return _checked(setup, tool_call, unread, start, chat, session, how)
 
 
 def check_result(
@@ -163,15 +167,13 @@ def check_result(
     turn_number: int | None = None,
     session_id: str | None = None,
     unread: str = "",
-    *,
-    here: bool = True,
-    kept: bool = True,
-    placed: PlacedText | None = None,
+    how: How = HERE,
 ) -> CheckRun:
     """Make what a tool gave back part of its turn and check it; as `check_call`."""
     start = perf_counter()
     content = checkable(content)
     chat, session = _placed(setup, conversation, session_id)
+    how = _kept_if_given(how, conversation)
 
     def tool_result() -> Check:
         turn, result = chat.take_tool_result(
@@ -185,8 +187,7 @@ def check_result(
         tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
         return Check(content, Side.PROMPT, turn, chat, session, tool=tool)
 
-    kept = kept and conversation is not None
-    return _checked(setup, tool_result, unread, start, chat, session, here=here, kept=kept, placed=placed)
+    return _checked(setup, tool_result, unread, start, chat, session, how)
 
 
 def _placed(setup: Setup, conversation: Conversation | None, session_id: str | None) -> tuple[Conversation, str]:
@@ -195,6 +196,11 @@ def _placed(setup: Setup, conversation: Conversation | None, session_id: str | N
     if setup.own_clock:
         chat.use_clock(setup.clock)
     return chat, session_of(session_id, chat, setup)
+
+
+def _kept_if_given(how: How, conversation: Conversation | None) -> How:
+    """Return how a text is checked; one without a conversation has no name to be found by in a state store."""
+    return how if conversation is not None else how._replace(kept=False)
 
 
 def open_stream(
@@ -210,9 +216,9 @@ def open_stream(
     start = perf_counter()
     chat, session = _placed(setup, conversation, session_id)
     answered = _answer("", chat, turn_number, turn, metadata)
-    kept = conversation is not None and (placed is None or placed.place is not None)
-    end = partial(_end_stream, setup, start, kept=kept, placed=placed)
-    call = partial(_call_of_stream, setup, chat, answered.number, session_id, kept=kept, placed=placed)
+    how = How(kept=conversation is not None and (placed is None or placed.place is not None), placed=placed)
+    end = partial(_end_stream, setup, start, how)
+    call = partial(_call_of_stream, setup, chat, answered.number, session_id, how)
     return end, call, setup, chat, answered, session
 
 
@@ -225,50 +231,44 @@ def _call_of_stream(
     chat: Conversation,
     number: int,
     session_id: str | None,
+    how: How,
     name: str,
     arguments: str,
     call_id: str | None,
     *,
     here: bool,
-    kept: bool,
-    placed: PlacedText | None,
 ) -> CheckRun:
     """Check a call of a tool that came with a response in pieces."""
+    placed = how.placed
     if placed is not None and placed.place is not None:
         placed = placed.place.called(name, arguments)
-    given = (name, arguments, chat, call_id, number, session_id)
-    run = check_call(setup, *given, here=here, kept=kept, placed=placed)
+    how = How(here, how.kept, placed)
+    run = check_call(setup, name, arguments, chat, call_id, number, session_id, how=how)
     if setup.keeper is not None or placed is None or placed.place is None or setup.lists is None:
         return run
     return placed.place.noted(placed.index, run, setup.lists.note)
 
 
 def _end_stream(
-    setup: Setup,
-    start: float,
-    check: Check,
-    how: StreamEnd,
-    *,
-    here: bool,
-    kept: bool,
-    placed: PlacedText | None,
+    setup: Setup, start: float, how: How, check: Check, ended: StreamEnd, *, here: bool
 ) -> CheckRun | PipelineResult:
     """Check a response that came in pieces, or record that it broke off."""
     check.text = checkable(check.text)
-    if placed is not None and placed.place is not None:
-        placed.place.spoken(check.text)
+    place = None if how.placed is None else how.placed.place
+    if place is not None:
+        place.spoken(check.text)
     chat, number, text = check.conversation, check.turn.number, check.text
     chat.rephrase(number, text)
     run: Run = partial(broken_off, setup, start=start)
-    if not how.dropped:
-        run = partial(run_check, setup, unread="", start=start, here=here, known=how.known)
+    if not ended.dropped:
+        run = partial(run_check, setup, unread="", start=start, here=here, known=ended.known)
     if setup.keeper is None:
-        if placed is None or placed.place is None or setup.lists is None:
+        if place is None or setup.lists is None:
             return run(check)
-        return placed.place.noted(0, run(check), setup.lists.note)
+        return place.noted(0, run(check), setup.lists.note)
     session = check.session_id
     again = partial(Check, text, Side.RESPONSE, check.turn, chat, session)
-    return _kept(setup, setup.keeper, again, run, chat, session, here=here, kept=kept, but=number, placed=placed)
+    return _kept(setup, setup.keeper, again, run, chat, session, how._replace(here=here), but=number)
 
 
 def _checked(
@@ -278,17 +278,14 @@ def _checked(
     start: float,
     chat: Conversation,
     session: str,
-    *,
-    here: bool,
-    kept: bool,
-    placed: PlacedText | None,
+    how: How,
 ) -> CheckRun:
     """Check a text, which `make` makes part of its turn; with a state store where there is one."""
     if setup.keeper is None:
-        forged = "" if placed is None else placed.forged
-        return run_check(setup, make(), unread, start, here=here, forged=forged)
-    run = partial(run_check, setup, unread=unread, start=start, here=here)
-    return _kept(setup, setup.keeper, make, run, chat, session, here=here, kept=kept, placed=placed)
+        forged = "" if how.placed is None else how.placed.forged
+        return run_check(setup, make(), unread, start, here=how.here, forged=forged)
+    run = partial(run_check, setup, unread=unread, start=start, here=how.here)
+    return _kept(setup, setup.keeper, make, run, chat, session, how)
 
 
 Run = Callable[..., CheckRun]
@@ -302,12 +299,10 @@ def _kept(
     run: Run,
     chat: Conversation,
     session: str,
+    how: How,
     *,
-    here: bool,
-    kept: bool,
     counted: tuple[str, str | None, str | None] | None = None,
     but: int = 0,
-    placed: PlacedText | None = None,
 ) -> CheckRun:
     """Check a text with a state store: what comes of it is written in one step before the result is told.
 
@@ -318,12 +313,11 @@ def _kept(
         run: asks the guardrails.
         chat: the conversation.
         session: the session.
-        here: whether it runs in this thread.
-        kept: whether the conversation is kept.
+        how: how it is checked.
         counted: the text, with key and role whose limits count it; None for none.
         but: the turn that is under check already; 0 for none.
-        placed: where the text stands in a list of messages; None for one that came by itself.
     """
+    here, kept, placed = how
     start, trouble = perf_counter(), None if placed is None else placed.trouble
     if counted is not None:
         content, key, role = counted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from turnwise.bounded import read_json
 from turnwise.errors import ConversationError
 from turnwise.guard import PipelineResult, TextKind
-from turnwise.guard.sendable import texts_of
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
@@ -124,7 +123,20 @@ def _request(service: Service, own: MemoryStateStore, request: GuardrailRequest)
     if sent == messages:
         return GuardrailAnswer(action="NONE")
     # A LiteLLM that takes texts alone refuses the request where there are fewer of them.
-    return GuardrailAnswer(action="GUARDRAIL_INTERVENED", texts=texts_of(sent), structured_messages=sent)
+    return GuardrailAnswer(action="GUARDRAIL_INTERVENED", texts=_texts_of(sent), structured_messages=sent)
+
+
+def _texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the texts of messages one by one: content that is text, and parts that hold a ``text``."""
+    texts: list[str] = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, str):
+            texts.append(content)
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+                texts.append(part["text"])
+    return texts
 
 
 def _reply(service: Service, own: MemoryStateStore, request: GuardrailRequest) -> GuardrailAnswer:

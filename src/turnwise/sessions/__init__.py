@@ -3,6 +3,7 @@
 from turnwise.sessions.breaker import BreakerState, Phase, next_breaker
 from turnwise.sessions.live import Sessions
 from turnwise.sessions.memory import SessionMemory
+from turnwise.sessions.memory_store import MemoryStateStore
 from turnwise.sessions.refusal import is_refusal
 from turnwise.sessions.rules import Friction, SessionTrajectory, boundary_testing, direction, friction
 from turnwise.sessions.settings import (
@@ -17,7 +18,7 @@ from turnwise.sessions.settings import (
 )
 from turnwise.sessions.stance import EngagementMode, Stance, TrustLevel, assess
 from turnwise.sessions.state import SESSION, BreakerCounts, ExchangeCounts, SessionState
-from turnwise.sessions.state_store import Change, Evicted, MemoryStateStore, StateKind, StateStore
+from turnwise.sessions.state_store import Change, Evicted, StateKind, StateStore
 
 __all__ = [
     "DEFAULT_PRESET",

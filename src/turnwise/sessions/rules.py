@@ -77,8 +77,10 @@ def boundary_testing(
     if (state.breaker_bits.bit_count() if settings.recent else sum(state.breakers)) >= settings.breakers:
         met.append("breakers")
     if len(history) >= (settings.F_window if settings.F_full else settings.bad_turns):
-        limit = settings.F_limit
-        if len([F for F in history[-settings.F_window :] if limit < F]) >= settings.bad_turns:
+        bad = 0
+        for F in history[-settings.F_window :]:
+            bad += settings.F_limit < F
+        if bad >= settings.bad_turns:
             met.append("bad_turns")
     if mean_change(state.balances, settings.fall_window) < -settings.fall:
         met.append("fall")

@@ -14,6 +14,7 @@ from turnwise.conversation import Conversation
 from turnwise.errors import GuardError, StoreCorruptError
 from turnwise.guard import GuardrailPipeline
 from turnwise.guard.audit import AuditQuestion, export_csv, read_audit
+from turnwise.guard.audit.query import problem_of
 from turnwise.store import Store
 
 START = datetime(2025, 1, 1, 12, tzinfo=UTC)
@@ -206,3 +207,20 @@ def test_half_a_surrogate_pair_and_a_null_can_be_exported(tmp_path: Path) -> Non
 def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(GuardError, match="can't write"):
         export_csv([], tmp_path / "no" / "out.csv")
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (5, "is 5, not an object with keys"),
+        ({"kind": "check"}, "time is missing; it has to be text"),
+        ({"kind": "check", "time": "t", "reasons": 5}, "reasons is 5, not a list"),
+        ({"kind": "check", "time": "t", "warnings": [1]}, "warnings[0] is 1, not text"),
+        ({"kind": "gap", "time": "t", "dropped": "many"}, "dropped is 'many', not a whole number from 0"),
+        ({"kind": "check", "time": "t", "turn": None, "guardrails": {}}, None),
+    ],
+)
+def test_records_are_read_strictly(record: Any, told: str | None) -> None:
+    problem = problem_of(record)
+    assert (problem is None) == (told is None)
+    assert told is None or told in str(problem)

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlsplit
 
 from turnwise.bounded import read_json
 from turnwise.errors import GuardError, UsageError
+from turnwise.guard.audit.query import problem_of
 from turnwise.guard.audit.record import CHECK, GAP
-from turnwise.guard.metadata import audit_problem
 from turnwise.paths import to_path
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class AuditFile:
             record = read_json(line)
         except ValueError:
             record = None
-        if audit_problem(record) is None:
+        if problem_of(record) is None:
             found: dict[str, Any] = record
             return found
         self.unreadable += 1
@@ -147,7 +147,7 @@ class AuditStore:
         found = self._store.audit.after(self._row, KEPT)
         if found:
             self._row = found[-1][0]
-        fine = [record for _, record in found if audit_problem(record) is None]
+        fine = [record for _, record in found if problem_of(record) is None]
         self.unreadable += len(found) - len(fine)
         return fine
 

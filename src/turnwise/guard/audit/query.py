@@ -14,7 +14,7 @@ from typing import Any, Final
 from turnwise.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import CHECK, GAP, pseudonym, time_text
-from turnwise.guard.metadata import audit_problem
+from turnwise.guard.fields import Field, GuardMetadataError
 from turnwise.paths import to_path
 from turnwise.spreadsheets import cell
 
@@ -22,6 +22,20 @@ _SQLITE: Final = b"SQLite format 3\0"
 
 _SERVERS: Final = ("postgresql://", "postgresql+psycopg://", "postgres://")
 """How the location of a store in a server begins."""
+
+_TEXTS: Final = (
+    "conversation_id",
+    "session_id",
+    "pipeline",
+    "side",
+    "tool",
+    "call_id",
+    "text",
+    "model",
+    "error",
+    "policy",
+)
+"""Keys of a record that hold text, where they hold anything."""
 
 CSV_COLUMNS: Final = (
     "time",
@@ -200,11 +214,41 @@ def _records(lines: Iterable[bytes], unreadable: list[str]) -> Iterator[dict[str
             cut = "" if line.endswith(b"\n") else "; the last line: cut off by a crash, or still being written"
             unreadable.append(f"line {number} is not JSON{cut}")
             continue
-        problem = audit_problem(record)
+        problem = problem_of(record)
         if problem is None:
             yield record
         else:
             unreadable.append(f"line {number} is not an event of an audit: {problem}")
+
+
+def problem_of(record: object) -> str | None:
+    """Return what is wrong with a record of an audit; None where it can be read.
+
+    >>> problem_of({"kind": "check", "time": "2025-01-01T00:00:00+00:00", "reasons": 5})
+    'reasons is 5, not a list'
+    """
+    try:
+        field = Field(record, "")
+        if record is None:
+            field.wrong("an object with keys")
+        field.get("kind").text()
+        field.get("time").text()
+        for key in _TEXTS:
+            field.get(key).text("")
+        for key in ("reasons", "warnings"):
+            for reason in field.get(key).items():
+                reason.text()
+        for key in ("turn", "dropped", "unwritten"):
+            field.get(key).whole()
+        for key in ("blocked", "warned", "rate_limited"):
+            field.get(key).flag()
+        for key in ("participants", "stance"):
+            field.get(key).mapping()
+        for _, detail in field.get("guardrails").pairs():
+            detail.get("status").text("")
+    except GuardMetadataError as error:
+        return str(error)
+    return None
 
 
 def _count(path: Path) -> int:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache
 from typing import ClassVar, get_args
 
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
-from turnwise.guard.recognisers.code_signs import HINTS, find_code
-from turnwise.guard.recognisers.code_types import CodeType
-from turnwise.guard.recognisers.fenced_blocks import find_fenced
+from turnwise.guard.recognisers import command_signs, compiled_signs, script_signs
+from turnwise.guard.recognisers.code_types import CodeType, Signs
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
 from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.linear_regex import RegexSet
+from turnwise.linear_regex import LinearRegex, RegexSet, replace_characters
 
 _NAMES = {
     "fenced": "a code block",
@@ -32,6 +31,24 @@ _PROPER = {
     "csharp": "C#",
     "r": "R",
 }
+
+_FENCES = (r"(?:^|\n)[ \t>]{0,9}(?:```|~~~)",)
+"""What a text with a block between fences has, at least; RE2."""
+
+_SIGNS: Mapping[CodeType, Signs] = {**command_signs.SIGNS, **script_signs.SIGNS, **compiled_signs.SIGNS}
+
+_HINTS: Mapping[CodeType, tuple[str, ...]] = {
+    "fenced": _FENCES,
+    **{kind: signs.hints for kind, signs in _SIGNS.items()},
+}
+"""What a text has, at least, in which there may be code of a kind; RE2, ignoring case."""
+
+_MOST = 200
+"""Blocks of a text, or matches of an expression, that are told apart. With more matches the rest counts as one."""
+
+_FENCE = LinearRegex(r"(?m)^[ \t>]{0,9}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]{0,200})$")
+_PROSE = frozenset({"text", "txt", "plain", "plaintext", "quote", "poem"})
+_CODE = LinearRegex(r"(?m)[={}()<>;\[\]$|\\]|^\s*#|--\w")
 
 
 @dataclass(frozen=True)
@@ -76,11 +93,13 @@ class Code(Guardrail):
             raise GuardError(f"min_lines is a whole number of at least 1, not {self.min_lines!r}")
         if not self.placeholder:
             raise GuardError("placeholder is empty")
-        object.__setattr__(self, "_shapes", RegexSet({kind: HINTS[kind] for kind in self.types}, ignore_case=True))
+        object.__setattr__(
+            self, "_shapes", RegexSet({kind: _HINTS[kind] for kind in self.types}, ignore_case=True)
+        )
 
     def check(self, check: Check) -> Finding:
         """Return what code a text has, with a redaction for each block and line."""
-        folded = check.once((PLAIN, check.text), partial(PLAIN.fold, check.text))
+        folded = PLAIN.fold(check.text)
         shapes = self._shapes.present(folded.plain)
         if not shapes:
             return CLEAN
@@ -103,4 +122,70 @@ class Code(Guardrail):
     def _find(self, plain: str, shapes: Set[str]) -> Iterator[Span]:
         for kind in self.types:
             if kind in shapes:
-                yield from find_fenced(plain) if kind == "fenced" else find_code(plain, kind)
+                yield from _find_fenced(plain) if kind == "fenced" else _find_code(plain, kind)
+
+
+def _find_fenced(plain: str) -> Iterator[Span]:
+    """Find blocks between fences of Markdown, but those marked as plain text, and unmarked ones without any sign.
+
+    Source: CommonMark 0.31, section 4.5.
+
+    Args:
+        plain: the text in plain form, case kept.
+    """
+    opened: tuple[int, str, str] | None = None  # where the block begins, its fence, and what stands behind that
+    count = end = 0
+    for spans in _FENCE.spans(plain):
+        (start, behind), fence, info = spans[0], plain[slice(*spans[1])], plain[slice(*spans[2])].strip()
+        if opened is None:
+            opened, end = (start, fence, info), behind
+        elif not info and fence[0] == opened[1][0] and len(fence) >= len(opened[1]):
+            count += 1
+            if count > _MOST:
+                break
+            if _is_code(opened[2], plain[end:start]):
+                yield Span(opened[0], behind, "fenced", 0.95 if opened[2] else 0.8)
+            opened = None
+    if opened is not None and _is_code(opened[2], plain[end:]):
+        yield Span(opened[0], len(plain), "fenced", 0.7)
+
+
+def _is_code(info: str, body: str) -> bool:
+    language = info.lower().split(" ")[0]
+    if language in _PROSE or not body.strip():
+        return False
+    return bool(language) or _CODE.search(body) is not None
+
+
+def _find_code(plain: str, kind: CodeType) -> Iterator[Span]:
+    """Find the code of a language, line by line.
+
+    Args:
+        plain: the text in plain form, case kept.
+        kind: any but ``fenced``.
+    """
+    end = len(plain)
+    masked = _in_ascii(plain)
+    for sign in _SIGNS[kind].sure:
+        for count, match in enumerate(_line(sign).finditer(masked[:end])):
+            start, behind = match.start, match.end
+            if count == _MOST:
+                yield Span(start, len(plain), kind, 0.85)
+                end = start
+                break
+            yield Span(start, behind, kind, 0.85)
+
+
+def _in_ascii(plain: str) -> str:
+    """Return a text of the same length with what RE2 takes for a letter, a space or a sign as Unicode does."""
+    if plain.isascii():
+        return plain
+    others = (character for character in set(plain) if not character.isascii())
+    return replace_characters(
+        plain, {each: "_" if each.isalnum() else " " if each.isspace() else "~" for each in others}
+    )
+
+
+@cache
+def _line(sign: str) -> LinearRegex:
+    return LinearRegex(f"(?m){sign}")

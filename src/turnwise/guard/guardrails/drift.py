@@ -18,20 +18,25 @@ from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
+from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import CLEAN, Action, Check, Cost, Finding, Guardrail, On
-from turnwise.guard.guardrails.progress import Progress, park, resume, speaker_of
-from turnwise.guard.guardrails.speakers import Judge, of_outputs, responder_session
-from turnwise.guard.metadata import GuardMetadataError, kept_scores
+from turnwise.guard.guardrails.drift_sessions import DriftSessions, actions_by_mode, responder_session
+from turnwise.guard.guardrails.speakers import (
+    Judge,
+    Progress,
+    of_outputs,
+    park,
+    resume,
+    speaker_of,
+)
+from turnwise.guard.metadata import kept_scores
 from turnwise.guard.observing import Scorer
 from turnwise.guard.records import DriftData
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.scorer_state import SideScores, Trajectory
-from turnwise.guard.state.work import Named
 from turnwise.observers import DEFAULT_OBSERVER
 from turnwise.scoring import Score, TurnScores
-from turnwise.scoring.score import HOSTILE_F
 from turnwise.sessions import (
-    EngagementMode,
     MemoryStateStore,
     SessionMemory,
     Sessions,
@@ -50,12 +55,8 @@ _DOUBTFUL = 0.5
 _LONGEST_REFUSED = 4_000
 """Characters of a prompt that another guardrail blocked up to which it is scored before the next one."""
 
-_ALARMS = 2
-"""Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
-
 _WAITING = 1_000
 """Findings that wait for the check of their turn at most."""
-
 
 _WHOSE = {
     Trajectory.INITIATOR: "",
@@ -74,13 +75,11 @@ class _Built:
         detector: decides on the trajectory.
         detector_name: its specification.
         warn: its score from which a turn is warned of; None for never.
-        point: F that breaks trust: the observer's operating point of ``any_turn``, where it publishes one in
-            (0, 1), or the number that was given.
-        sessions: the session memory.
-        by_mode: what becomes of a turn by engagement mode, where anything does.
+        memory: the session memory; None without one.
         doubtful: highest F from which a text is read again where earlier ones were blocked.
-        progress: where each conversation stands with its initiator; one that nobody holds any more is forgotten.
-        answers: the same with its responder, where those texts are judged.
+        initiators: where each conversation stands with its initiator; one that nobody holds any more is forgotten.
+        responders: the same with its responder, where those texts are judged.
+        lock: held while one is added to these.
         name: how the pipeline calls the guardrail.
         fingerprint: tells parked states of this observer and detector from those of others.
     """
@@ -89,19 +88,17 @@ class _Built:
     detector: Detector
     detector_name: str
     warn: float | None
-    point: float | None
-    sessions: Sessions | None
-    by_mode: Mapping[EngagementMode, Action]
+    memory: DriftSessions | None
     doubtful: float
-    progress: WeakKeyDictionary[Conversation, Progress] = field(default_factory=WeakKeyDictionary)
-    answers: WeakKeyDictionary[Conversation, Progress] = field(default_factory=WeakKeyDictionary)
+    initiators: WeakKeyDictionary[Conversation, Progress] = field(default_factory=WeakKeyDictionary)
+    responders: WeakKeyDictionary[Conversation, Progress] = field(default_factory=WeakKeyDictionary)
     lock: threading.Lock = field(default_factory=threading.Lock)
     name: str = "drift"
     fingerprint: str = ""
 
     def of(self, trajectory: Trajectory) -> WeakKeyDictionary[Conversation, Progress]:
         """Return where conversations stand with the speaker of a trajectory."""
-        return self.progress if trajectory is Trajectory.INITIATOR else self.answers
+        return self.initiators if trajectory is Trajectory.INITIATOR else self.responders
 
 
 @dataclass(frozen=True)
@@ -198,20 +195,23 @@ class Drift(Guardrail):
                 blocking = f"{detector.threshold:g}"
                 raise GuardError(f"warn_share is a share of the blocking score, which is {blocking}: leave it out")
             warn = self.warn_share * detector.threshold
-        sessions = None
+        memory = None
         if self.session is not None:
-            sessions = Sessions(MemoryStateStore(), utc_now, SessionMemory(preset(self.session)))
-        limit = detector.threshold
+            memory = DriftSessions(
+                Sessions(MemoryStateStore(), utc_now, SessionMemory(preset(self.session))),
+                point if point is not None and 0.0 < point <= 1.0 else None,
+                actions_by_mode(self.block_stance, self.warn_stance),
+                self.breaker,
+            )
+        limit, spec = detector.threshold, format_spec(named.plain)
         built = _Built(
             scorer=scorer,
             detector=detector,
-            detector_name=format_spec(named.plain),
+            detector_name=spec,
             warn=warn,
-            point=point if point is not None and 0.0 < point <= 1.0 else None,
-            sessions=sessions,
-            by_mode=_by_mode(self.block_stance, self.warn_stance),
+            memory=memory,
             doubtful=min(limit, _DOUBTFUL) if limit > 0.0 else _DOUBTFUL,
-            fingerprint=_fingerprint(scorer, format_spec(named.plain)),
+            fingerprint=_fingerprint(scorer, spec),
         )
         object.__setattr__(self, "_judges_prompts", self.judge not in ("responder", "replies"))
         if not self._judges_prompts:
@@ -230,23 +230,26 @@ class Drift(Guardrail):
 
     def take_over(self, before: Guardrail) -> None:
         """Go on with the sessions of another one, and where nothing else is set with its conversations as well."""
-        if not isinstance(before, Drift) or before._built.sessions is None or self._built.sessions is None:
+        if not isinstance(before, Drift) or before._built.memory is None or self._built.memory is None:
             return
         # A file may say something else than it did then.
         if before == self and self.patterns is None and not self.detector.endswith((".yaml", ".yml")):
             object.__setattr__(self, "_built", before._built)
         else:
-            sessions = before._built.sessions.ruled_by(SessionMemory(preset(self.session or "default")))
-            object.__setattr__(self, "_built", replace(self._built, sessions=sessions))
+            rules = SessionMemory(preset(self.session or "default"))
+            memory = replace(self._built.memory, sessions=before._built.memory.sessions.ruled_by(rules))
+            object.__setattr__(self, "_built", replace(self._built, memory=memory))
 
     def placed(self, name: str, clock: Clock) -> Drift:
         """Return the guardrail under the name and by the clock of a pipeline; sessions and conversations stay."""
         built = self._built
         if name == built.name and clock is utc_now:
             return self
-        sessions = None if built.sessions is None else built.sessions.over(clock=clock)
+        memory = built.memory
+        if memory is not None:
+            memory = replace(memory, sessions=memory.sessions.over(clock=clock), name=name)
         other = copy.copy(self)
-        object.__setattr__(other, "_built", replace(built, name=name, sessions=sessions))
+        object.__setattr__(other, "_built", replace(built, name=name, memory=memory))
         return other
 
     def sessions(self, store: StateStore | None = None) -> Sessions | None:
@@ -254,10 +257,8 @@ class Drift(Guardrail):
 
         In a state store a session has the digest of its name (`digest_of`) for an id.
         """
-        sessions = self._built.sessions
-        if store is None or sessions is None:
-            return sessions
-        return sessions.over(Named(store, self._built.name))
+        memory = self._built.memory
+        return None if memory is None else memory.sessions if store is None else memory.over(store)
 
     def park(self, conversation: Conversation) -> bytes | None:
         """Return where a conversation stands; None for one that is not known.
@@ -265,7 +266,7 @@ class Drift(Guardrail):
         At most 2 kB with ``any_turn`` for each speaker who is judged, and as much again after a block.
         """
         built = self._built
-        known = (built.progress.get(conversation), built.answers.get(conversation))
+        known = (built.initiators.get(conversation), built.responders.get(conversation))
         speakers = [progress for progress in known if progress is not None]
         return park(built.scorer, built.fingerprint, speakers) if speakers else None
 
@@ -283,8 +284,8 @@ class Drift(Guardrail):
         except (ValueError, TypeError, ObserverError) as error:
             raise StateError(f"the state of guardrail {built.name} can't be read: {error}") from error
         if found is None:
-            built.progress.pop(conversation, None)
-            built.answers.pop(conversation, None)
+            built.initiators.pop(conversation, None)
+            built.responders.pop(conversation, None)
             return
         with built.lock:
             for progress in found:
@@ -300,12 +301,12 @@ class Drift(Guardrail):
             return self._replied(check)
         if not self._judges_prompts:
             return CLEAN
-        progress = self._built.progress.get(check.conversation)
+        progress = self._built.initiators.get(check.conversation)
         if progress is None:
             progress = self._begin(check.conversation, Trajectory.INITIATOR)
         with progress.lock:
             if progress.turns < check.turn.number - 1:
-                self._catch_up(progress, check)
+                self._catch_up(progress, check, check.session_id)
             if check.turn.number > progress.turns:
                 return self._take(progress, check.turn, check.text, check, check.session_id)
             finding = progress.ahead.pop(check.turn.number, None)
@@ -326,15 +327,14 @@ class Drift(Guardrail):
         if self._judges_prompts:
             self._answered(check)
         session_id = responder_session(check.session_id, conversation)
-        progress = built.answers.get(conversation)
+        progress = built.responders.get(conversation)
         if progress is None:
             progress = self._begin(conversation, trajectory)
         with progress.lock:
             if progress.turns < number - 1:
-                self._catch_up_replies(progress, check, session_id)
-            sessions, kept_id = self._memory(check, session_id)
-            if sessions is not None and check.turn.prompt and sessions.stance(kept_id) is not None:
-                sessions.answered(kept_id, check.turn.prompt)
+                self._catch_up(progress, check, session_id)
+            if built.memory is not None and check.turn.prompt:
+                built.memory.answered(check, session_id, check.turn.prompt)
             return self._take(progress, check.turn, check.text, check, session_id)
 
     def _begin(self, conversation: Conversation, trajectory: Trajectory) -> Progress:
@@ -346,38 +346,26 @@ class Drift(Guardrail):
         with built.lock:
             return built.of(trajectory).setdefault(conversation, fresh)
 
-    def _catch_up_replies(self, progress: Progress, check: Check, session_id: str) -> None:
-        """Take in the replies before this one that nobody has taken in; those under check come by themselves."""
-        number, conversation = check.turn.number, check.conversation
-        sessions, kept_id = self._memory(check, session_id)
-        take = sessions is not None and (progress.turns > 0 or sessions.stance(kept_id) is None)
-        if not progress.turns and number - 1 > _CATCH_UP:
-            progress.turns = number - 1 - _CATCH_UP
-        for before in range(progress.turns + 1, number):
-            turn = conversation.turn(before)
-            if turn.response is None or turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
-                continue
-            self._recall(progress, turn, check, session_id, take=take, recent=before >= number - _SCORED)
-
-    def _catch_up(self, progress: Progress, check: Check) -> None:
+    def _catch_up(self, progress: Progress, check: Check, session_id: str) -> None:
         """Take in the turns before this one that nobody has taken in: earlier ones, or those of other threads."""
-        number, conversation = check.turn.number, check.conversation
-        sessions, kept_id = self._memory(check, check.session_id)
+        number, conversation, memory = check.turn.number, check.conversation, self._built.memory
         # The session knows the turns of a conversation that was followed elsewhere; of one that is followed here,
         # those that drift was skipped at are still to be told.
-        take = sessions is not None and (progress.turns > 0 or sessions.stance(kept_id) is None)
+        take = memory is not None and (progress.turns > 0 or memory.stance(check, session_id) is None)
         if not progress.turns and number - 1 > _CATCH_UP:
             progress.turns = number - 1 - _CATCH_UP
         for before in range(progress.turns + 1, number):
             turn = conversation.turn(before)
-            if turn.metadata.get(GUARD_KEY) is None and turn.response is None:
+            if progress.trajectory is not Trajectory.INITIATOR:
+                if turn.response is None or turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
+                    continue  # replies that are under check come by themselves
+            elif turn.metadata.get(GUARD_KEY) is None and turn.response is None:
                 # It is under check by another thread at this moment, which will ask for what is found here.
                 progress.ahead[before] = self._tried(progress, turn, check)
                 if len(progress.ahead) > _WAITING:
                     del progress.ahead[min(progress.ahead)]
-            else:
-                session_id = check.session_id
-                self._recall(progress, turn, check, session_id, take=take, recent=before >= number - _SCORED)
+                continue
+            self._recall(progress, turn, check, session_id, take=take, recent=before >= number - _SCORED)
 
     def _tried(self, progress: Progress, turn: Turn, check: Check) -> Finding | Exception:
         try:
@@ -411,8 +399,8 @@ class Drift(Guardrail):
         signal = built.detector.update(progress.detected, told)
         if signal.active:
             progress.detected = built.detector.start()
-        if take:
-            self._session(progress, check, session_id, told, turn)
+        if take and built.memory is not None:
+            built.memory.take(check, session_id, told, progress.conversation_id, turn.timestamp)
 
     def _take(self, progress: Progress, turn: Turn, text: str, check: Check, session_id: str) -> Finding:
         built = self._built
@@ -433,7 +421,9 @@ class Drift(Guardrail):
         signal = built.detector.update(progress.detected, told)
         if signal.active:
             progress.detected = built.detector.start()
-        stance = self._session(progress, check, session_id, told, turn)
+        stance = None
+        if built.memory is not None:
+            stance = built.memory.take(check, session_id, told, progress.conversation_id, turn.timestamp)
         finding = self._finding(progress, told, signal, stance)
         if first is not given and not finding.in_full:
             finding = _carried_over(finding, first, given)
@@ -477,8 +467,9 @@ class Drift(Guardrail):
         if signal.active:
             return Finding(True, whose + signal.reason, confidence, data=data, stance=stance)
         reason, action = "", None
-        if stance is not None and (not stance.processing or stance.mode in built.by_mode):
-            reason, action = self._of_stance(stance)
+        memory = built.memory
+        if memory is not None and stance is not None and (not stance.processing or stance.mode in memory.by_mode):
+            reason, action = memory.asks(stance)
             reason = reason and whose + reason
         if action is Action.BLOCK:
             return Finding(True, reason, confidence, data=data, stance=stance)
@@ -486,72 +477,10 @@ class Drift(Guardrail):
             reason, action = f"{whose}{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 
-    def _memory(self, check: Check, session_id: str) -> tuple[Sessions | None, str]:
-        """Return the session memory of a check, which may keep its changes back, and the id of a session there."""
-        sessions = self._built.sessions
-        if sessions is None or check.state is None:
-            return sessions, session_id
-        return sessions.over(Named(check.state, self._built.name)), digest_of(session_id)
-
-    def _session(
-        self, progress: Progress, check: Check, session_id: str, told: TurnScores, turn: Turn
-    ) -> Stance | None:
-        """Take a turn into its session, and return the stance after it; None without a session memory."""
-        built = self._built
-        sessions = built.sessions
-        if sessions is None:
-            return None
-        if check.state is not None:
-            sessions, session_id = self._memory(check, session_id)
-            if sessions is None:
-                return None
-        if built.point is not None:
-            told = TurnScores(told.turn, scaled_scores(told.scores, built.point), told.length)
-        return sessions.take(session_id, told, conversation_id=progress.conversation_id, now=turn.timestamp)
-
-    def _of_stance(self, stance: Stance) -> tuple[str, Action | None]:
-        """Return what the stance towards the session asks for, and why."""
-        action = self._built.by_mode.get(stance.mode)
-        if action is not Action.BLOCK and not stance.processing and self.breaker != "ignore":
-            opened = Action(self.breaker) if stance.alarms >= _ALARMS else Action.WARN
-            return f"circuit breaker open: {stance.rationale}", opened
-        return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
-
     def _answered(self, check: Check) -> Finding:
-        sessions, session_id = self._memory(check, check.session_id)
-        if sessions is None or sessions.stance(session_id) is None:
-            return Finding(found=False)
-        return Finding(found=False, stance=sessions.answered(session_id, check.text))
-
-
-def _by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:
-    """Return what becomes of a turn by engagement mode; nothing becomes of it in a mode that is not there."""
-    actions: dict[EngagementMode, Action] = {}
-    for first, action in ((warn_from, Action.WARN), (block_from, Action.BLOCK)):
-        if first != "never":
-            modes = tuple(EngagementMode)
-            actions |= dict.fromkeys(modes[modes.index(EngagementMode(first)) :], action)
-    return actions
-
-
-def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]:
-    """Return scores on the scale of the session memory: the F that breaks trust becomes its limit.
-
-    The memory's rules were written for observers whose F means a breach from 0.65 on.
-
-    Args:
-        scores: score by principle.
-        point: that F, in (0, 1]; at 1 nothing breaks trust.
-    """
-    scaled = {}
-    for name, score in scores.items():
-        if point > score.F or point == 1.0:
-            F = score.F * HOSTILE_F / point
-        else:
-            # Just above the limit, which itself is no breach yet.
-            F = min(1.0, HOSTILE_F + 1e-6 + (score.F - point) / (1.0 - point) * (1.0 - HOSTILE_F))
-        scaled[name] = Score(score.T, score.I, F)
-    return scaled
+        memory = self._built.memory
+        stance = None if memory is None else memory.answered(check, check.session_id, check.text)
+        return CLEAN if stance is None else Finding(found=False, stance=stance)
 
 
 def _carried_over(finding: Finding, first: SideScores, settled: SideScores) -> Finding:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Container, Iterable, Mapping
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.masked_words import HINT
-from turnwise.guard.recognisers.readings import TextReading, readings, readings_of
-from turnwise.guard.recognisers.respelling import RUN_TOGETHER, Respelling
+from turnwise.guard.recognisers.masked_words import HINT, Unmasking
+from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
+from turnwise.linear_regex import replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
 
 _STEP = HEAD + TAIL
@@ -18,14 +18,32 @@ _OVERLAP = 500
 _WHOLE_SENTENCE = "\ufdfa"
 """The one character that stands for 18 in plain form; none of them is Latin."""
 
+_GLUE = frozenset(
+    """
+    a all and any are as be do every for from have i if in is it me my no not now of on or our that the
+    then these this those to was were with you your previous prior above earlier before
+    """.split()  # noqa: SIM905 - a list of words reads best as words
+)
+"""Words beside the known ones that letters without a space may be made of."""
+
+_RUN_TOGETHER = 14
+"""Letters in a row from which they may be several words."""
+
+_LONGEST_RUN = 400
+_LONGEST_WORD = 16
+_FEWEST_SIGNS = 3
+"""Signs between the letters of one word from which they stand for spaces."""
+
+_SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
+"""What may stand for the spaces between words."""
+
 
 def plain_texts(check: Check, known: frozenset[str]) -> tuple[str, ...]:
     """Return `plain_texts_of` of the text under check, made once for all guardrails that know the same words."""
     key = ("hidden", known, check.text)
-    if key not in check.shared:
-        plain = check.once((PLAIN, check.text), partial(PLAIN.fold, check.text)).plain
-        check.shared[key] = _texts(readings(check), plain, known)
-    made: tuple[str, ...] = check.shared[key]
+    made: tuple[str, ...] | None = check.shared.get(key)
+    if made is None:
+        made = check.shared[key] = _texts(check.text, folded_readings(check, PLAIN), known)
     return made
 
 
@@ -45,13 +63,13 @@ def plain_texts_of(text: str, known: frozenset[str] = frozenset()) -> tuple[str,
     >>> plain_texts_of("1gn0re the rules", frozenset({"ignore"}))
     ('1gn0re the rules', 'ignore the rules')
     """
-    return _texts(readings_of(text), PLAIN.fold(text).plain, known)
+    return _texts(text, [reading.behind(PLAIN.fold(reading.plain)) for reading in readings_of(text)], known)
 
 
-def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str]) -> tuple[str, ...]:
-    texts = dict.fromkeys((readings[0].plain, plain))
-    if len(readings) > 1:
-        texts.update(dict.fromkeys([reading.plain for reading in readings]))
+def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str]) -> tuple[str, ...]:
+    texts: dict[str, None] = {given: None}
+    for reading in readings:
+        texts[reading.plain] = None
     pieces: set[str] = set()
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
@@ -65,7 +83,101 @@ def _texts(readings: tuple[TextReading, ...], plain: str, known: frozenset[str])
     respelling: Respelling | None = None
     for text in [*texts]:
         masked = bool(HINT.present(text))
-        if masked or max(map(len, text.split()), default=0) >= RUN_TOGETHER:
+        if masked or max(map(len, text.split()), default=0) >= _RUN_TOGETHER:
             respelling = respelling or Respelling(known)
             texts[respelling.of(text, masked=masked)] = None
     return tuple(texts)
+
+
+class Respelling:
+    """Reads the words of texts without their masks and apart; remembers them, for texts of a check share most.
+
+    Args:
+        known: words in lower case that masks may hide, and that letters without a space may be made of.
+
+    >>> Respelling(frozenset({"rules"})).of("ignore-all+the_rules")
+    'ignore all the rules'
+    >>> Respelling(frozenset()).of("a well-known  word")
+    'a well-known  word'
+    """
+
+    def __init__(self, known: frozenset[str]) -> None:
+        self._known = known
+        self._unmasking = Unmasking(known)
+        self._seen: set[str] = set()
+        self._apart: dict[str, str] = {}
+        self._parts: dict[str, str] = {}
+
+    def of(self, text: str, *, masked: bool = True) -> str:
+        """Return a text with its words respelled, in single spaces; unchanged where there is nothing to do.
+
+        Args:
+            text: the text.
+            masked: whether words of it may be masked.
+        """
+        words = text.split()
+        different = set(words)
+        plain = self._unmasking.forms(different) if masked else {}
+        if plain:
+            words = [*map(plain.get, words, words)]
+            different = set(words)
+        apart = self._forms_apart(different)
+        if apart:
+            words = [*map(apart.get, words, words)]
+        return " ".join(words) if plain or apart else text
+
+    def _forms_apart(self, words: set[str]) -> Mapping[str, str]:
+        """Return what words are made of, at least of those among some that are several; empty where none is."""
+        unseen = words.difference(self._seen)
+        self._seen |= unseen
+        long_words = [word for word in unseen if len(word) >= _RUN_TOGETHER]
+        spaced = replace_characters("\n".join(long_words), _SIGNS).split("\n")
+        for word, spread in zip(long_words, spaced if long_words else (), strict=True):
+            parts = spread.split()
+            if len(parts) > _FEWEST_SIGNS:
+                self._apart[word] = " ".join(map(self._split, parts))
+            elif word.isalpha() and (split := self._split(word)) != word:
+                self._apart[word] = split
+        return {} if self._apart.keys().isdisjoint(words) else self._apart
+
+    def _split(self, part: str) -> str:
+        if not (_RUN_TOGETHER <= len(part) <= _LONGEST_RUN and part.isalpha()):
+            return part
+        if part not in self._parts:
+            self._parts[part] = _words(part, self._known)
+        return self._parts[part]
+
+
+def _words(letters: str, known: Container[str]) -> str:
+    """Return the words that letters without a space are made of, or the letters where they are not.
+
+    >>> _words("ignoreallthestuff", {"ignore"}), _words("ignoreallrules", {"ignore", "rules"})
+    ('ignoreallthestuff', 'ignore all rules')
+    """
+    lower = letters.lower()
+    before: list[int | None] = [0]
+    reached = 0
+    for end in range(1, len(lower) + 1):
+        if end - reached > _LONGEST_WORD:
+            return letters
+        starts = range(max(0, end - _LONGEST_WORD), end)
+        before.append(
+            next(
+                (
+                    start
+                    for start in starts
+                    if before[start] is not None and (lower[start:end] in known or lower[start:end] in _GLUE)
+                ),
+                None,
+            )
+        )
+        if before[-1] is not None:
+            reached = end
+    if before[-1] is None:
+        return letters
+    words, end = [], len(lower)
+    while end:
+        start = before[end] or 0
+        words.append(letters[start:end])
+        end = start
+    return " ".join(reversed(words))

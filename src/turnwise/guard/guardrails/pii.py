@@ -79,7 +79,7 @@ _SHAPES: Mapping[str, tuple[str, ...]] = {
 """What a text has, at least, in which there may be any; names begin with the type."""
 
 _TOLD_BY_WORDS = frozenset({"ssn named", "email", "email spelled", "birth_date", *named_numbers.SHAPES})
-"""RegexSet that are looked for apart from those of digits: one automaton of both has many times the states."""
+"""Shapes that are looked for apart from those of digits: one automaton of both has many times the states."""
 
 _SURE: Mapping[str, float] = {"ssn": 0.9, "card": 0.95, "iban": 0.95, "phone": 0.9, "email": 0.95}
 """Confidence from which a finding counts in a loose reading, by kind: mostly where words near name it.
@@ -180,7 +180,9 @@ class Pii(Guardrail):
         return values_found(check, sure, _NAMES, self._placeholders(sure))
 
     def _read(self, reading: TextReading) -> Iterator[Span]:
-        shapes = frozenset[str]().union(*[each.present(reading.plain) for each in self._shapes])
+        shapes = frozenset[str]()
+        for each in self._shapes:
+            shapes |= each.present(reading.plain)
         if shapes:
             if not reading.loose:
                 yield from self._find(reading.plain, shapes, self.types)

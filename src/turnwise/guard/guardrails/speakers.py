@@ -1,13 +1,20 @@
-"""Whose texts drift judges in a conversation, and which session each speaker has."""
+"""Whose texts drift judges in a conversation, and where it stands with each speaker."""
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from turnwise.bounded import read_json
 from turnwise.conversation import Conversation, ParticipantType
-from turnwise.conversation.participants import UNKNOWN_NAME
+from turnwise.detectors.kit.protocol import State
+from turnwise.guard.guardrail import Finding
+from turnwise.guard.observing import Scorer
 from turnwise.guard.request import short_id
-from turnwise.guard.scorer_state import Trajectory
+from turnwise.guard.scorer_state import Parked, ScorerState, Trajectory
 
 Judge = Literal["auto", "initiator", "responder", "both", "replies"]
 """Whose texts are judged."""
@@ -15,8 +22,8 @@ Judge = Literal["auto", "initiator", "responder", "both", "replies"]
 _HUMAN = ParticipantType.HUMAN
 _MACHINES = (ParticipantType.BOT, ParticipantType.AGENT)
 
-_RESPONDER_MARK = "/responder"
-"""Follows a session id in the id of the responder's session."""
+_VERSION = 1
+"""Version of what `park` writes."""
 
 
 def are_peers(conversation: Conversation) -> bool:
@@ -43,35 +50,98 @@ def of_outputs(judge: Judge, conversation: Conversation) -> Trajectory | None:
     return None
 
 
-def sessions_of(session_id: str) -> tuple[str, str]:
-    """Return a session and that of the responder beside it, which are forgotten together.
-
-    >>> sessions_of("c1")
-    ('c1', 'c1/responder')
-    """
-    return session_id, f"{session_id}{_RESPONDER_MARK}"
-
-
-def responder_session(session_id: str, conversation: Conversation) -> str:
-    """Return the id of the responder's session, which is never the initiator's.
-
-    A session that is the named initiator's own has its like in the named responder's. Any other is of one
-    conversation or was named by the caller; then the responder has one beside it.
+@dataclass(slots=True)
+class Progress:
+    """Where drift stands with one speaker in one conversation.
 
     Args:
-        session_id: the session that the initiator's texts belong to.
-        conversation: the conversation.
-
-    >>> responder_session("ann", Conversation.human_to_human("ann", "ben"))
-    'ben'
-    >>> responder_session("c1", Conversation.human_to_human("ann", "ben", conversation_id="c1"))
-    'c1/responder'
+        conversation_id: its id, as the session memory takes it.
+        trajectory: whose texts are judged, and as what.
+        speaker: who says them.
+        scores: state of the observer.
+        detected: state of the detector.
+        turns: turns taken in so far.
+        ahead: findings of turns that another check took in, until their own check asks for them.
+        lock: held while turns are taken in.
     """
-    initiator, responder = conversation.initiator, conversation.responder
-    if initiator != UNKNOWN_NAME and session_id == short_id(initiator):
-        if responder == UNKNOWN_NAME:
-            # Nobody's name is not one person's: the session ends with the conversation.
-            return short_id(f"{conversation.conversation_id}{_RESPONDER_MARK}")
-        if responder != initiator:
-            return short_id(responder)
-    return short_id(f"{session_id}{_RESPONDER_MARK}")
+
+    conversation_id: str
+    trajectory: Trajectory
+    speaker: str
+    scores: ScorerState
+    detected: State
+    turns: int = 0
+    ahead: dict[int, Finding | Exception] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def speaker_of(conversation: Conversation, trajectory: Trajectory) -> str:
+    """Return who says the texts of a trajectory."""
+    return conversation.initiator if trajectory is Trajectory.INITIATOR else conversation.responder
+
+
+def park(scorer: Scorer, fingerprint: str, speakers: Iterable[Progress]) -> bytes:
+    """Return where the speakers of a conversation stand.
+
+    Args:
+        scorer: asks the observer.
+        fingerprint: tells states of this observer and detector from those of others.
+        speakers: where they stand.
+    """
+    heads: list[str] = []
+    bodies: list[bytes] = []
+    for progress in speakers:
+        with progress.lock:
+            one = scorer.park(progress.scores)
+            sizes = [len(one.session), None if one.passed is None else len(one.passed)]
+            at = [progress.turns, one.whole, one.recent, one.blocked_at, *sizes, progress.detected]
+            # Encoded here: a detector may change its state as soon as the lock is let go.
+            heads.append(json.dumps([progress.trajectory, *at], separators=(",", ":")))
+        bodies += [one.session, one.passed or b""]
+    head = f"[{_VERSION},{json.dumps(fingerprint)},[{','.join(heads)}]]"
+    return b"".join([head.encode("ascii"), b"\n", *bodies])
+
+
+def resume(scorer: Scorer, fingerprint: str, conversation: Conversation, parked: bytes) -> list[Progress] | None:
+    """Return where the speakers of a conversation stand; None where another observer or detector followed them.
+
+    Args:
+        scorer: asks the observer.
+        fingerprint: as for `park`.
+        conversation: the conversation, with at least the turns that were taken in.
+        parked: what `park` gave.
+
+    Raises:
+        ValueError, TypeError: it can't be read.
+        ObserverError: it holds bytes that are no state of the observer.
+    """
+    line, _, rest = parked.partition(b"\n")
+    version, written_for, heads = read_json(line)
+    if version != _VERSION:
+        raise ValueError(f"version {version}")
+    if written_for != fingerprint:
+        return None
+    found = []
+    for head in heads:
+        progress, rest = _resumed(scorer, conversation, head, rest)
+        found.append(progress)
+    return found
+
+
+def _resumed(scorer: Scorer, conversation: Conversation, head: Any, rest: bytes) -> tuple[Progress, bytes]:
+    """Return where one speaker stands, and the bytes that follow."""
+    name, turns, whole, recent, blocked_at, size, size_passed, detected = head
+    if not 0 <= turns <= conversation.get_turn_count() or not isinstance(detected, dict):
+        raise ValueError(f"{turns} turns, and the detector's state is {type(detected).__name__}")
+    if any(not 0 < number <= turns for number in recent):
+        raise ValueError(f"turns {recent} of {turns}")
+    end = size + (size_passed or 0)
+    if not 0 <= size <= end <= len(rest):
+        raise ValueError(f"{end} bytes, and {len(rest)} are left")
+    passed = None if size_passed is None else rest[size:end]
+    trajectory = Trajectory(name)
+    scores = scorer.resume(
+        conversation, turns, Parked(tuple(recent), blocked_at, rest[:size], passed, whole), trajectory
+    )
+    known, speaker = short_id(conversation.conversation_id), speaker_of(conversation, trajectory)
+    return Progress(known, trajectory, speaker, scores, detected, turns), rest[end:]

@@ -134,9 +134,10 @@ class Toxicity(Guardrail):
         found: dict[str, Phrase] = {}
         for text in texts:
             reading = text.replace("’", "'").replace("‘", "'")
-            found.update((phrase.name, phrase) for phrase in self._phrases.said(reading, found))
-            if self._own is not None:
-                found.update((phrase.name, phrase) for phrase in self._own.find(reading))
+            for phrase in self._phrases.said(reading, found):
+                found[phrase.name] = phrase
+            for phrase in () if self._own is None else self._own.find(reading):
+                found[phrase.name] = phrase
         return found
 
 

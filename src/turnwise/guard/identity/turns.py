@@ -12,9 +12,10 @@ from turnwise.conversation.tool_reading import read_calls, read_results
 from turnwise.conversation.tools import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
 from turnwise.guard.documents import plain
+from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import TextKind
 from turnwise.guard.identity.chain import Checked, Link
-from turnwise.guard.metadata import GuardMetadataError, read_turn, stance_of
+from turnwise.guard.metadata import read_turn, stance_of
 from turnwise.guard.records import PipelineResult, Records, SideRecord, Status, TurnRecord, joined
 from turnwise.guard.step import UNREAD
 

@@ -13,9 +13,8 @@ from turnwise.guard.guardrail import Check, Finding, Redaction
 from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
-from turnwise.guard.recognisers.edits import Edit, Replaced
 from turnwise.guard.recognisers.folding import PLAIN, Folding
-from turnwise.guard.recognisers.spans import Span, Stretch, apart, counted
+from turnwise.guard.recognisers.spans import Edit, Replaced, Span, Stretch, apart, counted
 from turnwise.linear_regex import RegexSet
 
 _ROUNDS = 4
@@ -129,6 +128,17 @@ def readings(check: Check) -> tuple[TextReading, ...]:
     return made
 
 
+def folded_readings(check: Check, folding: Folding) -> list[TextReading]:
+    """Return the `readings` of the text under check in a plain form, made once for all guardrails that use it."""
+    key = (folding, check.text)
+    made: list[TextReading] | None = check.shared.get(key)
+    if made is None:
+        made = check.shared[key] = []
+        for reading in readings(check):
+            made.append(reading.behind(folding.fold(reading.plain)))
+    return made
+
+
 def _carried_over(check: Check) -> tuple[TextReading, ...]:
     """Return the readings of a text that is what redactions made of one with readings; none for any other."""
     text, redactions = check.shared[_FOUND]
@@ -226,11 +236,7 @@ def values_in(
         allowed: values that are none.
     """
     found: dict[Span, str] = {}
-    folded = check.once((folding, check.text), partial(folding.fold, check.text))
-    for number, unfolded in enumerate(readings(check)):
-        if number:
-            folded = folding.fold(unfolded.plain)
-        reading = unfolded.behind(folded)
+    for reading in folded_readings(check, folding):
         spans = [*find(reading)]
         if not spans:
             continue

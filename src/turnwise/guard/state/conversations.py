@@ -1,4 +1,4 @@
-"""Conversations in a state store: an outline that is changed turn by turn, and each turn as a part of its own."""
+"""Conversations in a state store: read as others left them, and written back turn by turn."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from turnwise.bounded import read_json
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Turn
 from turnwise.conversation.turn import OPENAI_KEY
-from turnwise.conversation.turn_log import Outline
 from turnwise.errors import ConversationError, StateError, TurnwiseError
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.request import short_id
-from turnwise.guard.state.words import CONVERSATION_WORDS, STATE_WORDS, TURN_WORDS
+from turnwise.guard.state.payloads import (
+    CONVERSATION_WORDS,
+    COUNTS_AFTER,
+    STATE_WORDS,
+    STORED,
+    StoredConversation,
+    name_of_turn,
+    pack_part,
+    pack_turn,
+    unpack_part,
+    unpack_turn,
+)
 from turnwise.guard.state.work import Work
-from turnwise.sessions.state_store import Change, StateKind, StateStore, folded, unfolded
+from turnwise.sessions.state_store import Change, StateStore
 
 _RECENT: Final = 4
 """Latest turns that are read with a conversation, and compared when it is written: replies come, texts change."""
@@ -32,63 +41,7 @@ _NOTED: Final = 32
 _TRIES: Final = 20
 """Readings of a conversation that others change meanwhile, at most."""
 
-_AFTER: Final = "rate_limit_counts_after"
-
 _METADATA: Final = "metadata"
-
-_PART: Final = b"\1"
-"""Version of turns and guardrail states as parts."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredConversation:
-    """What a state store keeps of a conversation beside its turns.
-
-    Args:
-        data: the conversation as JSON values, without turns and metadata.
-        outline: what is to be known of its turns.
-        revision: how often it was written, from 1.
-        noted: the latest changes, oldest first: revision, and number of a turn that it wrote.
-        owner: digest of the session that it belongs to.
-        written: turns and guardrail states to be written with it; not there when it is read.
-    """
-
-    data: Mapping[str, Any]
-    outline: Outline
-    revision: int
-    noted: tuple[tuple[int, int], ...]
-    owner: str
-    written: Mapping[str, bytes] = field(default_factory=dict, compare=False)
-
-
-def _dump(state: StoredConversation) -> bytes:
-    outline = state.outline
-    times = [time and time.isoformat() for time in (outline.earliest, outline.latest)]
-    turns = [outline.turns, outline.complete, outline.waiting, *times]
-    values = [state.data, turns, state.revision, state.noted, state.owner]
-    return json.dumps(values, separators=(",", ":")).encode("ascii")
-
-
-def _load(data: bytes, key: str, version: int) -> StoredConversation:
-    conversation, (turns, complete, waiting, *times), revision, noted, owner = read_json(data.decode("ascii"))
-    earliest, latest = (time and datetime.fromisoformat(time) for time in times)
-    outline = Outline(turns, complete, tuple((first, last) for first, last in waiting), earliest, latest)
-    after = conversation.get(_AFTER, 0) if isinstance(conversation, dict) else None
-    if not isinstance(after, int) or not 0 <= complete <= turns or revision < 1:
-        raise ValueError(f"{complete} of {turns} turns complete, in revision {revision}")
-    return StoredConversation(conversation, outline, revision, tuple((rev, turn) for rev, turn in noted), owner)
-
-
-STORED: Final = StateKind(
-    "conversation",
-    1,
-    _dump,
-    _load,
-    owner=lambda state: state.owner,
-    parts=lambda state: state.written,
-    words=CONVERSATION_WORDS,
-)
-"""Conversations in a state store."""
 
 
 class OutrunError(Exception):
@@ -165,7 +118,7 @@ class Conversations:
         if stored is None:
             return None
         try:
-            conversation = Conversation.from_dict({**stored.data, _AFTER: 0}, turns=(), clock=self._clock)
+            conversation = Conversation.from_dict({**stored.data, COUNTS_AFTER: 0}, turns=(), clock=self._clock)
         except TurnwiseError as error:
             raise StateError(f"conversation {conversation_id!r} in the state store is broken: {error}") from error
         self.follow(conversation, self.bound(conversation))
@@ -194,7 +147,7 @@ class Conversations:
             if stored.revision == bound.revision:
                 return
             numbers = self._changed(stored, bound, conversation)
-            names = [_METADATA, *map(_name, numbers), *(f"state:{name}" for name in self._guardrails)]
+            names = [_METADATA, *map(name_of_turn, numbers), *(f"state:{name}" for name in self._guardrails)]
             parts = self._store.parts(STORED, key, names)
             again = self._store.get(STORED, key)
             if again is not None and again.revision == stored.revision:
@@ -222,15 +175,15 @@ class Conversations:
         texts = {one: _told(conversation.turn(one)) for one in latest}
         numbers = {*range(bound.turns + 1, outline.turns + 1), *(() if number is None else (number,))}
         numbers |= {one for one, text in texts.items() if bound.texts.get(one, text) != text}
-        written = {_name(one): pack_turn(conversation.turn(one)) for one in sorted(numbers)}
+        written = {name_of_turn(one): pack_turn(conversation.turn(one)) for one in sorted(numbers)}
         for name, guardrail in self._guardrails.items():
             parked = guardrail.park(conversation)
             if parked is not None:
-                written[f"state:{name}"] = _PART + folded(parked, STATE_WORDS)
+                written[f"state:{name}"] = pack_part(parked, STATE_WORDS)
         data, before = conversation.to_dict(turns=False), bound.revision
         metadata = json.dumps(data.pop(_METADATA), separators=(",", ":")).encode("ascii")
         if metadata != bound.metadata:
-            written[_METADATA] = _PART + folded(metadata, CONVERSATION_WORDS)
+            written[_METADATA] = pack_part(metadata, CONVERSATION_WORDS)
 
         def apply(stored: StoredConversation | None) -> tuple[StoredConversation, None]:
             if (0 if stored is None else stored.revision) != before:
@@ -287,18 +240,18 @@ class Conversations:
             if changed[but].response is not None:
                 raise ConversationError(f"turn {but} already has a response, which another worker gave")
             del changed[but]
-        counts_after = stored.data.get(_AFTER, 0)
+        counts_after = stored.data.get(COUNTS_AFTER, 0)
         load = partial(self._read, name)
         conversation.take_over(stored.outline, changed, load, own_after=bound.turns, counts_after=counts_after)
         if _METADATA in parts:
-            bound.metadata = _unfolded(parts[_METADATA], CONVERSATION_WORDS, f"metadata of {name!r}")
+            bound.metadata = unpack_part(parts[_METADATA], CONVERSATION_WORDS, f"metadata of {name!r}")
             conversation.metadata.update(read_json(bound.metadata))
         bound.revision, bound.turns = stored.revision, stored.outline.turns
         bound.texts = {number: _told(turn) for number, turn in changed.items()}
         for guardrail_name, guardrail in self._guardrails.items():
             parked = parts.get(f"state:{guardrail_name}")
             if parked is not None:
-                guardrail.resume(conversation, _unfolded(parked, STATE_WORDS, f"{guardrail_name} in {name!r}"))
+                guardrail.resume(conversation, unpack_part(parked, STATE_WORDS, f"{guardrail_name} in {name!r}"))
 
     def _misses(self, conversation: Conversation, stored: Mapping[int, Turn]) -> bool:
         """Tell whether a store has some turns of a conversation and none of its own."""
@@ -307,7 +260,7 @@ class Conversations:
         )
 
     def _read(self, conversation_id: str, numbers: range) -> list[Turn]:
-        parts = self._store.parts(STORED, short_id(conversation_id), map(_name, numbers))
+        parts = self._store.parts(STORED, short_id(conversation_id), map(name_of_turn, numbers))
         return [unpack_turn(parts, number, conversation_id) for number in numbers]
 
 
@@ -322,42 +275,3 @@ def _is_same(conversation: Conversation, stored: Turn | None) -> bool:
 def _told(turn: Turn) -> tuple[str, str | None, int]:
     """Return what tells that a turn has changed since it was written."""
     return turn.prompt, turn.response, len(turn.metadata.get(OPENAI_KEY) or ())
-
-
-def _name(number: int) -> str:
-    return f"turn:{number}"
-
-
-def pack_turn(turn: Turn) -> bytes:
-    """Return a turn with its texts and verdicts as a payload."""
-    return _PART + folded(json.dumps(turn.to_dict(), separators=(",", ":")).encode("ascii"), TURN_WORDS)
-
-
-def unpack_turn(parts: Mapping[str, bytes], number: int, conversation_id: str) -> Turn:
-    """Return a turn from the parts of its conversation.
-
-    Raises:
-        StateError: it is not there, or broken.
-    """
-    where = f"turn {number} of conversation {conversation_id!r}"
-    payload = parts.get(_name(number))
-    if payload is None:
-        raise StateError(f"state store: {where} is not there; forget the conversation to begin anew")
-    try:
-        turn = Turn.from_dict(read_json(_unfolded(payload, TURN_WORDS, where).decode("ascii")))
-    except (ValueError, TypeError, KeyError, TurnwiseError) as error:
-        if isinstance(error, StateError):
-            raise
-        raise StateError(f"state store: {where} is broken ({error}); forget the conversation") from error
-    if turn.number != number:
-        raise StateError(f"state store: {where} is broken (it has number {turn.number}); forget the conversation")
-    return turn
-
-
-def _unfolded(payload: bytes, words: bytes, where: str) -> bytes:
-    if payload[:1] != _PART:
-        raise StateError(f"state store: {where} was written by another version of turnwise, or is broken")
-    try:
-        return unfolded(payload[1:], words)
-    except ValueError as error:
-        raise StateError(f"state store: {where} is broken ({error}); forget the conversation") from error

@@ -13,15 +13,14 @@ from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, SessionError, StateError
 from turnwise.guard.guardrail import Check, Guardrail, OnError
 from turnwise.guard.identity.lists import MessageLists
-from turnwise.guard.limits import KeyLimits, RateLimits, Refusal
+from turnwise.guard.limits import KeyLimits, RateLimits, Refusal, SharedLimits
 from turnwise.guard.records import Detail, PipelineResult
 from turnwise.guard.state.conversations import Bound, Conversations, OutrunError
-from turnwise.guard.state.limits import SharedLimits
 from turnwise.guard.state.settings import StateSettings, WhenDown
 from turnwise.guard.state.status import StateStatus, StateWatch
 from turnwise.guard.state.work import Work
 from turnwise.guard.step import CheckRun, failure
-from turnwise.sessions.state_store import MemoryStateStore, StateStore
+from turnwise.sessions import MemoryStateStore, StateStore
 
 Value = TypeVar("Value")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -9,8 +10,9 @@ from typing import Any
 
 from turnwise.clock import Clock
 from turnwise.errors import StateError
-from turnwise.guard.log import LOG
 from turnwise.guard.state.settings import WhenDown
+
+_LOG = logging.getLogger("turnwise.guard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class StateWatch:
         if self._error:
             with self._lock:
                 self._error, self._since = "", self._clock()
-            LOG.warning("state store %s: it can be used again", self._store)
+            _LOG.warning("state store %s: it can be used again", self._store)
 
     def went_without(self, error: StateError, when_down: WhenDown) -> None:
         """Note a check that the store could not be used for."""
@@ -92,7 +94,7 @@ class StateWatch:
             if not before:
                 self._since = self._clock()
         if not before:
-            LOG.warning("state store %s: it can't be used; when_down=%s", self._store, when_down)
+            _LOG.warning("state store %s: it can't be used; when_down=%s", self._store, when_down)
 
     def did_again(self) -> None:
         """Note that a check is done again."""

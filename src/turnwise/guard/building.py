@@ -1,0 +1,235 @@
+"""Guardrails built from what a configuration says of them, with each setting checked against its annotation."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
+from turnwise.guard.guardrail import GUARDRAILS, Guardrail
+from turnwise.guard.step import Step
+from turnwise.guard.yaml_lines import NO_LINES, Lines, Place
+from turnwise.plugins import hints_of
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+OnName = Literal["input", "output", "both", "tool_call", "tool_result", "tools", "all"]
+"""The texts that a guardrail may be set to look at; see `turnwise.guard.On`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSettings:
+    """What may be set of every guardrail, beside its own settings; see `Step.of`.
+
+    Args:
+        name: how results name it; the name of the guardrail where it is left out.
+        enabled: whether it runs.
+        on: which texts it looks at: one name, or a list of them.
+        action: the strictest action that it may take.
+        on_error: what becomes of a text that it failed to check.
+        timeout: seconds after which it has failed; null for no limit.
+        stream_every: characters of a response that comes in pieces after which it is asked about what came so
+            far; null for at the end alone.
+    """
+
+    name: str | None = None
+    enabled: bool = True
+    on: OnName | tuple[OnName, ...] | None = None
+    action: Literal["block", "redact", "warn", "log"] | None = None
+    on_error: Literal["block", "warn", "allow"] | None = None
+    timeout: float | Literal["default"] | None = "default"
+    stream_every: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A guardrail of a configuration, not built yet.
+
+    Args:
+        kind: name under which it is registered, or the guardrail itself.
+        place: where it stands in the configuration.
+        settings: everything that is set of it.
+    """
+
+    kind: str | Guardrail
+    place: Place
+    settings: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """How results name it."""
+        known = (
+            self.kind
+            if isinstance(self.kind, str)
+            else getattr(self.kind, "name", type(self.kind).__name__.lower())
+        )
+        return str(self.settings.get("name") or known)
+
+
+def read_entry(item: object, place: Place, lines: Lines) -> Entry:
+    """Read ``name``, ``{name: {setting: value}}``, ``{use: name or guardrail, setting: value}`` or a guardrail.
+
+    Raises:
+        GuardError: it is none of these.
+    """
+    if isinstance(item, str | Guardrail):
+        return Entry(item, place, {})
+    if isinstance(item, Mapping) and "use" in item:
+        kind = item["use"]
+        if isinstance(kind, str | Guardrail):
+            return Entry(kind, place, {key: value for key, value in item.items() if key != "use"})
+    elif isinstance(item, Mapping) and len(item) == 1:
+        ((kind, settings),) = item.items()
+        if isinstance(kind, str) and (settings is None or isinstance(settings, Mapping)):
+            return Entry(kind, (*place, kind), dict(settings or {}))
+    raise lines.error(place, "a guardrail is its name, or its name with settings: `- pii: {action: warn}`")
+
+
+def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
+    """Return a guardrail, built, with what is set of every guardrail.
+
+    Args:
+        entry: the guardrail.
+        lines: the lines of the configuration, for errors.
+        folder: what files that its settings name are relative to; None for the folder that the program runs in.
+
+    Raises:
+        GuardError: it can't be built.
+    """
+    common = StepSettings.__dataclass_fields__
+    shared = {key: value for key, value in entry.settings.items() if key in common}
+    own = {key: value for key, value in entry.settings.items() if key not in common}
+    step = settings_of(StepSettings, shared, entry.place, lines)
+    if isinstance(entry.kind, Guardrail):
+        rail = entry.kind
+        name = step.name or getattr(rail, "name", type(rail).__name__.lower())
+        if own:
+            raise lines.error(entry.place, f"{name} is built already; set {next(iter(own))} when you build it")
+    else:
+        name = step.name or entry.kind
+        try:
+            factory = GUARDRAILS.get(entry.kind)
+        except TurnwiseError as error:
+            raise lines.error(entry.place, str(error)) from error
+        for setting, endings in getattr(factory, "files", {}).items():
+            value = own.get(setting)
+            if folder is not None and isinstance(value, str) and (not endings or value.endswith(endings)):
+                own[setting] = str(folder / value)  # an absolute one stays as it is
+        rail = build_guardrail(factory, entry.kind, own, entry.place, lines)
+    try:
+        return Step.of(
+            rail,
+            name,
+            enabled=step.enabled,
+            on=step.on,
+            action=step.action,
+            on_error=step.on_error,
+            timeout=step.timeout,
+            stream_every=step.stream_every,
+        )
+    except GuardError as error:
+        raise lines.error(entry.place, str(error)) from error
+
+
+def build_guardrail(
+    factory: Callable[..., Guardrail],
+    name: str,
+    settings: Mapping[str, Any],
+    place: Place = (),
+    lines: Lines = NO_LINES,
+) -> Guardrail:
+    """Return a guardrail from settings as a configuration file has them, each checked against its annotation.
+
+    Args:
+        factory: its class.
+        name: how errors name it.
+        settings: value by setting.
+        place: where they stand in the configuration.
+        lines: the lines of that, for errors.
+
+    Raises:
+        GuardError: an unknown or missing setting, a value that does not fit, or the factory failed.
+    """
+    signature = inspect.signature(factory)
+    known = [*StepSettings.__dataclass_fields__, *signature.parameters]
+    check_keys(settings, known, place, lines)
+    hints = hints_of(factory)
+    values = {key: checked(value, hints.get(key, Any), (*place, key), lines) for key, value in settings.items()}
+    try:
+        signature.bind(**values)
+    except TypeError as error:
+        raise lines.error(place, f"{name}: {error}") from error
+    try:
+        return factory(**values)
+    except TurnwiseError as error:
+        raise lines.error(place, str(error)) from error
+    except Exception as error:
+        raise lines.error(place, f"{name} can't be built: {type(error).__name__}: {error}") from error
+
+
+def settings_of(kind: type[Any], data: object, place: Place, lines: Lines) -> Any:
+    """Return a dataclass of settings from a mapping, each checked against its annotation.
+
+    Args:
+        kind: the dataclass.
+        data: value by setting.
+        place: where the mapping stands in the configuration.
+        lines: the lines of that, for errors.
+
+    Raises:
+        GuardError: no mapping, an unknown setting, or a value that does not fit.
+    """
+    if not isinstance(data, Mapping):
+        raise lines.error(place, f"give a mapping of settings, not {type(data).__name__}")
+    check_keys(data, kind.__dataclass_fields__, place, lines)
+    hints = typing.get_type_hints(kind)
+    values = {key: checked(value, hints[key], (*place, key), lines) for key, value in data.items()}
+    try:
+        return kind(**values)
+    except GuardError as error:
+        raise lines.error(place, str(error)) from error
+
+
+def check_keys(data: Mapping[Any, Any], known: typing.Iterable[str], place: Place, lines: Lines) -> None:
+    """Refuse a mapping with a key that is not known.
+
+    Raises:
+        GuardError: it has one; the message names those that are known.
+    """
+    for key in data:
+        if key not in known:
+            raise lines.error((*place, str(key)), str(UnknownNameError("key", str(key), known)))
+
+
+def checked(value: object, hint: Any, place: Place, lines: Lines) -> Any:
+    """Return a value as its annotation has it.
+
+    Raises:
+        GuardError: it does not fit; the message says what does.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _adapter(hint).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        inner = tuple(part for part in first["loc"] if isinstance(part, int) or part in _keys_of(value))
+        message = first["msg"][0].lower() + first["msg"][1:]
+        raise lines.error((*place, *inner), f"{message}, not {first['input']!r}") from error
+
+
+def _keys_of(value: object) -> typing.Collection[Any]:
+    return value if isinstance(value, Mapping) else ()
+
+
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(hint)

@@ -1,0 +1,160 @@
+"""The sessions of ``drift``: which each speaker has, what they are told of turns, and what a stance asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from turnwise.conversation import Conversation
+from turnwise.conversation.participants import UNKNOWN_NAME
+from turnwise.guard.guardrail import Action, Check
+from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.state.work import Named
+from turnwise.scoring import Score, TurnScores
+from turnwise.scoring.score import HOSTILE_F
+from turnwise.sessions import EngagementMode, Sessions, Stance
+from turnwise.sessions.state_store import ChangesStates
+
+_RESPONDER_MARK = "/responder"
+"""Follows a session id in the id of the responder's session."""
+
+_ALARMS = 2
+"""Turns of a session's last 10 that broke trust, from which an open circuit breaker blocks: one may be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftSessions:
+    """The sessions that a drift guardrail takes turns into, and what it does about their stances.
+
+    Where a check has a state store, changes are kept back in it, and a session is known by the digest of its name.
+
+    Args:
+        sessions: the sessions, where they live in this process.
+        point: F that breaks trust: the observer's operating point of ``any_turn``, where it publishes one, or the
+            number that was given, in (0, 1]. None for scores as they are.
+        by_mode: what becomes of a turn by engagement mode, where anything does.
+        breaker: what becomes of a turn while the circuit breaker is open.
+        name: how the pipeline calls the guardrail.
+    """
+
+    sessions: Sessions
+    point: float | None
+    by_mode: Mapping[EngagementMode, Action]
+    breaker: Literal["block", "warn", "ignore"]
+    name: str = "drift"
+
+    def over(self, states: ChangesStates) -> Sessions:
+        """Return the sessions as they stand in a state store."""
+        return self.sessions.over(Named(states, self.name))
+
+    def stance(self, check: Check, session_id: str) -> Stance | None:
+        """Return the stance towards a session; None for one that is not known."""
+        sessions, kept_id = self._of(check, session_id)
+        return sessions.stance(kept_id)
+
+    def take(
+        self, check: Check, session_id: str, told: TurnScores, conversation_id: str, now: datetime | None
+    ) -> Stance:
+        """Take a turn into its session, and return the stance after it.
+
+        Args:
+            check: the text under check.
+            session_id: the session.
+            told: the scores of the turn.
+            conversation_id: the conversation, as the session memory takes it.
+            now: when the turn came; None for the present.
+        """
+        sessions, kept_id = (self.sessions, session_id) if check.state is None else self._of(check, session_id)
+        if self.point is not None:
+            told = TurnScores(told.turn, scaled_scores(told.scores, self.point), told.length)
+        return sessions.take(kept_id, told, conversation_id=conversation_id, now=now)
+
+    def answered(self, check: Check, session_id: str, text: str) -> Stance | None:
+        """Tell a session of the reply to its latest turn; return the stance, None for a session not known."""
+        sessions, kept_id = self._of(check, session_id)
+        return None if sessions.stance(kept_id) is None else sessions.answered(kept_id, text)
+
+    def asks(self, stance: Stance) -> tuple[str, Action | None]:
+        """Return why a stance asks for something, and for what; None for nothing."""
+        action = self.by_mode.get(stance.mode)
+        if action is not Action.BLOCK and not stance.processing and self.breaker != "ignore":
+            opened = Action(self.breaker) if stance.alarms >= _ALARMS else Action.WARN
+            return f"circuit breaker open: {stance.rationale}", opened
+        return ("", None) if action is None else (f"session {stance.mode}: {stance.rationale}", action)
+
+    def _of(self, check: Check, session_id: str) -> tuple[Sessions, str]:
+        """Return the sessions of a check, and the id of a session there."""
+        if check.state is None:
+            return self.sessions, session_id
+        return self.over(check.state), digest_of(session_id)
+
+
+def sessions_of(session_id: str) -> tuple[str, str]:
+    """Return a session and that of the responder beside it, which are forgotten together.
+
+    >>> sessions_of("c1")
+    ('c1', 'c1/responder')
+    """
+    return session_id, f"{session_id}{_RESPONDER_MARK}"
+
+
+def responder_session(session_id: str, conversation: Conversation) -> str:
+    """Return the id of the responder's session, which is never the initiator's.
+
+    A session that is the named initiator's own has its like in the named responder's. Any other is of one
+    conversation or was named by the caller; then the responder has one beside it.
+
+    Args:
+        session_id: the session that the initiator's texts belong to.
+        conversation: the conversation.
+
+    >>> responder_session("ann", Conversation.human_to_human("ann", "ben"))
+    'ben'
+    >>> responder_session("c1", Conversation.human_to_human("ann", "ben", conversation_id="c1"))
+    'c1/responder'
+    """
+    initiator, responder = conversation.initiator, conversation.responder
+    if initiator != UNKNOWN_NAME and session_id == short_id(initiator):
+        if responder == UNKNOWN_NAME:
+            # Nobody's name is not one person's: the session ends with the conversation.
+            return short_id(f"{conversation.conversation_id}{_RESPONDER_MARK}")
+        if responder != initiator:
+            return short_id(responder)
+    return short_id(f"{session_id}{_RESPONDER_MARK}")
+
+
+def actions_by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:
+    """Return what becomes of a turn by engagement mode; nothing becomes of it in a mode that is not there.
+
+    Args:
+        block_from: the mode from which turns are blocked, or ``never``.
+        warn_from: the mode from which they are warned of, or ``never``.
+    """
+    actions: dict[EngagementMode, Action] = {}
+    for first, action in ((warn_from, Action.WARN), (block_from, Action.BLOCK)):
+        if first != "never":
+            modes = tuple(EngagementMode)
+            actions |= dict.fromkeys(modes[modes.index(EngagementMode(first)) :], action)
+    return actions
+
+
+def scaled_scores(scores: Mapping[str, Score], point: float) -> dict[str, Score]:
+    """Return scores on the scale of the session memory: the F that breaks trust becomes its limit.
+
+    The memory's rules were written for observers whose F means a breach from 0.65 on.
+
+    Args:
+        scores: score by principle.
+        point: that F, in (0, 1]; at 1 nothing breaks trust.
+    """
+    scaled = {}
+    for name, score in scores.items():
+        if point > score.F or point == 1.0:
+            F = score.F * HOSTILE_F / point
+        else:
+            # Just above the limit, which itself is no breach yet.
+            F = min(1.0, HOSTILE_F + 1e-6 + (score.F - point) / (1.0 - point) * (1.0 - HOSTILE_F))
+        scaled[name] = Score(score.T, score.I, F)
+    return scaled

@@ -1,0 +1,231 @@
+"""The state store in this process: states as the objects that they are, never as bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
+
+from turnwise.clock import Clock, utc_now
+from turnwise.sessions.state_store import (
+    Apply,
+    Change,
+    Evicted,
+    Result,
+    State,
+    StateKind,
+    check_room,
+    no_parts,
+    no_room_for_ends,
+)
+
+_Kept = tuple[StateKind[Any], Any, datetime | None]
+"""A state with its kind and, where states grow old, the time of its latest use."""
+
+_Key = tuple[str, str]
+
+
+class MemoryStateStore:
+    """Keeps states in this process, at most so many; the one least recently used makes room.
+
+    A terminated session stays terminated: of one that had to make room the end is remembered, without its
+    signals. Only when there is no room for that either is it forgotten, and never silently: `on_evict` is
+    told, and without it the turn that would have needed the room is an error.
+
+    Args:
+        limit: live states that are kept, at least 1. 200,000 sessions take about 300 MB.
+        ended_limit: ends of terminated sessions that are remembered beside them, at least 0.
+        on_evict: is told of every state that had to make room; called outside the lock of the store.
+        ttl: how long a state is kept that nobody uses; None for as long as there is room. An end stays.
+        clock: gives the present time, aware; for `ttl`.
+
+    Raises:
+        SessionError: a limit out of its range.
+    """
+
+    def __init__(
+        self,
+        limit: int = 200_000,
+        ended_limit: int = 1_000_000,
+        on_evict: Callable[[Evicted], None] | None = None,
+        *,
+        ttl: timedelta | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        check_room(limit, ended_limit, ttl)
+        self._limit = limit
+        self._ended_limit = ended_limit
+        self._on_evict = on_evict
+        self._ttl = ttl
+        self._clock = clock
+        self._live: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._ended: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._parts: dict[_Key, dict[str, bytes]] = {}
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._live) + len(self._ended)
+
+    def get(self, kind: StateKind[State], key: str) -> State | None:
+        """Return a state, or None for one that is not known. Reading counts as use."""
+        with self._lock:
+            return self._read(kind, key)
+
+    def change(self, kind: StateKind[State], key: str, apply: Apply[State, Result]) -> Result:
+        """Replace a state in one step, and return the result of the change.
+
+        Args:
+            kind: kind of the state.
+            key: its key.
+            apply: gives the next state and a result; it must not use the store.
+
+        Raises:
+            SessionError: a terminated session would be forgotten and nobody would be told.
+        """
+        place = (kind.name, key)
+        with self._lock:
+            live = self._live.get(place)
+            if live is not None and self._ttl is None:
+                state, result = apply(live[1])
+                if kind.parts is not no_parts:
+                    self._parts.setdefault(place, {}).update(kind.parts(state))
+                self._live[place] = (kind, state, None)
+                self._live.move_to_end(place)
+                return result
+            state, result = apply(self._read(kind, key))
+            let_go = self._keep(kind, key, state)
+        self._tell(let_go)
+        return result
+
+    def change_all(self, changes: Sequence[Change]) -> tuple[Any, ...]:
+        """Apply several changes in one step, all or none, and return their results.
+
+        Raises:
+            SessionError: as for `change`.
+        """
+        results: list[Any] = []
+        next_: dict[_Key, tuple[StateKind[Any], Any]] = {}
+        parts: dict[_Key, dict[str, bytes]] = {}
+        let_go: list[Evicted] = []
+        with self._lock:
+            for kind, key, apply in changes:
+                place = (kind.name, key)
+                before = next_[place][1] if place in next_ else self._read(kind, key)
+                state, result = apply(before)
+                next_[place] = (kind, state)
+                parts.setdefault(place, {}).update(kind.parts(state))
+                results.append(result)
+            for (_, key), (kind, state) in next_.items():
+                let_go += self._keep(kind, key, state)
+                if parts[kind.name, key]:
+                    self._parts.setdefault((kind.name, key), {}).update(parts[kind.name, key])
+        self._tell(let_go)
+        return tuple(results)
+
+    def parts(self, kind: StateKind[Any], key: str, names: Iterable[str] | None = None) -> dict[str, bytes]:
+        """Return parts of a state by name, all of them where `names` is None."""
+        with self._lock:
+            if self._read(kind, key) is None:
+                return {}
+            known = self._parts.get((kind.name, key), {})
+            return dict(known) if names is None else {name: known[name] for name in names if name in known}
+
+    def remove(self, kind: StateKind[Any], key: str) -> bool:
+        """Forget a state, a terminated session as well, and return whether it was known."""
+        place = (kind.name, key)
+        with self._lock:
+            self._parts.pop(place, None)
+            live = self._live.pop(place, None) is not None
+            return self._ended.pop(place, None) is not None or live
+
+    def keys(self, kind: StateKind[Any], owner: str | None = None) -> list[str]:
+        """Return the keys of a kind, sorted; those of one owner where it is given."""
+        with self._lock:
+            known = {**self._ended, **self._live}
+        return sorted(
+            key
+            for (name, key), kept in known.items()
+            if name == kind.name and (owner is None or kind.owner(kept[1]) == owner)
+        )
+
+    def purge(self, before: datetime) -> int:
+        """Let go of live states that were not used since a time, and return how many; ends are remembered as ever.
+
+        Raises:
+            SessionError: a terminated session would be forgotten and nobody would be told.
+        """
+        let_go: list[Evicted] = []
+        with self._lock:
+            old = [
+                place
+                for place, (kind, state, used) in self._live.items()
+                if ((kind.used_at(state) if kind.used_at else used) or before) < before
+            ]
+            for place in old:
+                let_go += self._release(place)
+        self._tell(let_go)
+        return len(old)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    def _read(self, kind: StateKind[State], key: str) -> State | None:
+        place = (kind.name, key)
+        kept = self._live.get(place)
+        if kept is not None and not self._expired(kept):
+            self._live.move_to_end(place)
+        else:
+            if kept is not None:
+                self._release(place)
+            kept = self._ended.get(place)
+            if kept is None:
+                return None
+            self._ended.move_to_end(place)
+        state: State = kept[1]
+        return state
+
+    def _expired(self, kept: _Kept) -> bool:
+        return self._ttl is not None and kept[2] is not None and self._clock() - kept[2] > self._ttl
+
+    def _keep(self, kind: StateKind[Any], key: str, state: Any) -> list[Evicted]:
+        place, used = (kind.name, key), None if self._ttl is None else self._clock()
+        remnant = kind.remnant(state) if place in self._ended else None
+        if remnant is not None:
+            # It is not let in again: else the ended could push the living out.
+            self._ended[place] = (kind, remnant, used)
+            return []
+        full = place not in self._live and len(self._live) >= self._limit
+        let_go = self._release(next(iter(self._live))) if full else []
+        self._ended.pop(place, None)
+        self._live[place] = (kind, state, used)
+        self._live.move_to_end(place)
+        if kind.parts is not no_parts:
+            self._parts.setdefault(place, {}).update(kind.parts(state))
+        return let_go
+
+    def _release(self, place: _Key) -> list[Evicted]:
+        """Let go of a live state; of a terminated session the end stays, which may cost another its end."""
+        kind, state, used = self._live[place]
+        remnant = kind.remnant(state)
+        if remnant is None:
+            del self._live[place]
+            self._parts.pop(place, None)
+            return [Evicted(*place, lasting=False, remembered=False)]
+        forgotten: list[Evicted] = []
+        if len(self._ended) >= self._ended_limit:
+            if self._on_evict is None:
+                raise no_room_for_ends(self._ended_limit)
+            if self._ended_limit:
+                oldest, _ = self._ended.popitem(last=False)
+                forgotten.append(Evicted(*oldest, lasting=True, remembered=False))
+        del self._live[place]
+        if self._ended_limit:
+            self._ended[place] = (kind, remnant, used)
+        return [*forgotten, Evicted(*place, lasting=True, remembered=self._ended_limit > 0)]
+
+    def _tell(self, events: list[Evicted]) -> None:
+        if self._on_evict is not None:
+            for event in events:
+                self._on_evict(event)
