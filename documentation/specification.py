@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,19 +53,22 @@ def parts() -> list[tuple[str, list[Requirement]]]:
     return [(part["title"], [Requirement(*row) for row in part["words"]]) for part in told["part"]]
 
 
-def shown() -> list[Shown]:
+@functools.cache
+def shown() -> tuple[Shown, ...]:
     """Return what shows a requirement: marked tests, then marked benchmarks, in the order of their files."""
     tests = [
         Shown(number, path.relative_to(ROOT).as_posix(), name)
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        for number, name in marks(ast.parse(path.read_text(encoding="utf-8")))
+        if "shows" in (source := path.read_text(encoding="utf-8"))  # few do, and parsing takes seconds
+        for number, name in marks(ast.parse(source))
     ]
     benchmarks = [
         Shown(number, path.relative_to(ROOT).as_posix())
         for path in sorted((ROOT / "benchmarks").rglob("*.py"))
-        for number in claims(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "")
+        if "Shows: " in (source := path.read_text(encoding="utf-8"))
+        for number in claims(ast.get_docstring(ast.parse(source)) or "")
     ]
-    return tests + benchmarks
+    return (*tests, *benchmarks)
 
 
 def marks(tree: ast.Module) -> Iterator[tuple[str, str]]:

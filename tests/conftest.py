@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 import typer.main
 from hypothesis import settings
 from postgresql_server import PostgresqlServer, running
+
+from turnwise.observers.local import observer as local_observer
+from turnwise.observers.local.weights import Weights, load_weights, shipped
 
 settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("turnwise")
@@ -50,6 +54,16 @@ def _no_file_of_certificates() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _processes_share_what_they_compile(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Where Python may write no bytecode beside the sources, let processes of tests keep it in pytest's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        if sys.dont_write_bytecode and (cache := getattr(pytestconfig, "cache", None)):
+            patch.setenv("PYTHONPYCACHEPREFIX", str(cache.mkdir("bytecode")))
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _output_is_as_wide_as_that_of_a_file() -> Iterator[None]:
     """Forget how wide a terminal is said to be: the workers of pytest-xdist are told a width, a file has none."""
     with pytest.MonkeyPatch.context() as patch:
@@ -62,6 +76,19 @@ def _commands_are_made_once() -> Iterator[None]:
     """Keep what typer makes of the command line: making it anew takes longer than most commands that tests run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shipped_weights_are_read_once() -> Iterator[None]:
+    """Keep the weights that ship once they were read: unpacking takes up to a second, and nothing changes them."""
+    kept = functools.cache(load_weights)
+
+    def load(folder: Path | str) -> Weights:
+        return kept(folder) if folder in (shipped("local"), shipped("local-small")) else load_weights(folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_observer, "load_weights", load)
         yield
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from river.drift import PageHinkley as RiverPageHinkley
 from scipy import stats
 
 from turnwise.detectors import build_detector, run_detector
@@ -149,8 +148,10 @@ def test_the_hidden_markov_filter_is_the_sum_over_all_paths(points):
 
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_page_hinkley_agrees_with_river(values):
+    from river.drift import PageHinkley  # takes two seconds, which every worker would spend
+
     limit = 0.7
-    theirs = RiverPageHinkley(min_instances=1, delta=0.02, threshold=limit, alpha=1.0, mode="up")
+    theirs = PageHinkley(min_instances=1, delta=0.02, threshold=limit, alpha=1.0, mode="up")
     points = list(enumerate(values, start=1))
     ours = scores_of(f"page_hinkley:drift=0.02,limit={limit}", points)
     for value, score in zip(values, ours, strict=True):

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given
+from hypothesis import given, settings
 from random_stores import Content, contents, fill
 
 from turnwise.explorer.data import overview
@@ -44,6 +44,7 @@ def test_what_is_flagged_by_default_is_the_runs_own_threshold(record, demo_store
     assert overview.detection(record, RUN, rule) == demo_store.query(rule, RUN).rates
 
 
+@settings(max_examples=12)
 @given(contents())
 def test_failed_tries_and_cost_are_those_of_each_run(content: Content):
     with TemporaryDirectory() as folder:

@@ -160,18 +160,32 @@ def _marked(plain: bytes, folder: Path) -> str:
     return str(folder / "marked.jsonl")
 
 
-@pytest.mark.parametrize("part_rows", [7, 20], ids=["row groups read once", "row groups read by part"])
+EVERYTHING = "SELECT * FROM found"
+TABLES = {SEQUENCES: "SELECT * EXCLUDE (file) FROM found", SCORES: EVERYTHING, TURNS: EVERYTHING}
+"""What does not depend on the form of the logs."""
+
+
+@pytest.fixture(
+    scope="module", params=[7, 20], ids=lambda rows: "row groups read " + ("once" if rows == 7 else "by part")
+)
+def plain_logs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[bytes, int, dict[str, list[Any]]]:
+    """Return lines of JSON, the conversations of a part, and the rows of each table of their findings."""
+    folder, plain = tmp_path_factory.mktemp("plain"), lines(chats(50))
+    (folder / "plain.jsonl").write_bytes(plain)
+    scan(folder / "plain.jsonl", folder / "found", observer=SCRIPT, source="logs", part_rows=request.param)
+    return plain, request.param, {table: rows(folder / "found", table, query) for table, query in TABLES.items()}
+
+
 @pytest.mark.parametrize("form", [_gzip, _bzip2, _zstd, _parquet, _array, _url, _parquet_url, _marked])
 def test_the_form_of_the_logs_does_not_change_the_findings(
-    form: Callable[[bytes, Path], str], part_rows: int, tmp_path: Path
+    form: Callable[[bytes, Path], str], plain_logs: tuple[bytes, int, dict[str, list[Any]]], tmp_path: Path
 ) -> None:
-    plain = lines(chats(50))
-    (tmp_path / "plain.jsonl").write_bytes(plain)
-    scan(tmp_path / "plain.jsonl", tmp_path / "expected", observer=SCRIPT, source="logs", part_rows=part_rows)
+    plain, part_rows, expected = plain_logs
     scan(form(plain, tmp_path), tmp_path / "found", observer=SCRIPT, source="logs", part_rows=part_rows)
-    for table in (SEQUENCES, SCORES, TURNS):
-        query = "SELECT * EXCLUDE (file) FROM found" if table == SEQUENCES else "SELECT * FROM found"
-        assert rows(tmp_path / "found", table, query) == rows(tmp_path / "expected", table, query)
+    for table, query in TABLES.items():
+        assert rows(tmp_path / "found", table, query) == expected[table]
 
 
 def test_findings_go_to_a_url_as_to_a_folder(logs: Logs, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def rewrite(folder: Path, name: str, change: Callable[[list[dict[str, Any]]], No
 # The same store again
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(contents())
 def test_an_export_makes_an_equal_store(content: Content) -> None:
     with TemporaryDirectory() as folder:

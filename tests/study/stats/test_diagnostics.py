@@ -36,6 +36,21 @@ def test_a_detector_of_order_changes_many(make_examples):
     assert again == found
 
 
+@pytest.mark.parametrize("spec", ["cusum:drift=0.3,limit=1.0", "slope:limit=0.08", "f_ema:limit=0.4"])
+def test_verdicts_without_reasons_are_those_of_the_detector(make_examples, spec):
+    class Whole:
+        """The detector, of which nothing is known but the signals that it gives turn by turn."""
+
+        def __init__(self, detector):
+            self.name, self.threshold = detector.name, detector.threshold
+            self.start, self.update = detector.start, detector.update
+
+    detector, examples = build_detector(spec), make_examples(40, 40)
+    found = order_shuffle(detector, examples, rng(), repeats=5)
+    assert found == order_shuffle(Whole(detector), examples, rng(), repeats=5)
+    assert max(found.attacks.value, found.benign.value) > 0
+
+
 def test_what_can_not_be_shuffled_is_counted(make_examples):
     short = Example("short", "g", True, make_examples(1, 1)[0].turns[:1])
     found = order_shuffle(build_detector("last_turn"), [short], rng())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from turnwise.detectors import Detector, run_detector
+from turnwise.detectors import ByPrinciple, Detector, run_detector
 from turnwise.errors import UsageError
 from turnwise.rates import Rate
 from turnwise.scoring import TurnScores
@@ -138,10 +138,8 @@ def order_shuffle(
     able = [one for one in examples if sum(bool(t.scores or t.response_scores) for t in one.turns) > 1]
     changed = []
     for example in able:
-        given = run_detector(detector, example.turns).fired
-        changed.append(
-            sum(run_detector(detector, _permuted(example, rng)).fired is not given for _ in range(repeats))
-        )
+        given = _fires(detector, example.turns)
+        changed.append(sum(_fires(detector, _permuted(example, rng)) is not given for _ in range(repeats)))
 
     def share(label: bool) -> Interval | None:
         rows = [(one.group, count) for one, count in zip(able, changed, strict=True) if one.attack is label]
@@ -290,6 +288,13 @@ def label_noise(
         )
         found.append(LabelNoise(share, recall, fpr, auc))
     return tuple(found)
+
+
+def _fires(detector: Detector, turns: Sequence[TurnScores]) -> bool:
+    """Return whether a detector fires, without the reasons where it can be asked for its highest score alone."""
+    if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
+        return any(turn.scores for turn in turns) and detector.highest(turns) >= detector.threshold
+    return run_detector(detector, turns).fired
 
 
 def _permuted(example: Example, rng: np.random.Generator) -> list[TurnScores]:
