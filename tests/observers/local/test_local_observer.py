@@ -23,7 +23,7 @@ from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.local.observer import LocalObserver, LocalSmallObserver, ReaderState
 from turnwise.observers.local.tokens import PIECE, WHOLE, Text
-from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights
+from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights, shipped
 from turnwise.principles import Principle
 from turnwise.scoring import Score
 
@@ -300,7 +300,7 @@ def test_many_threads_get_what_one_gets(observer: LocalObserver) -> None:
 def test_an_observer_keeps_no_copy_of_what_its_weights_were_read_from() -> None:
     tracemalloc.start()
     try:
-        observer = LocalSmallObserver()
+        observer = LocalSmallObserver(str(shipped("local-small")))
         held, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
