@@ -14,9 +14,6 @@ import typer.main
 from hypothesis import settings
 from postgresql_server import PostgresqlServer, running
 
-from turnwise.observers.local import observer as local_observer
-from turnwise.observers.local.weights import Weights, load_weights, shipped
-
 settings.register_profile("turnwise", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("turnwise")
 
@@ -82,13 +79,17 @@ def _commands_are_made_once() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _shipped_weights_are_read_once() -> Iterator[None]:
     """Keep the weights that ship once they were read: unpacking takes up to a second, and nothing changes them."""
+    # Not above: workers of pytest-xdist measure coverage only once this file was read.
+    from turnwise.observers.local import observer
+    from turnwise.observers.local.weights import Weights, load_weights, shipped
+
     kept = functools.cache(load_weights)
 
     def load(folder: Path | str) -> Weights:
         return kept(folder) if folder in (shipped("local"), shipped("local-small")) else load_weights(folder)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_observer, "load_weights", load)
+        patch.setattr(observer, "load_weights", load)
         yield
 
 
