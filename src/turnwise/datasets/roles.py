@@ -38,7 +38,7 @@ def parse_role_map(given: str | Mapping[Any, str] | None) -> dict[str, str]:
     for theirs, ours in parse_meanings("role map", given, "agent=assistant").items():
         if ours not in ROLES:
             raise UsageError(f"role map: {theirs!r} can't map to {ours!r}; use {', '.join(Role)}")
-        found[_word(str(theirs))] = str(ours)
+        found[str(theirs).strip().lower()] = str(ours)
     return found
 
 
@@ -48,7 +48,7 @@ def read_role(value: str, role_map: Mapping[str, str]) -> str:
     >>> read_role("Agent", {"agent": "assistant"}), read_role("Agent", {})
     ('assistant', 'Agent')
     """
-    return role_map.get(_word(value)) or role_map.get(EVERY_OTHER) or value
+    return role_map.get(value.strip().lower()) or role_map.get(EVERY_OTHER) or value
 
 
 def usual_role(value: object, role_map: Mapping[str, str]) -> str | None:
@@ -57,7 +57,7 @@ def usual_role(value: object, role_map: Mapping[str, str]) -> str | None:
     >>> usual_role("Bot ", {}), usual_role("agent", {})
     ('assistant', None)
     """
-    return USUAL_ROLES.get(_word(read_role(str(value), role_map)))
+    return USUAL_ROLES.get(read_role(str(value), role_map).strip().lower())
 
 
 def unknown_role(role: object, known: Collection[str] = USUAL_ROLES, what: str = "role") -> str:
@@ -98,7 +98,3 @@ def with_roles(messages: list[Any], role_map: Mapping[str, str], speakers: Colle
             raise RecordError(f"message {number}: {unknown_role(role, known, what)}")
         found.append({**message, key: role})
     return found
-
-
-def _word(role: str) -> str:
-    return role.strip().lower()
