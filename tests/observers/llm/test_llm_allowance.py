@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client
+from multiprocessing.connection import Client, Listener
+from typing import Any
 
 import pytest
 from chat_server import ChatServer
@@ -16,6 +17,7 @@ from turnwise.conversation import Side, Turn
 from turnwise.errors import BudgetError, ObserverError, UsageError
 from turnwise.observers import Context, Request, SharesAllowance, observe_conversations
 from turnwise.observers.llm import LlmObserver, LlmSettings
+from turnwise.observers.llm import allowance as allowances
 from turnwise.observers.llm.allowance import Ledger, SharedBudget, SharedLimiter, serve
 from turnwise.observers.llm.limits import Halt, Limiter
 from turnwise.principles import load_principle
@@ -117,6 +119,33 @@ class TestSocket:
             halt = Halt()
             with pytest.raises(BudgetError, match=r"\$0\.9000 are spent"):
                 SharedBudget(allowance, halt).hold(0.5)
+
+    def test_who_is_let_in_while_the_end_comes_does_not_keep_it_waiting(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        leaving, again = threading.Event(), threading.Event()
+
+        class Slow(Listener):
+            """Lets the first one in, and says so only when the end has come."""
+
+            def accept(self) -> Any:
+                if leaving.is_set():
+                    again.set()
+                    return super().accept()
+                connection = super().accept()
+                leaving.wait(30)
+                return connection
+
+        def wake(*arguments: Any, **settings: Any) -> Any:
+            leaving.set()
+            assert again.wait(30), "nobody accepts"
+            return Client(*arguments, **settings)
+
+        monkeypatch.setattr(allowances, "Listener", Slow)
+        with serve(Ledger()) as allowance:
+            connection = Client(allowance.address, authkey=allowance.key)
+            monkeypatch.setattr(allowances, "Client", wake)
+        connection.close()
 
     def test_a_ledger_that_is_gone_is_told(self) -> None:
         with serve(Ledger()) as allowance:

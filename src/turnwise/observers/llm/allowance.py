@@ -145,10 +145,12 @@ def serve(ledger: Ledger) -> Iterator[SocketAllowance]:
 
         def accept() -> None:
             number = 0
-            while not ended.is_set():
+            while True:
                 try:
                     connection = listener.accept()
                 except Exception:  # noqa: BLE001 - who does not know the key, or went away at once
+                    if ended.is_set():
+                        return
                     continue
                 number += 1
                 name = f"worker {number}"
@@ -160,8 +162,8 @@ def serve(ledger: Ledger) -> Iterator[SocketAllowance]:
             yield SocketAllowance(listener.address, key)
         finally:
             ended.set()
-            with suppress(OSError, EOFError):  # wakes it
-                Client(listener.address, authkey=key).close()
+            with suppress(OSError, EOFError):  # wakes it; without the key, so that nothing is waited for
+                Client(listener.address).close()
             thread.join()
 
 
