@@ -5,12 +5,15 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Set
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
 from turnwise.guard.recognisers.link_text import EDGES, FILL, INSIDE_LINK, LONGEST_HOST, LinkText
 from turnwise.linear_regex import LinearRegex
+
+if TYPE_CHECKING:
+    from publicsuffixlist import PublicSuffixList
 
 SHAPES = {
     "scheme": (
@@ -95,6 +98,14 @@ class Link(NamedTuple):
     likely: bool = True
 
 
+@cache
+def _public_suffixes() -> PublicSuffixList:
+    """Return the Public Suffix List, read once in a process: that takes 0.1 s, and nothing changes it."""
+    from publicsuffixlist import PublicSuffixList
+
+    return PublicSuffixList(accept_unknown=False, only_icann=True)
+
+
 class Links:
     """Finds links: with any scheme, without one (``evil.com/x``), and defanged ones (``hxxp``, ``evil[.]com``).
 
@@ -108,9 +119,7 @@ class Links:
     """
 
     def __init__(self, domains: Iterable[str]) -> None:
-        from publicsuffixlist import PublicSuffixList
-
-        self._suffixes = PublicSuffixList(accept_unknown=False, only_icann=True)
+        self._suffixes = _public_suffixes()
         self._domains = frozenset(domains)
         self._endings = frozenset(domain.rpartition(".")[2] for domain in self._domains)
         self._private: Callable[[str], str | None] = lru_cache(maxsize=4096)(self._suffixes.privatesuffix)
