@@ -74,8 +74,8 @@ def compare(
 ) -> None:
     """Compare detectors, and runs, at the same rate of false positives, with baselines, intervals and tests.
 
-    Runs of different contexts ask whether looking over time helps. Runs of the same context, by two observers, ask
-    which of them finds more: the report opens with that, detector by detector.
+    Runs of different contexts ask whether looking over time helps. Runs that all have the same context, by two
+    observers, ask which of them finds more: the report opens with that, detector by detector.
     """
     from turnwise.cli.output import note, print_json
     from turnwise.cli.study import require_study, rescorer

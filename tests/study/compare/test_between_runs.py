@@ -138,8 +138,8 @@ def test_the_expected_gain_tells_equal_observers_apart_no_more_often_than_its_le
     assert shown <= 4  # at 5 % there are more in 0.3 % of such series
 
 
-def test_each_run_stands_against_the_first_of_its_context():
-    data = conversations({"a": 0.1, "b": 0.1, "single": 0.1, "c": 0.1}, single="turn")
+def test_each_run_stands_against_the_first():
+    data = conversations({"a": 0.1, "b": 0.1, "c": 0.1})
     found = study(data, "any_turn", "cusum", splits=1, replicates=10)
     names = [(one.detector, one.test.a, one.test.b) for one in found.between_runs]
     assert names == [
@@ -165,7 +165,7 @@ def test_a_run_that_is_named_twice_is_one():
 
 
 def test_runs_of_different_contexts_ask_about_time():
-    found = study(conversations({"t": 0.1, "h": 0.2}, t="turn"), splits=1, replicates=10)
+    found = study(conversations({"t": 0.1, "h": 0.2, "other": 0.2}, t="turn"), splits=1, replicates=10)
     assert found.between_runs == ()
     assert {"runs", "runs_further"}.isdisjoint(table.name for table in all_tables(found))
     assert as_text(found).startswith("# Does looking over time help?")

@@ -52,21 +52,21 @@ class BetweenRuns:
 
 
 def pairs_of_runs(contexts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return each run with the one to compare it with: the first that saw the same context.
+    """Return each further run with the first one, where all saw the same context.
 
-    Two runs that differ in observer and context differ for either reason: they are not compared.
+    Runs of several contexts ask whether looking over time helps. Two that differ in observer and context differ
+    for either reason, and pairs within each context would take longer than that question itself.
 
     Args:
         contexts: context by name of the run, in the order in which runs were asked for.
 
-    >>> pairs_of_runs({"local": "history", "gpt": "history", "gpt-turn": "turn", "small": "history"})
+    >>> pairs_of_runs({"local": "history", "gpt": "history", "small": "history"})
     (('local', 'gpt'), ('local', 'small'))
-    >>> pairs_of_runs({"turn": "turn", "history": "history"})
+    >>> pairs_of_runs({"turn": "turn", "history": "history", "gpt": "history"})
     ()
     """
-    first: dict[str, str] = {}
-    pairs = ((first.setdefault(context, run), run) for run, context in contexts.items())
-    return tuple(pair for pair in pairs if pair[0] != pair[1])
+    first, *others = contexts
+    return tuple((first, run) for run in others) if len(set(contexts.values())) == 1 else ()
 
 
 def compare_runs(
@@ -78,7 +78,7 @@ def compare_runs(
     scores: HighestScores,
     tell: Callable[[str], None],
 ) -> tuple[tuple[BetweenRuns, ...], str]:
-    """Compare every detector that was asked for between runs of the same context; `any_turn` where none was.
+    """Compare every detector that was asked for (else `any_turn`) between runs that all saw the same context.
 
     Args:
         judgements: what each arm said.
