@@ -24,7 +24,7 @@ from turnwise.guard.setup import Setup
 from turnwise.guard.state.keeper import TURN_SECONDS, Entry, done
 from turnwise.guard.step import CheckRun
 from turnwise.guard.texts import (
-    How,
+    CheckMode,
     Opened,
     check_call,
     check_prompt,
@@ -50,7 +50,7 @@ def check_last(
     named = Named(**{name: kwargs[name] for name in _NAMES if name in kwargs})
     lists = _lists(setup, named)
     if lists is None:
-        return _several(setup, last.texts, before_last(messages, last), given, How(here, kept=False))
+        return _several(setup, last.texts, before_last(messages, last), given, CheckMode(here, kept=False))
     return _found(setup, lists, messages, last, named, given, here=here)
 
 
@@ -122,13 +122,13 @@ def _found(
             if found.retry is not None:
                 return (yield from _again(setup, found.retry, found.chat, kwargs, start, here=here))
             assert found.place is not None
-            how = How(here, placed=found.place.text(0))
-            return (yield from _several(setup, found.texts, found.chat, kwargs, how))
+            mode = CheckMode(here, placed=found.place.text(0))
+            return (yield from _several(setup, found.texts, found.chat, kwargs, mode))
         except MovedError:
             continue
         except (StateError, SessionError) as error:
-            how = How(here, kept=False, placed=PlacedText(None, trouble=_as_state_error(error)))
-            return (yield from _several(setup, last.texts, before_last(messages, last), kwargs, how))
+            mode = CheckMode(here, kept=False, placed=PlacedText(None, trouble=_as_state_error(error)))
+            return (yield from _several(setup, last.texts, before_last(messages, last), kwargs, mode))
     raise StateError("other checks of this conversation were faster again and again; send the messages again")
 
 
@@ -149,16 +149,16 @@ def _again(
 
 
 def _several(
-    setup: Setup, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any], how: How
+    setup: Setup, texts: Ordered[LastText], before: Conversation, kwargs: Mapping[str, Any], mode: CheckMode
 ) -> CheckRun:
     """Check texts one after the other, and join what comes of several."""
     results: list[PipelineResult] = []
-    placed = how.placed
+    placed = mode.placed
     for index, text in enumerate(texts):
         if placed is not None and placed.place is not None and setup.keeper is None:
-            results.append((yield from _in_process(setup, text, placed.place, index, kwargs, here=how.here)))
+            results.append((yield from _in_process(setup, text, placed.place, index, kwargs, here=mode.here)))
             continue
-        run = _one(setup, text, before, kwargs, how if placed is None else how._replace(placed=placed.at(index)))
+        run = _one(setup, text, before, kwargs, mode if placed is None else mode._replace(placed=placed.at(index)))
         results.append(run if isinstance(run, PipelineResult) else (yield from run))
     return results[0] if len(results) == 1 else joined(results)
 
@@ -174,7 +174,7 @@ def _in_process(
         raise GuardError(f"an earlier check of this conversation has not ended for {TURN_SECONDS:g} s")
     try:
         place.enter(index)
-        run = _one(setup, text, place.chat, kwargs, How(here, placed=place.text(index)))
+        run = _one(setup, text, place.chat, kwargs, CheckMode(here, placed=place.text(index)))
         result = run if isinstance(run, PipelineResult) else (yield from run)
         return place.note(index, result, setup.lists.note)
     finally:
@@ -182,12 +182,12 @@ def _in_process(
 
 
 def _one(
-    setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], how: How
+    setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], mode: CheckMode
 ) -> CheckRun | PipelineResult:
-    more: dict[str, Any] = {"unread": text.unread, "how": how}
+    more: dict[str, Any] = {"unread": text.unread, "mode": mode}
     if text.kind is TextKind.INPUT:
         return check_prompt(setup, text.text, before, **more, **kwargs)
-    placed = how.placed
+    placed = mode.placed
     more["turn_number"] = None if placed is None or placed.place is None else placed.place.turn_number
     if text.kind is TextKind.OUTPUT:
         given = {name: value for name, value in kwargs.items() if name not in ("key", "role")}

@@ -349,7 +349,7 @@ class GuardrailPipeline:
     ) -> PipelineResult:
         """Check a prompt as `check_input` does, without blocking the event loop where a guardrail waits."""
         return await afinish(
-            check_prompt(self._setup, content, conversation, key, role, session_id, metadata, how=AWAITED)
+            check_prompt(self._setup, content, conversation, key, role, session_id, metadata, mode=AWAITED)
         )
 
     def check_output(
@@ -395,7 +395,7 @@ class GuardrailPipeline:
     ) -> PipelineResult:
         """Check a response as `check_output` does, without blocking the event loop where a guardrail waits."""
         run = check_response(
-            self._setup, content, conversation, turn_number, turn, session_id, metadata, how=AWAITED
+            self._setup, content, conversation, turn_number, turn, session_id, metadata, mode=AWAITED
         )
         return await afinish(run)
 
@@ -442,7 +442,9 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a call as `check_tool_call` does, without blocking the event loop where a guardrail waits."""
-        run = check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id, how=AWAITED)
+        run = check_call(
+            self._setup, name, arguments, conversation, call_id, turn_number, session_id, mode=AWAITED
+        )
         return await afinish(run)
 
     def check_tool_result(
@@ -487,7 +489,9 @@ class GuardrailPipeline:
         session_id: str | None = None,
     ) -> PipelineResult:
         """Check a result as `check_tool_result` does, without blocking the event loop where a guardrail waits."""
-        run = check_result(self._setup, content, conversation, call_id, name, turn_number, session_id, how=AWAITED)
+        run = check_result(
+            self._setup, content, conversation, call_id, name, turn_number, session_id, mode=AWAITED
+        )
         return await afinish(run)
 
     def stream_output(

@@ -38,7 +38,7 @@ _UNNAMED = ("", UNKNOWN_NAME)
 _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
 
-class How(NamedTuple):
+class CheckMode(NamedTuple):
     """How a text is checked.
 
     Args:
@@ -52,8 +52,8 @@ class How(NamedTuple):
     placed: PlacedText | None = None
 
 
-HERE: Final = How()
-AWAITED: Final = How(here=False)
+HERE: Final = CheckMode()
+AWAITED: Final = CheckMode(here=False)
 
 
 def check_prompt(
@@ -65,13 +65,13 @@ def check_prompt(
     session_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     unread: str = "",
-    how: How = HERE,
+    mode: CheckMode = HERE,
 ) -> CheckRun | PipelineResult:
     """Make a prompt a turn and check it; arguments as for `GuardrailPipeline.check_input`, and:
 
     Args:
         unread: what of its message nobody could read; empty for nothing.
-        how: how it is checked.
+        mode: how it is checked.
     """
     start = perf_counter()
     if not (isinstance(content, str) and content.isascii()):
@@ -89,17 +89,17 @@ def check_prompt(
                 return refused(setup, content, chat, None, session, perf_counter() - start)
             return Check(content, Side.PROMPT, turn, chat, session)
 
-        run = partial(run_check, setup, unread=unread, start=start, here=how.here)
+        run = partial(run_check, setup, unread=unread, start=start, here=mode.here)
         counted = (content, key, role) if setup.limits.active else None
-        how = _kept_if_given(how, conversation)
-        return _kept(setup, setup.keeper, prompt, run, chat, session, how, counted=counted)
+        mode = _kept_if_given(mode, conversation)
+        return _kept(setup, setup.keeper, prompt, run, chat, session, mode, counted=counted)
     refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limits.active else None
     turn = None if refusal else chat.try_add_prompt(content, extra)
     if turn is None:
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
     check = Check(content, Side.PROMPT, turn, chat, session)
-    forged = "" if how.placed is None else how.placed.forged
-    return run_check(setup, check, unread, start, here=how.here, forged=forged)
+    forged = "" if mode.placed is None else mode.placed.forged
+    return run_check(setup, check, unread, start, here=mode.here, forged=forged)
 
 
 def check_response(
@@ -111,19 +111,19 @@ def check_response(
     session_id: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     unread: str = "",
-    how: How = HERE,
+    mode: CheckMode = HERE,
 ) -> CheckRun:
     """Complete a turn with a response and check it; as `check_prompt` and `GuardrailPipeline.check_output`."""
     start = perf_counter()
     content = checkable(content)
     chat, session = _placed(setup, conversation, session_id)
-    how = _kept_if_given(how, conversation)
+    mode = _kept_if_given(mode, conversation)
 
     def response() -> Check:
         answered = _answer(content, chat, turn_number, turn, metadata)
         return Check(content, Side.RESPONSE, answered, chat, session)
 
-    return _checked(setup, response, unread, start, chat, session, how)
+    return _checked(setup, response, unread, start, chat, session, mode)
 
 
 def check_call(
@@ -135,12 +135,12 @@ def check_call(
     turn_number: int | None = None,
     session_id: str | None = None,
     unread: str = "",
-    how: How = HERE,
+    mode: CheckMode = HERE,
 ) -> CheckRun:
     """Make a tool call part of its turn and check it; as `GuardrailPipeline.check_tool_call`."""
     start = perf_counter()
     chat, session = _placed(setup, conversation, session_id)
-    how = _kept_if_given(how, conversation)
+    mode = _kept_if_given(mode, conversation)
 
     def tool_call() -> Check:
         turn, call = chat.take_tool_call(
@@ -155,7 +155,7 @@ def check_call(
         tool = ToolText(TextKind.TOOL_CALL, call.name, call.call_id, read)
         return Check(read.text, Side.RESPONSE, turn, chat, session, tool=tool)
 
-    return _checked(setup, tool_call, unread, start, chat, session, how)
+    return _checked(setup, tool_call, unread, start, chat, session, mode)
 
 
 def check_result(
@@ -167,13 +167,13 @@ def check_result(
     turn_number: int | None = None,
     session_id: str | None = None,
     unread: str = "",
-    how: How = HERE,
+    mode: CheckMode = HERE,
 ) -> CheckRun:
     """Make what a tool gave back part of its turn and check it; as `check_call`."""
     start = perf_counter()
     content = checkable(content)
     chat, session = _placed(setup, conversation, session_id)
-    how = _kept_if_given(how, conversation)
+    mode = _kept_if_given(mode, conversation)
 
     def tool_result() -> Check:
         turn, result = chat.take_tool_result(
@@ -187,7 +187,7 @@ def check_result(
         tool = ToolText(TextKind.TOOL_RESULT, result.name, result.call_id)
         return Check(content, Side.PROMPT, turn, chat, session, tool=tool)
 
-    return _checked(setup, tool_result, unread, start, chat, session, how)
+    return _checked(setup, tool_result, unread, start, chat, session, mode)
 
 
 def _placed(setup: Setup, conversation: Conversation | None, session_id: str | None) -> tuple[Conversation, str]:
@@ -198,9 +198,9 @@ def _placed(setup: Setup, conversation: Conversation | None, session_id: str | N
     return chat, session_of(session_id, chat, setup)
 
 
-def _kept_if_given(how: How, conversation: Conversation | None) -> How:
-    """Return how a text is checked; one without a conversation has no name to be found by in a state store."""
-    return how if conversation is not None else how._replace(kept=False)
+def _kept_if_given(mode: CheckMode, conversation: Conversation | None) -> CheckMode:
+    """Return the mode of a check; a text without a conversation has no name to be found by in a state store."""
+    return mode if conversation is not None else mode._replace(kept=False)
 
 
 def open_stream(
@@ -216,9 +216,9 @@ def open_stream(
     start = perf_counter()
     chat, session = _placed(setup, conversation, session_id)
     answered = _answer("", chat, turn_number, turn, metadata)
-    how = How(kept=conversation is not None and (placed is None or placed.place is not None), placed=placed)
-    end = partial(_end_stream, setup, start, how)
-    call = partial(_call_of_stream, setup, chat, answered.number, session_id, how)
+    mode = CheckMode(kept=conversation is not None and (placed is None or placed.place is not None), placed=placed)
+    end = partial(_end_stream, setup, start, mode)
+    call = partial(_call_of_stream, setup, chat, answered.number, session_id, mode)
     return end, call, setup, chat, answered, session
 
 
@@ -231,7 +231,7 @@ def _call_of_stream(
     chat: Conversation,
     number: int,
     session_id: str | None,
-    how: How,
+    mode: CheckMode,
     name: str,
     arguments: str,
     call_id: str | None,
@@ -239,22 +239,22 @@ def _call_of_stream(
     here: bool,
 ) -> CheckRun:
     """Check a call of a tool that came with a response in pieces."""
-    placed = how.placed
+    placed = mode.placed
     if placed is not None and placed.place is not None:
         placed = placed.place.called(name, arguments)
-    how = How(here, how.kept, placed)
-    run = check_call(setup, name, arguments, chat, call_id, number, session_id, how=how)
+    mode = CheckMode(here, mode.kept, placed)
+    run = check_call(setup, name, arguments, chat, call_id, number, session_id, mode=mode)
     if setup.keeper is not None or placed is None or placed.place is None or setup.lists is None:
         return run
     return placed.place.noted(placed.index, run, setup.lists.note)
 
 
 def _end_stream(
-    setup: Setup, start: float, how: How, check: Check, ended: StreamEnd, *, here: bool
+    setup: Setup, start: float, mode: CheckMode, check: Check, ended: StreamEnd, *, here: bool
 ) -> CheckRun | PipelineResult:
     """Check a response that came in pieces, or record that it broke off."""
     check.text = checkable(check.text)
-    place = None if how.placed is None else how.placed.place
+    place = None if mode.placed is None else mode.placed.place
     if place is not None:
         place.spoken(check.text)
     chat, number, text = check.conversation, check.turn.number, check.text
@@ -268,7 +268,7 @@ def _end_stream(
         return place.noted(0, run(check), setup.lists.note)
     session = check.session_id
     again = partial(Check, text, Side.RESPONSE, check.turn, chat, session)
-    return _kept(setup, setup.keeper, again, run, chat, session, how._replace(here=here), but=number)
+    return _kept(setup, setup.keeper, again, run, chat, session, mode._replace(here=here), but=number)
 
 
 def _checked(
@@ -278,14 +278,14 @@ def _checked(
     start: float,
     chat: Conversation,
     session: str,
-    how: How,
+    mode: CheckMode,
 ) -> CheckRun:
     """Check a text, which `make` makes part of its turn; with a state store where there is one."""
     if setup.keeper is None:
-        forged = "" if how.placed is None else how.placed.forged
-        return run_check(setup, make(), unread, start, here=how.here, forged=forged)
-    run = partial(run_check, setup, unread=unread, start=start, here=how.here)
-    return _kept(setup, setup.keeper, make, run, chat, session, how)
+        forged = "" if mode.placed is None else mode.placed.forged
+        return run_check(setup, make(), unread, start, here=mode.here, forged=forged)
+    run = partial(run_check, setup, unread=unread, start=start, here=mode.here)
+    return _kept(setup, setup.keeper, make, run, chat, session, mode)
 
 
 Run = Callable[..., CheckRun]
@@ -299,7 +299,7 @@ def _kept(
     run: Run,
     chat: Conversation,
     session: str,
-    how: How,
+    mode: CheckMode,
     *,
     counted: tuple[str, str | None, str | None] | None = None,
     but: int = 0,
@@ -313,11 +313,11 @@ def _kept(
         run: asks the guardrails.
         chat: the conversation.
         session: the session.
-        how: how it is checked.
+        mode: how it is checked.
         counted: the text, with key and role whose limits count it; None for none.
         but: the turn that is under check already; 0 for none.
     """
-    here, kept, placed = how
+    here, kept, placed = mode
     start, trouble = perf_counter(), None if placed is None else placed.trouble
     if counted is not None:
         content, key, role = counted
