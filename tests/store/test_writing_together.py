@@ -103,6 +103,20 @@ def test_two_stores_on_one_file_write_at_once(
         assert second.counts()["evaluations"] == begun.counts()["evaluations"] == 2 * APPENDS
 
 
+def test_closing_does_not_wait_for_others_that_have_the_run(
+    begun: Store, location: str, make_evaluation: Callable[..., Evaluation]
+) -> None:
+    second = Store(location)
+    with ThreadPoolExecutor(1) as pool:
+        begun.append([make_evaluation("s0", 1)])
+        second.append([make_evaluation("s1", 1)])
+        pool.submit(second.close).result(timeout=5)  # it used to wait for 10 s to be the last
+    begun.append([make_evaluation("s0", 2)])
+    begun.close()
+    if "://" not in location:
+        assert not list(Path(location).parent.glob("*.lock"))
+
+
 def test_two_processes_write_at_once(begun: Store, location: str) -> None:
     writers = [
         subprocess.Popen(

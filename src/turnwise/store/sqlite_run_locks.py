@@ -12,6 +12,9 @@ from turnwise.errors import StoreLockedError
 _PATIENCE_S = 10.0
 """How long who is about to write waits for a run that is being renamed or deleted."""
 
+_LAST_MS = 50
+"""How long who lets go of a run waits to be the last one: no longer than two that let go at once need."""
+
 
 class SqliteRunLocks:
     """The locks that one store has on its runs.
@@ -53,6 +56,7 @@ class SqliteRunLocks:
         if connection is not None:
             connection.execute("COMMIT")
             with suppress(sqlite3.OperationalError, OSError):  # the last one clears away; the others can't
+                connection.execute(f"PRAGMA busy_timeout = {_LAST_MS}")
                 connection.execute("BEGIN EXCLUSIVE")
                 self._file(run).unlink()
             connection.close()
