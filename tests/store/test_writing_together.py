@@ -110,7 +110,7 @@ def test_closing_does_not_wait_for_others_that_have_the_run(
     with ThreadPoolExecutor(1) as pool:
         begun.append([make_evaluation("s0", 1)])
         second.append([make_evaluation("s1", 1)])
-        pool.submit(second.close).result(timeout=5)  # it used to wait for 10 s to be the last
+        pool.submit(second.close).result(timeout=5)  # the other one keeps the run
     begun.append([make_evaluation("s0", 2)])
     begun.close()
     if "://" not in location:
