@@ -119,9 +119,7 @@ def prompt(
     half, seen = read_side(side), Context.parse(context)
     with Store(store) as opened:
         turns = list(opened.sequence(sequence).conversation)
-    if turn > len(turns):
-        there = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
-        raise UsageError(f"--turn {turn}: {sequence} has {there}")
+    options.check_turn("--turn", turn, sequence, len(turns))
     texts = (text for one in turns for text in (one.prompt, one.response) if text is not None)
     nonce = fresh_nonce(texts)
     messages = render(judged, turns, turn, half, seen, nonce)

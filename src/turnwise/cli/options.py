@@ -258,7 +258,7 @@ def note_corrections(
     said = store.people.labels()
     if not said:
         return
-    known = store.heads() if heads is None else heads
+    known = store.heads(ids=said) if heads is None else heads  # only these can differ
     others = sum(said.get(head.sequence_id, head.label) is not head.label for head in known)
     if not others:
         return
@@ -269,6 +269,23 @@ def note_corrections(
         f"people say of {others} of these conversations that their label is another one, which is not counted "
         f"here; {how}"
     )
+
+
+def check_turn(option: str, turn: int, sequence_id: str, turns: int) -> None:
+    """Refuse the number of a turn that a sequence does not have.
+
+    Args:
+        option: what the user typed it for.
+        turn: the number, at least 1.
+        sequence_id: the sequence.
+        turns: how many turns it has.
+
+    Raises:
+        UsageError: it has fewer.
+    """
+    if turn > turns:
+        there = "1 turn" if turns == 1 else f"{turns} turns"
+        raise UsageError(f"{option} {turn}: {sequence_id} has {there}")
 
 
 def read_run(store: stores.Store, name: str | None) -> str:

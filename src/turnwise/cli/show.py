@@ -57,10 +57,7 @@ def show(
     with options.opened_store(store) as opened:
         name = read_run(opened, run)
         head = next(opened.heads(ids=[sequence_id]))
-        if first > head.turns:
-            option = "--from" if turn is None else "--turn"
-            turns = "1 turn" if head.turns == 1 else f"{head.turns} turns"
-            raise UsageError(f"{option} {first}: {sequence_id} has {turns}")
+        options.check_turn("--from" if turn is None else "--turn", first, sequence_id, head.turns)
         most = limit or (head.turns if json else SHOWN)
         part = range(first, min(first + most, head.turns + 1))
         said = opened.turns(sequence_id, part)

@@ -221,9 +221,10 @@ def detect_format(head: Head, options: LoadOptions | None = None) -> Loader:
     named = options.columns
     loaders = [get_loader(name) for name in DATASETS.names()]
     renamed = replace(head, records=tuple(_in_usual_words(record, options) for record in head.records))
+    reads = (head,) if renamed == head else (head, renamed)
     if head.layout is Layout.FOLDER:
         loaders = [loader for loader in loaders if loader.info.directory]
-    certain = [loader for loader in loaders if loader.sniff(head) or (renamed != head and loader.sniff(renamed))]
+    certain = [loader for loader in loaders if any(map(loader.sniff, reads))]
     certain = [loader for loader in certain if {*named} <= {*loader.info.columns}] or certain
     # A data set of its own shape goes before the formats that anybody writes.
     certain = [loader for loader in certain if not loader.info.generic] or certain

@@ -20,6 +20,8 @@ USUAL_ROLES: Final[Mapping[str, str]] = {
 }
 """Roles that tables use, in small letters, and what they are here."""
 
+_ROLES: Final = tuple(Role)
+
 
 def parse_role_map(given: str | Mapping[Any, str] | None) -> dict[str, str]:
     """Return what roles of a file mean, in small letters.
@@ -93,8 +95,8 @@ def with_roles(messages: list[Any], role_map: Mapping[str, str], speakers: Colle
             found.append(message)
             continue
         role = read_role(message[key], role_map)
-        what, known = ("speaker", speakers) if key == "from" else ("role", tuple(Role))
+        what, known = ("speaker", speakers) if key == "from" else ("role", _ROLES)
         if (role.lower() if key == "from" else role) not in known:
             raise RecordError(f"message {number}: {unknown_role(role, known, what)}")
-        found.append({**message, key: role})
+        found.append(message if role == message[key] else {**message, key: role})
     return found

@@ -106,13 +106,12 @@ def build_step(entry: Entry, lines: Lines, folder: Path | None) -> Step:
     shared = {key: value for key, value in entry.settings.items() if key in common}
     own = {key: value for key, value in entry.settings.items() if key not in common}
     step = settings_of(StepSettings, shared, entry.place, lines)
+    name = entry.name
     if isinstance(entry.kind, Guardrail):
         rail = entry.kind
-        name = step.name or getattr(rail, "name", type(rail).__name__.lower())
         if own:
             raise lines.error(entry.place, f"{name} is built already; set {next(iter(own))} when you build it")
     else:
-        name = step.name or entry.kind
         try:
             factory = GUARDRAILS.get(entry.kind)
         except TurnwiseError as error:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from turnwise.errors import UsageError
 from turnwise.study.compare.arms import REFERENCE, Arm, short_name
-from turnwise.study.compare.comparisons import Test
-from turnwise.study.compare.data import RunData, StudyData
-from turnwise.study.compare.judging import Judgement, at_equal_rate
+from turnwise.study.compare.comparisons import Test, run_tests_against
+from turnwise.study.compare.data import StudyData
+from turnwise.study.compare.judging import Judgement
 from turnwise.study.compare.redrawn import RedrawnStudy, redraw_study
 from turnwise.study.compare.scores import HighestScores
 from turnwise.study.compare.settings import Fold, Settings
@@ -99,6 +99,9 @@ def compare_runs(
     why_not = ""
     for first, second in pairs:
         arms = judgements[first].arm, judgements[second].arm
+        [test] = run_tests_against(
+            judgements, results, first, [second], data, folds, settings.seed, settings.replicates, "run"
+        )
         redrawn = None
         if settings.thresholds == "calibrated":
             tell(f"judging {settings.splits} splits: {arms[1].name} against {arms[0].name}")
@@ -111,7 +114,7 @@ def compare_runs(
                 short_name(arms[0].detector),
                 first,
                 second,
-                _test(judgements, results, first, second, data, folds, settings),
+                test,
                 None,
                 _at_rate(judgements[first], judgements[second], settings),
                 redrawn,
@@ -131,34 +134,6 @@ def _pairs(arms: Sequence[Arm], settings: Settings) -> list[tuple[int, int]]:
         contexts = {run: arms[place].context for run, place in by_run.items()}
         found += [(by_run[first], by_run[second]) for first, second in pairs_of_runs(contexts)]
     return found
-
-
-def _test(
-    judgements: Sequence[Judgement],
-    results: Sequence[DetectorResult],
-    first: int,
-    second: int,
-    data: Mapping[str, RunData],
-    folds: Sequence[Fold],
-    settings: Settings,
-) -> Test:
-    """Return the test of two arms at thresholds that flag equally many benign calibration conversations."""
-    one, other = at_equal_rate(judgements[first], judgements[second], data, folds)
-    arms = replace(results[first], judged=one), replace(results[second], judged=other)
-    [found] = metrics.compare(arms, settings.seed, reference=0, replicates=settings.replicates)
-    return Test(
-        judgements[first].arm.name,
-        judgements[second].arm.name,
-        "run",
-        found.b_count,
-        found.c_count,
-        found.p,
-        found.p_group,
-        found.p,
-        sum(attack.attack for attack, _ in matched(one, other)),
-        one != judgements[first].judged or other != judgements[second].judged,
-        found,
-    )
 
 
 def _at_rate(first: Judgement, second: Judgement, settings: Settings) -> MatchedRates | None:

@@ -97,7 +97,7 @@ def run_tests(
     """
     first = judgements[reference]
     challengers = [place for place, one in enumerate(judgements) if place != reference and _challenges(one.arm)]
-    found = _against_reference(judgements, results, reference, challengers, data, folds, seed, replicates)
+    found = run_tests_against(judgements, results, reference, challengers, data, folds, seed, replicates)
     others: list[Test] = []
     for place in challengers:
         if judgements[place].arm.baseline:
@@ -165,7 +165,7 @@ def _concerns(baseline: Arm, arm: Arm) -> bool:
     )
 
 
-def _against_reference(
+def run_tests_against(
     judgements: Sequence[Judgement],
     results: Sequence[DetectorResult],
     reference: int,
@@ -174,8 +174,23 @@ def _against_reference(
     folds: Sequence[Fold],
     seed: int,
     replicates: int,
+    family: Family = "reference",
 ) -> list[Test]:
-    """Return the tests of the first family; those at the same verdicts of the reference share its resamples."""
+    """Return the tests of arms against one, where both flag equally many benign calibration conversations.
+
+    Those at the same verdicts of the one share its resamples. Nothing is corrected yet.
+
+    Args:
+        judgements: what each arm said.
+        results: what was measured of each, in the same order.
+        reference: place of the one to beat.
+        challengers: places of the others.
+        data: the runs by name.
+        folds: who was tested where.
+        seed: of the resamples.
+        replicates: how many there are.
+        family: tests that Holm's correction is to take together.
+    """
     together: dict[tuple[bool, ...], list[tuple[int, DetectorResult]]] = defaultdict(list)
     verdicts_of: dict[tuple[bool, ...], tuple[Judged, ...]] = {}
     for place in challengers:
@@ -193,7 +208,7 @@ def _against_reference(
             found[place] = Test(
                 judgements[reference].arm.name,
                 judgements[place].arm.name,
-                "reference",
+                family,
                 test.b_count,
                 test.c_count,
                 test.p,
