@@ -1,0 +1,93 @@
+"""How long a piece of work may take, asked between two steps of it by whoever computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import monotonic
+
+
+class WorkStopped(BaseException):  # noqa: N818 - like asyncio's CancelledError it is no error of the code that it ends
+    """Work that ends early. No `Exception`, so that no handler takes it for a fault of an observer or a guardrail.
+
+    Args:
+        reason: why, in words.
+        cancelled: whether nobody waits for the result any more; else its time is up.
+    """
+
+    def __init__(self, reason: str, *, cancelled: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.cancelled = cancelled
+
+
+class Deadline:
+    """When work has to end. Any thread may cancel it; it ends at its next `check`.
+
+    Args:
+        seconds: how long the work may take from now, above 0; None for as long as that around it.
+        outer: the deadline of the work that this is part of; None for none. It ends this one too.
+
+    >>> deadline = Deadline()
+    >>> deadline.check()
+    >>> deadline.cancel("the client went away")
+    >>> deadline.check()
+    Traceback (most recent call last):
+        ...
+    turnwise.deadline.WorkStopped: the client went away
+    """
+
+    __slots__ = ("_cancelled", "_outer", "_seconds", "_until")
+
+    def __init__(self, seconds: float | None = None, outer: Deadline | None = None) -> None:
+        self._seconds = seconds
+        self._until = None if seconds is None else monotonic() + seconds
+        self._outer = outer
+        self._cancelled: str | None = None
+
+    def cancel(self, reason: str) -> None:
+        """Let the work end at its next step, since nobody waits for it."""
+        self._cancelled = reason
+
+    def check(self) -> None:
+        """Return while the work may go on.
+
+        Raises:
+            WorkStopped: it was cancelled, or its time is up.
+        """
+        if self._outer is not None:
+            self._outer.check()
+        if self._cancelled is not None:
+            raise WorkStopped(self._cancelled, cancelled=True)
+        if self._until is not None and monotonic() >= self._until:
+            raise WorkStopped(f"not done within {self._seconds:g} s", cancelled=False)
+
+
+_CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+def current_deadline() -> Deadline | None:
+    """Return the deadline of the work that runs here; None for none."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def within(deadline: Deadline) -> Iterator[Deadline]:
+    """Let what runs inside end by a deadline: it asks `check_deadline` between its steps."""
+    token = _CURRENT.set(deadline)
+    try:
+        yield deadline
+    finally:
+        _CURRENT.reset(token)
+
+
+def check_deadline() -> None:
+    """Return while the work that runs here may go on; called between steps that take more than a millisecond.
+
+    Raises:
+        WorkStopped: nobody waits for it any more, or its time is up.
+    """
+    deadline = _CURRENT.get()
+    if deadline is not None:
+        deadline.check()
