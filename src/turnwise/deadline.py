@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from time import monotonic
 
 
-class WorkStopped(BaseException):  # noqa: N818 - like asyncio's CancelledError it is no error of the code that it ends
+class WorkStopped(BaseException):
     """Work that ends early. No `Exception`, so that no handler takes it for a fault of an observer or a guardrail.
 
     Args:
