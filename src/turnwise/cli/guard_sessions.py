@@ -125,12 +125,14 @@ def _open(state: str) -> RedisStateStore | SqliteStateStore:
 
 def _digest(store: RedisStateStore | SqliteStateStore, session: str) -> str:
     """Return the digest of a session that is known, given by name or by digest."""
+    from turnwise.guard.identity.names import canonical_name
     from turnwise.guard.limits import LIMIT
     from turnwise.guard.request import digest_of, short_id
     from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION
 
-    for digest in (digest_of(short_id(session)), digest_of(session), session):
+    names = (canonical_name(session), session)
+    for digest in (*(digest_of(one) for name in names for one in (short_id(name), name)), session):
         if (
             any(store.keys(kind, owner=digest) for kind in (SESSION, STORED))
             or store.get(LIMIT, digest) is not None

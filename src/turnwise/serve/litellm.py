@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from turnwise.bounded import read_json
 from turnwise.errors import ConversationError
 from turnwise.guard import PipelineResult, TextKind
+from turnwise.guard.identity.names import canonical_name
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
@@ -198,6 +199,7 @@ def _named(request: GuardrailRequest) -> dict[str, Any]:
 
 def _scope(data: Mapping[str, Any]) -> tuple[str, str]:
     api_key, end_user = (str(data.get(f"user_api_key_{name}") or "") for name in ("hash", "end_user_id"))
+    end_user = canonical_name(end_user)
     return f"{api_key}|{end_user}", end_user or api_key
 
 
