@@ -58,11 +58,11 @@ def run_check(
     held: Detail | None = None
     extra = _told(setup, unread, forged) if unread or forged else {}
     if len(content) > most:
-        extra[TOO_LONG] = _refused_length(len(content), most)
-        check.text = content[:most]
+        extra[TOO_LONG] = setup.told(_refused_length(len(content), most))
+        check.text = content[:most] if extra[TOO_LONG].blocked else content
         held = NOT_READ
     if trouble is not None:
-        extra[STATE] = trouble
+        extra[STATE] = trouble = setup.told(trouble)
         held = NOT_KEPT if trouble.blocked else held
     blocker: Step | None = None
     try:
@@ -206,7 +206,7 @@ def refused(
 def tell(setup: Setup, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
     """Tell the audit of a check, where there is one."""
     if setup.audit is not None:
-        event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock())
+        event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock(), setup.tenant)
         setup.audit.write(event)
 
 
@@ -243,6 +243,7 @@ def broken_off(setup: Setup, check: Check, start: float, trouble: Detail | None 
 
 def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail) -> PipelineResult:
     """Return a result, and keep it with its turn, after its state could not be kept."""
+    trouble = setup.told(trouble)
     details = {**result.details, STATE: trouble}
     blocked = result.blocked or trouble.blocked
     record = SideRecord(
@@ -284,7 +285,7 @@ def _told(setup: Setup, unread: str, forged: str) -> dict[str, Detail]:
         extra[FORGED] = Detail(
             Status.EVALUATED, blocked=blocked, found=True, action=action, confidence=1.0, reason=forged
         )
-    return extra
+    return {name: setup.told(detail) for name, detail in extra.items()}
 
 
 def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:

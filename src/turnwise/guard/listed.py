@@ -143,7 +143,7 @@ def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
     """Return what the record says of messages that were checked before; a prompt counts for rate limits again."""
-    if setup.limits.active and retry.pipeline_type is TextKind.INPUT:
+    if setup.limited and retry.pipeline_type is TextKind.INPUT:
         key, role = kwargs.get("key"), kwargs.get("role")
         if setup.keeper is None:
             refusal = setup.limits.refuse(key, role, setup.clock())

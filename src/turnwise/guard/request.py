@@ -49,8 +49,6 @@ def short_id(text: str) -> str:
     >>> short_id("user-1"), len(short_id("x" * 100))
     ('user-1', 64)
     """
-    if len(text) <= ID_BYTES and text.isascii():
-        return text
     raw = text.encode("utf-8", "surrogatepass")
     return text if len(raw) <= ID_BYTES else sha256(raw).hexdigest()
 

@@ -29,6 +29,7 @@ from turnwise.guard.state.keeper import Begun, Keeper
 from turnwise.guard.state.work import Work
 from turnwise.guard.step import CheckRun
 from turnwise.guard.stream import CheckCall, EndStream, StreamEnd
+from turnwise.sessions.state import ID_BYTES
 
 _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
@@ -85,10 +86,10 @@ def check_prompt(
             return Check(content, Side.PROMPT, turn, chat, session)
 
         run = partial(run_check, setup, unread=unread, start=start, here=mode.here)
-        counted = (content, key, role) if setup.limits.active else None
+        counted = (content, key, role) if setup.limited else None
         mode = _kept_if_given(mode, conversation)
         return _kept(setup, setup.keeper, prompt, run, chat, session, mode, counted=counted)
-    refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limits.active else None
+    refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limited else None
     turn = None if refusal else chat.try_add_prompt(content, extra)
     if turn is None:
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
@@ -350,7 +351,8 @@ def session_of(session_id: str | None, conversation: Conversation, setup: Setup)
         return checked_session(session_id)
     person = canonical_name(conversation.initiator) if setup.by_person else ""
     # People without a name are not one person.
-    return short_id(conversation.conversation_id if person in UNNAMED else person)
+    name = conversation.conversation_id if person in UNNAMED else person
+    return name if name.isascii() and len(name) <= ID_BYTES else short_id(name)
 
 
 def _answer(
