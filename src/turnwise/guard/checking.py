@@ -17,7 +17,7 @@ from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.metadata import read_turn
-from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord
+from turnwise.guard.records import Detail, Outcome, PipelineResult, Records, SideRecord, Status, TurnRecord
 from turnwise.guard.setup import KINDS, Setup
 from turnwise.guard.step import DROPPED, FORGED, STATE, TOO_LONG, UNREAD, CheckRun, Step, failure, redacted
 from turnwise.sessions import Stance
@@ -231,11 +231,12 @@ def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[
             )
 
 
-def broken_off(setup: Setup, check: Check, start: float, trouble: Detail | None = None) -> CheckRun:
+def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: Detail | None = None) -> CheckRun:
     """Record a response that came in pieces and broke off; no guardrail is asked."""
     yield from ()
     details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
-    extra = {DROPPED: failure(OnError.BLOCK, "the response broke off before its end")}
+    dropped = failure(OnError.BLOCK, f"the response ended before it was whole: {why.replace('_', ' ')}")
+    extra = {DROPPED: dropped.replaced(data={"outcome": str(why)})}
     if trouble is not None:
         extra[STATE] = trouble
     return conclude(setup, check, check.text, details, extra, start, blocked=True)

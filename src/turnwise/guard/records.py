@@ -36,6 +36,28 @@ class Path(StrEnum):
     CLOSED = "closed"
 
 
+class Outcome(StrEnum):
+    """What came of a text: the verdict on it, or why there is none."""
+
+    PASSED = "passed"
+    WARNED = "warned"
+    BLOCKED = "blocked"
+    LIMITED = "limited"
+    """A rate limit refused it."""
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    DISCONNECTED = "disconnected"
+    """A response that nobody waited for any more."""
+    STALLED = "stalled"
+    """A response whose model paused for too long."""
+    BROKEN_OFF = "broken_off"
+    """A response that ended before it was whole, for another reason."""
+
+
+_UNFINISHED = ("dropped", "cancelled")
+"""Names under which details tell that there is no verdict; their data has the outcome."""
+
+
 @record
 class Detail(Record):
     """What one guardrail said at one check.
@@ -269,7 +291,18 @@ class PipelineResult(Document):
     place: str | None = None
     recorded: bool = False
 
-    derived = ("failures",)
+    derived = ("failures", "outcome")
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of the text. Of one without a verdict why there is none, though it must not go on either."""
+        if self.rate_limited:
+            return Outcome.LIMITED
+        for name in _UNFINISHED:
+            detail = self.details.get(name)
+            if detail is not None and detail.data is not None:
+                return Outcome(detail.data["outcome"])
+        return Outcome.BLOCKED if self.blocked else Outcome.WARNED if self.warnings else Outcome.PASSED
 
     @property
     def failures(self) -> list[str]:
