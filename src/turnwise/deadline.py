@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 from time import monotonic
 
 
@@ -49,6 +50,12 @@ class Deadline:
     def cancel(self, reason: str) -> None:
         """Let the work end at its next step, since nobody waits for it."""
         self._cancelled = reason
+
+    @property
+    def left(self) -> float:
+        """Seconds that the work may still take, at least 0; infinite without a limit."""
+        left = inf if self._until is None else max(0.0, self._until - monotonic())
+        return left if self._outer is None else min(left, self._outer.left)
 
     def check(self) -> None:
         """Return while the work may go on.
