@@ -102,8 +102,9 @@ def run_check(
         # Nobody waits for the result any more, but the turn stays and must not pass for clean.
         deadline.cancel(NOBODY_WAITS)
         details += [NOT_WANTED if step.enabled else NOT_ENABLED for step in steps[len(details) :]]
-        reason = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
-        extra[CANCELLED] = failure(OnError.BLOCK, reason)
+        why = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
+        outcome = why if isinstance(why, Outcome) else Outcome.CANCELLED
+        extra[CANCELLED] = failure(OnError.BLOCK, why).replaced(data={"outcome": str(outcome)})
         blocked = True
         result = conclude(setup, check, content, details, extra, start, blocked=blocked)
         if check.state is not None:

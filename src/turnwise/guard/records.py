@@ -46,16 +46,17 @@ class Outcome(StrEnum):
     """A rate limit refused it."""
     TIMED_OUT = "timed_out"
     CANCELLED = "cancelled"
+    """Nobody waited for the check any more."""
     DISCONNECTED = "disconnected"
-    """A response that nobody waited for any more."""
+    """The client went away, before the end of its check or of the response that it was sent."""
     STALLED = "stalled"
-    """A response whose model paused for too long."""
+    """The model paused for too long."""
     BROKEN_OFF = "broken_off"
-    """A response that ended before it was whole, for another reason."""
+    """The response ended before it was whole, for another reason."""
 
 
-_UNFINISHED = ("dropped", "cancelled")
-"""Names under which details tell that there is no verdict; their data has the outcome."""
+_UNFINISHED = ("dropped", "cancelled", "timed_out")
+"""Names under which details tell that there is no verdict."""
 
 
 @record
@@ -295,13 +296,13 @@ class PipelineResult(Document):
 
     @property
     def outcome(self) -> Outcome:
-        """What came of the text. Of one without a verdict why there is none, though it must not go on either."""
+        """What came of the text; one without a verdict must not go on either, though nothing blocked it."""
         if self.rate_limited:
             return Outcome.LIMITED
         for name in _UNFINISHED:
             detail = self.details.get(name)
-            if detail is not None and detail.data is not None:
-                return Outcome(detail.data["outcome"])
+            if detail is not None:
+                return Outcome((detail.data or {}).get("outcome", name))
         return Outcome.BLOCKED if self.blocked else Outcome.WARNED if self.warnings else Outcome.PASSED
 
     @property

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 from turnwise.conversation import Conversation
 from turnwise.deadline import Deadline, WorkStopped
 from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
-from turnwise.guard import GuardrailPipeline, OnError, PipelineResult
+from turnwise.guard import GuardrailPipeline, OnError, Outcome, PipelineResult
 from turnwise.guard.config import Config
 from turnwise.guard.guardrail import Cost
 from turnwise.guard.records import Path
@@ -37,8 +37,8 @@ _PROBE = "readyz"
 _FRESH: Final = 1.0
 """Seconds for which it is not asked again."""
 
-_RATES: Final = {Cost.TEXT: 1e-6, Cost.MODEL: 2.5e-4, Cost.REMOTE: 2.5e-4}
-"""Seconds a character that a check is expected to take before one was seen, by its dearest guardrail."""
+_RATE: Final = 2.5e-4
+"""Seconds a character that a check is expected to take before one was seen, where a guardrail asks a model."""
 
 _log = logging.getLogger("turnwise.serve")
 
@@ -58,7 +58,7 @@ class Service:
         self.conversations = HeldConversations(pipeline, settings.conversations, self.metrics)
         self._clients: set[Client] = set()
         steps = [step for step in pipeline.steps if step.enabled]
-        rate = max((_RATES[step.cost] for step in steps), default=0.0)
+        rate = _RATE if any(step.cost >= Cost.MODEL for step in steps) else 0.0
         bounds = settings.queue_seconds, rate, settings.check_seconds
         waiting = settings.threads if any(step.guardrail.waits for step in steps) else 0
         self._lanes = {name: Lane(f"turnwise-{name}", 1) for name in ("readyz", "metrics", "reload")}
@@ -98,7 +98,7 @@ class Service:
             job.deadline.cancel("the service stops")
             raise
         except (DisconnectedError, asyncio.CancelledError):
-            job.deadline.cancel("the client went away")
+            job.deadline.cancel(Outcome.DISCONNECTED)
             lane.leave(job)
             self.metrics.unchecked.labels("disconnected").inc()
             raise
