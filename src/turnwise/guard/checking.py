@@ -255,7 +255,8 @@ def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: 
     """Record a response that came in pieces and broke off; no guardrail is asked."""
     yield from ()
     details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
-    dropped = failure(OnError.BLOCK, f"the response ended before it was whole: {why.replace('_', ' ')}")
+    told = "" if why is Outcome.BROKEN_OFF else f": {why}"
+    dropped = failure(OnError.BLOCK, f"the response broke off before its end{told}")
     extra = {DROPPED: dropped.replaced(data={"outcome": str(why)})}
     if trouble is not None:
         extra[STATE] = trouble
