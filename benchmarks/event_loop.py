@@ -46,7 +46,7 @@ def text(size: int) -> str:
 
 
 async def lag(work: Callable[[], Awaitable[object]]) -> tuple[float, float]:
-    """Return the longest time that the event loop kept a sleeper waiting during some work, and how long that ran."""
+    """Return the longest time that the event loop kept a sleeper waiting, and how long the work ran."""
     longest, start = 0.0, time.perf_counter()
     task = asyncio.ensure_future(work())
     while not task.done():
