@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from math import inf
 from time import monotonic
 
@@ -79,14 +77,27 @@ def current_deadline() -> Deadline | None:
     return _CURRENT.get()
 
 
-@contextmanager
-def within(deadline: Deadline) -> Iterator[Deadline]:
-    """Let what runs inside end by a deadline: it asks `check_deadline` between its steps."""
-    token = _CURRENT.set(deadline)
-    try:
-        yield deadline
-    finally:
-        _CURRENT.reset(token)
+class within:  # noqa: N801 - read as `contextlib.suppress` is, and twice as fast as a generator
+    """Let what runs inside end by a deadline: it asks `check_deadline` between its steps.
+
+    Args:
+        deadline: the deadline; None where nothing changes.
+    """
+
+    __slots__ = ("_deadline", "_token")
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+        self._token: Token[Deadline | None] | None = None
+
+    def __enter__(self) -> Deadline | None:
+        if self._deadline is not None:
+            self._token = _CURRENT.set(self._deadline)
+        return self._deadline
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _CURRENT.reset(self._token)
 
 
 def check_deadline() -> None:

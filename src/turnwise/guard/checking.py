@@ -12,7 +12,7 @@ from typing import Any, Final
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.tools import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
-from turnwise.deadline import Deadline, WorkStopped, current_deadline
+from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
 from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
@@ -75,29 +75,30 @@ def run_check(
     held = _held(setup, check, trouble, extra)
     blocker: Step | None = None
     try:
-        for step in steps:
-            if not step.enabled:
-                detail = NOT_ENABLED
-            elif held is not None:
-                detail = held
-            elif known is not None and known[0] == step.name:
-                detail = known[1]
-            elif blocker is not None and setup.spares(step, blocker):
-                detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
-            else:
-                try:
-                    deadline.check()
-                    detail = step.run(check) if here else (yield step, check)
-                except WorkStopped as stopped:
-                    if stopped.cancelled:
-                        raise
-                    detail = held = NO_TIME
-                    extra[TIMED_OUT] = _out_of_time(setup, stopped, steps[len(details) :])
-            details.append(detail)
-            if detail.blocked and blocker is None:
-                blocker = step
-            if detail.redactions:
-                check.text = redacted(check.text, detail)
+        with within(deadline if here else None):  # what is awaited runs in threads, each within it
+            for step in steps:
+                if not step.enabled:
+                    detail = NOT_ENABLED
+                elif held is not None:
+                    detail = held
+                elif known is not None and known[0] == step.name:
+                    detail = known[1]
+                elif blocker is not None and setup.spares(step, blocker):
+                    detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
+                else:
+                    try:
+                        deadline.check()
+                        detail = step.run(check) if here else (yield step, check)
+                    except WorkStopped as stopped:
+                        if stopped.cancelled:
+                            raise
+                        detail = held = NO_TIME
+                        extra[TIMED_OUT] = _out_of_time(setup, stopped, steps[len(details) :])
+                details.append(detail)
+                if detail.blocked and blocker is None:
+                    blocker = step
+                if detail.redactions:
+                    check.text = redacted(check.text, detail)
     except BaseException as ended:
         # Nobody waits for the result any more, but the turn stays and must not pass for clean.
         deadline.cancel(NOBODY_WAITS)

@@ -196,7 +196,7 @@ class Step:
         start = perf_counter()
         try:
             if self.timeout is None:
-                finding = self._ask(check)
+                finding = self.guardrail.check(check)
             else:
                 finding = self._workers.run(lambda: self._ask(check), self.timeout, check.deadline)
             # Two digits, which is as far as a time can be trusted.
@@ -221,7 +221,7 @@ class Step:
 
                 finding = await in_time(asyncio.to_thread(self._ask, check), left)
             elif self.cost <= Cost.TEXT and len(check.text) <= _BRIEF:
-                finding = self._ask(check)
+                finding = self.guardrail.check(check)
             else:
                 finding = await compute(lambda: self._ask(check), len(check.text))
             return self._judged(finding, check, float(f"{perf_counter() - start:.1e}"))
@@ -229,9 +229,7 @@ class Step:
             return self._failed_or_stopped(error, check, perf_counter() - start)
 
     def _ask(self, check: Check) -> Finding:
-        """Ask the guardrail, which can end early where the check or its own time is over."""
-        if self.timeout is None and check.deadline is None:
-            return self.guardrail.check(check)
+        """Ask the guardrail in another thread, where it can end early once the check or its own time is over."""
         with within(Deadline(self.timeout, check.deadline)):
             return self.guardrail.check(check)
 
