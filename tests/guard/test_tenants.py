@@ -129,12 +129,14 @@ def test_nothing_is_stopped_or_replaced_in_another_mode_and_results_say_so(mode,
             assert not (result.blocked or result.reasons or result.warnings or result.rate_limited)
             assert result.details and not any(detail.redactions for detail in result.details.values())
         assert chat.turn(1).prompt == chat.turn(1).response == text == results[0].text
-        assert results[4].text == "acme " * 20 and "would block" in results[4].details["too_long"].reason
+        assert results[4].text == "acme " * 20
         assert "would block: failed: " in results[5].details["unread"].reason
         rails = {name: results[0].details[name] for name in ("keywords", "pii", "drift")}
         if mode == "off":
             assert {(one.status, one.reason) for one in rails.values()} == {("skipped", "not enabled")}
+            assert {result.outcome for result in results} == {"unchecked"}
         else:
+            assert "would block" in results[4].details["too_long"].reason
             assert rails["keywords"].reason.startswith("would block: ")
             assert rails["pii"].reason.startswith("would redact: ")
             assert {one.action for one in rails.values()} == {"log"}
@@ -147,6 +149,7 @@ def test_nothing_is_stopped_or_replaced_in_another_mode_and_results_say_so(mode,
     written = read_audit(path).events
     assert len(written) == len(results) + 2
     if mode == "off":
+        assert {event["outcome"] for event in written[:-2]} == {"unchecked"}
         told = [event["guardrails"]["keywords"] for event in written[:4]]
         assert {(one["status"], one["reason"]) for one in told} == {("skipped", "not enabled")}
 

@@ -31,6 +31,7 @@ class Problem(HTTPException):
         kind: short name of the sort of problem; part of its ``type``.
         retry_after: seconds after which to try again; None where that would not help.
         errors: places in the body, each with ``pointer`` and ``detail``.
+        path: of a text that was not checked the way that it goes, ``closed`` or ``open``; None of others.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Problem(HTTPException):
         *,
         retry_after: float | None = None,
         errors: Iterable[Mapping[str, str]] = (),
+        path: str | None = None,
     ) -> None:
         headers = {} if retry_after is None else {"Retry-After": str(max(1, math.ceil(retry_after)))}
         if status == HTTPStatus.UNAUTHORIZED:
@@ -48,6 +50,7 @@ class Problem(HTTPException):
         super().__init__(status, detail, headers)
         self.kind = kind
         self.errors = list(errors)[:_MOST_ERRORS]
+        self.path = path
 
     def response(self) -> Response:
         """Return it as a response."""
@@ -59,6 +62,8 @@ class Problem(HTTPException):
         }
         if self.errors:
             body["errors"] = self.errors
+        if self.path is not None:
+            body["path"] = self.path
         return Response(json.dumps(body), self.status_code, self.headers, MEDIA_TYPE)
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from hashlib import sha256
-from threading import Lock
-from typing import Any, TypeVar
+from time import monotonic
+from typing import Any, Final, TypeVar, cast
 
 from turnwise.conversation import Conversation
+from turnwise.deadline import Deadline, WorkStopped
 from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
-from turnwise.guard import GuardrailPipeline, PipelineResult
+from turnwise.guard import GuardrailPipeline, OnError, Outcome, PipelineResult
 from turnwise.guard.config import Config
+from turnwise.guard.guardrail import Cost
+from turnwise.guard.records import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.serve.bodies import CheckRequest
+from turnwise.serve.clients import CLIENT, Client, DisconnectedError
 from turnwise.serve.conversations import HeldConversations
+from turnwise.serve.lanes import SHORT, Job, Lane, LaneFullError
 from turnwise.serve.metrics import Metrics
 from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
@@ -28,6 +33,12 @@ Value = TypeVar("Value")
 
 _PROBE = "readyz"
 """A key that no session has: to ask for it tells whether the state store answers."""
+
+_FRESH: Final = 1.0
+"""Seconds for which it is not asked again."""
+
+_RATE: Final = 2.5e-4
+"""Seconds a character that a check is expected to take before one was seen, where a guardrail asks a model."""
 
 _log = logging.getLogger("turnwise.serve")
 
@@ -45,25 +56,106 @@ class Service:
         self.settings = settings
         self.metrics = Metrics(settings.metrics_folder)
         self.conversations = HeldConversations(pipeline, settings.conversations, self.metrics)
-        self._threads = ThreadPoolExecutor(settings.threads, "turnwise-serve")
-        self._reloading = Lock()
+        self._clients: set[Client] = set()
+        steps = [step for step in pipeline.steps if step.enabled]
+        rate = _RATE if any(step.cost >= Cost.MODEL for step in steps) else 0.0
+        bounds = settings.queue_seconds, rate, settings.check_seconds
+        waiting = settings.threads if any(step.guardrail.waits for step in steps) else 0
+        self._lanes = {name: Lane(f"turnwise-{name}", 1) for name in ("readyz", "metrics", "reload")}
+        self._lanes["short"] = Lane("turnwise-short", settings.threads, *bounds)
+        self._lanes["long"] = Lane("turnwise-long", max(_cores(), waiting), *bounds)
+        self._store_state, self._store_asked = "none", -_FRESH
 
-    async def run(self, call: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
-        """Return what a call returns that runs in a thread.
+    async def run(self, call: Callable[..., Value], *args: Any, characters: int = 0) -> Value:
+        """Return what a call returns that runs in the lane for texts of a length.
+
+        It ends early where nobody waits for it any more, its time is up, or the service stops.
+
+        Args:
+            call: the call.
+            args: its arguments.
+            characters: length of the text that is checked.
 
         Raises:
-            Problem: what it raises on purpose, told without text of the request.
+            Problem: what it raises on purpose, told without text of the request; or it could not be done.
         """
-        loop = asyncio.get_running_loop()
-        work = partial(call, *args, **kwargs) if kwargs else call
+        lane, seconds = self._lanes["short" if characters <= SHORT else "long"], self.settings.check_seconds
+        job = Job(partial(call, *args), characters, Deadline(seconds))
         try:
-            return await loop.run_in_executor(self._threads, work, *(() if kwargs else args))
+            lane.enter(job)
+        except LaneFullError as full:
+            raise self.unchecked("too many texts wait to be checked; try again", "busy", full.seconds) from None
+        timer = asyncio.get_running_loop().call_later(seconds, job.settle, None, WorkStopped("", cancelled=False))
+        client = CLIENT.get()
+        try:
+            with nullcontext() if client is None else client.awaiting(job.answer):
+                return cast("Value", await job.answer)
+        except WorkStopped:
+            lane.leave(job)
+            raise self.unchecked(f"the check was not done within {seconds:g} s", "check-timeout", 1) from None
+        except Problem:
+            # Where the service stops what waits begins all the same, and ends at once: so the audit has it.
+            job.deadline.cancel("the service stops")
+            raise
+        except (DisconnectedError, asyncio.CancelledError):
+            job.deadline.cancel(Outcome.DISCONNECTED)
+            lane.leave(job)
+            self.metrics.unchecked.labels("disconnected").inc()
+            raise
+        except TurnwiseError as error:
+            raise problem_of(error) from None
+        finally:
+            timer.cancel()
+
+    async def apart(self, lane: str, call: Callable[..., Value], *args: Any) -> Value:
+        """Return what a call returns that runs beside all checks.
+
+        Args:
+            lane: where: ``readyz``, ``metrics`` or ``reload``.
+            call: the call.
+            args: its arguments.
+
+        Raises:
+            Problem: as for `run`.
+        """
+        job = Job(partial(call, *args), 0, Deadline())
+        self._lanes[lane].enter(job)
+        try:
+            return cast("Value", await job.answer)
         except TurnwiseError as error:
             raise problem_of(error) from None
 
-    def later(self, call: Callable[..., object], *args: Any) -> None:
-        """Let a call run in a thread; nobody waits for it, but `close` does."""
-        self._threads.submit(call, *args)
+    def later(self, lane: str, call: Callable[..., object], *args: Any) -> None:
+        """Let a call run in a lane, whatever waits there; nobody waits for it, but `close` does."""
+        job = Job(partial(call, *args), 0, Deadline())
+        job.answer.add_done_callback(_log_failure)
+        self._lanes[lane].enter(job, always=True)
+
+    def unchecked(self, detail: str, kind: str, retry_after: float) -> Problem:
+        """Return the problem of a text that was not checked, and count it.
+
+        Args:
+            detail: why not.
+            kind: the kind of problem.
+            retry_after: seconds after which to try again.
+        """
+        self.metrics.unchecked.labels(kind).inc()
+        closed = any(step.enabled and step.on_error is OnError.BLOCK for step in self.pipeline.steps)
+        return Problem(503, detail, kind, retry_after=retry_after, path=Path.CLOSED if closed else Path.OPEN)
+
+    @contextmanager
+    def client(self, client: Client) -> Iterator[Client]:
+        """Know of a client until the block is left, so that `stop` tells it."""
+        self._clients.add(client)
+        try:
+            yield client
+        finally:
+            self._clients.discard(client)
+
+    def stop(self) -> None:
+        """End the requests under way: they are answered 503, and what was checked is told the audit."""
+        for client in list(self._clients):
+            client.end(self.unchecked("the service stops", "stopping", 1))
 
     def check(self, request: CheckRequest) -> PipelineResult:
         """Check a text, in the conversation that it continues, and return the verdict."""
@@ -126,8 +218,7 @@ class Service:
         if self.settings.read_config is None:
             raise UsageError("this service was given a pipeline and has no configuration to read again")
         try:
-            with self._reloading:
-                self.pipeline.reload(self.settings.read_config())
+            self.pipeline.reload(self.settings.read_config())
         except Exception as error:
             self.metrics.reloads.labels("refused").inc()
             _log.error("the configuration is not reloaded, and the one before stays: %s", error)
@@ -141,34 +232,53 @@ class Service:
         """A digest of the configuration, by which workers with the same one are known."""
         return digest_of_config(self.pipeline.config)
 
-    def ready(self) -> dict[str, Any]:
-        """Return what this worker serves.
+    async def ready(self) -> dict[str, Any]:
+        """Return what this worker serves; the state store is asked once a second at most.
 
         Raises:
-            StateError: the state store does not answer, and texts are blocked without it.
+            Problem: the state store does not answer, and texts are blocked without it.
         """
-        store, state = self.pipeline.state_store, "none"
-        if store is not None:
-            try:
-                store.get(SESSION, _PROBE)
-                state = "up"
-            except StateError:
-                settings = self.pipeline.config.state
-                if settings is None or settings.when_down is WhenDown.CLOSED:
-                    raise
-                state = "down"
+        if self.pipeline.state_store is not None and monotonic() > self._store_asked + _FRESH:
+            await self.apart("readyz", self._ask_store)
+        if self._store_state == "closed":
+            raise problem_of(StateError("it does not answer"))
         return {
             "status": "ready",
             "config": self.config_digest,
             "pipeline": self.pipeline.config.name,
             "guardrails": [step.name for step in self.pipeline.steps if step.enabled],
-            "state": state,
+            "state": self._store_state,
             "worker": os.getpid(),
         }
 
-    def close(self) -> None:
-        """End the threads, once what they have begun has ended."""
-        self._threads.shutdown(wait=True)
+    def _ask_store(self) -> None:
+        store, settings = self.pipeline.state_store, self.pipeline.config.state
+        if store is None or monotonic() <= self._store_asked + _FRESH:
+            return
+        try:
+            store.get(SESSION, _PROBE)
+            self._store_state = "up"
+        except StateError:
+            closed = settings is None or settings.when_down is WhenDown.CLOSED
+            self._store_state = "closed" if closed else "down"
+        self._store_asked = monotonic()
+
+    def close(self, seconds: float = 5.0) -> bool:
+        """End the threads, once what they have begun has ended; return whether it did within so many seconds."""
+        until = monotonic() + seconds
+        ended = [lane.close(max(0.0, until - monotonic())) for lane in self._lanes.values()]
+        return all(ended)
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _log_failure(answer: asyncio.Future[Any]) -> None:
+    error = None if answer.cancelled() else answer.exception()
+    if error is not None:
+        _log.error("what nobody waits for failed: %s", type(error).__name__)
 
 
 def digest_of_config(config: Config) -> str:
