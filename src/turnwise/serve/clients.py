@@ -12,6 +12,7 @@ from starlette.types import Message, Receive
 
 from turnwise.serve.problems import Problem
 from turnwise.serve.reading import Body
+from turnwise.serve.tenants import Tenant
 
 CLIENT: ContextVar[Client | None] = ContextVar("client", default=None)
 """The client of the request that is served here."""
@@ -27,10 +28,12 @@ class Client:
     Args:
         receive: receives what comes from it.
         body: the body of its request.
+        tenant: whose key it has.
         stream: whether the body is a stream, which comes on while it is served.
     """
 
-    def __init__(self, receive: Receive, body: Body, *, stream: bool = False) -> None:
+    def __init__(self, receive: Receive, body: Body, tenant: Tenant, *, stream: bool = False) -> None:
+        self.tenant = tenant
         self._receive = receive
         self._body = body
         self._stream = stream

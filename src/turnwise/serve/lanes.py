@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
@@ -13,6 +12,7 @@ from time import monotonic
 from typing import Any, Final
 
 from turnwise.deadline import Deadline, WorkStopped, within
+from turnwise.serve.shares import FairLine, Shares
 
 SHORT: Final = 2_000
 """Characters up to which a text goes through the lane of short ones."""
@@ -46,10 +46,12 @@ class Job:
         call: the call.
         characters: length of the text that it is about.
         deadline: ends it early; the call asks `check_deadline`.
+        tenant: whose it is; empty for the service's own.
     """
 
-    def __init__(self, call: Callable[[], Any], characters: int, deadline: Deadline) -> None:
+    def __init__(self, call: Callable[[], Any], characters: int, deadline: Deadline, tenant: str = "") -> None:
         self.call = call
+        self.tenant = tenant
         self.characters = characters + _LEAST
         self.deadline = deadline
         self.expected = 0.0
@@ -83,7 +85,7 @@ class Job:
 
 
 class Lane:
-    """Runs calls in threads of its own, in the order in which they come.
+    """Runs calls in threads of its own: tenants take turns, and those of one go in the order in which they come.
 
     It learns from calls that ended how many seconds a character takes, and refuses a call where those before it
     are expected to take too long. The threads keep no process alive.
@@ -94,17 +96,23 @@ class Lane:
         queue_seconds: how long a call may be expected to wait for those before it that wait as well.
         rate: seconds a character that are expected before anything is known.
         most: seconds that one call can take.
+        several: whether there are several tenants, none of which may fill the line.
     """
 
     def __init__(
-        self, name: str, threads: int, queue_seconds: float = math.inf, rate: float = 0.0, most: float = math.inf
+        self,
+        name: str,
+        threads: int,
+        queue_seconds: float = math.inf,
+        rate: float = 0.0,
+        most: float = math.inf,
+        several: Callable[[], bool] = bool,
     ) -> None:
-        self._name, self._most_threads = name, threads
-        self._queue_seconds, self._most = queue_seconds, most
+        self._name, self._most_threads, self._most = name, threads, most
+        self._waiting = Shares(queue_seconds * threads, several)
         self._characters = 1_000.0
         self._seconds = rate * self._characters
-        self._line: deque[Job] = deque()
-        self._expected = 0.0
+        self._line: FairLine[Job] = FairLine()
         self._threads: list[Thread] = []
         self._idle = 0
         self._closed = False
@@ -121,13 +129,13 @@ class Lane:
             LaneFullError: too much waits already.
         """
         with self._changed:
-            waits = self._expected / self._most_threads
-            if waits > self._queue_seconds and not always:
-                raise LaneFullError(waits)
             low, high = _RATES
             job.expected = min(self._most, job.characters * min(high, max(low, self._seconds / self._characters)))
-            self._expected += job.expected
-            self._line.append(job)
+            if always:
+                self._waiting.take(job.tenant, job.expected)
+            elif not self._waiting.admit(job.tenant, job.expected):
+                raise LaneFullError(self._waiting.held / self._most_threads)
+            self._line.append(job.tenant, job)
             if self._idle < len(self._line) and len(self._threads) < self._most_threads:
                 self._threads.append(Thread(target=self._work, name=self._name, daemon=True))
                 self._threads[-1].start()
@@ -136,8 +144,8 @@ class Lane:
     def leave(self, job: Job) -> None:
         """Take a call out of the line, unless it has begun."""
         with self._changed, suppress(ValueError):
-            self._line.remove(job)
-            self._took(job)
+            self._line.remove(job.tenant, job)
+            self._waiting.release(job.tenant, job.expected)
 
     def close(self, seconds: float) -> bool:
         """End the threads once what waits is done; return whether they ended in time."""
@@ -149,9 +157,6 @@ class Lane:
             thread.join(max(0.0, until - monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _took(self, job: Job) -> None:
-        self._expected = self._expected - job.expected if self._line else 0.0
-
     def _work(self) -> None:
         while True:
             with self._changed:
@@ -162,7 +167,7 @@ class Lane:
                 if not self._line:
                     return
                 job = self._line.popleft()
-                self._took(job)
+                self._waiting.release(job.tenant, job.expected)
             began = monotonic()
             whole = job.run()
             took = monotonic() - began
