@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Annotated, Final
@@ -86,7 +87,6 @@ class Tenants:
         self._settings = settings
         self._metrics = metrics
         self._keys: ApiKeys | None = None
-        self._gone: list[Tenant] = []
         self.by_name: dict[str, Tenant] = {}
         if settings.keys is None:
             self.by_name[ANYBODY] = self._made(ANYBODY, pipeline)
@@ -129,8 +129,9 @@ class Tenants:
             tenant.settings = settings
             found[name] = tenant
             self.follow(tenant)
-        self._gone += [tenant for name, tenant in self.by_name.items() if name not in found]
+        gone = [tenant for name, tenant in self.by_name.items() if name not in found]
         self.by_name, self._keys = found, keys
+        self._close(gone)
 
     def operate(self, tenant: Tenant, *, modes: bool = False) -> None:
         """Refuse who may not operate the service.
@@ -179,7 +180,10 @@ class Tenants:
 
     def close(self) -> None:
         """Close the pipelines of all tenants."""
-        for tenant in (*self._gone, *self.by_name.values()):
+        self._close(self.by_name.values())
+
+    def _close(self, tenants: Iterable[Tenant]) -> None:
+        for tenant in tenants:
             if tenant.pipeline is not self._pipeline:
                 tenant.pipeline.close()
 

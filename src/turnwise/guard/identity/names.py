@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from functools import cache, lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.errors import GuardError
@@ -88,36 +88,25 @@ def _caseless(text: str) -> str:
 
 def _in_one_script(text: str) -> str:
     """Return a name with the look-alikes of all scripts as letters of one."""
-    tables = _look_alikes()
-    latin = _caseless(text.translate(tables.by_case)).translate(tables.small)
+    by_case, small, back = _look_alikes()
+    latin = _caseless(text.translate(by_case)).translate(small)
     left = set(map(_script, latin)) - {"", "LATIN"}
     if len(left) != 1:
         return latin
     (script,) = left
-    own = tables.back.get(script, {})
+    own = back.get(script, {})
     return "".join(
-        each if _script(each) == script else each.translate(tables.by_case).translate(tables.small).translate(own)
-        for each in _caseless(text)
+        each if _script(each) == script else each.translate(small).translate(own) for each in _caseless(text)
     )
 
 
-class _LookAlikes(NamedTuple):
-    """Letters that pass for Latin ones.
-
-    Args:
-        by_case: the Latin letter, in lower case, of each, capitals and small ones.
-        small: the same without case. Where that makes a difference, as of the Greek nu, the small letter counts.
-        back: the letter that each Latin one passes for, by script.
-    """
-
-    by_case: dict[int, str]
-    small: dict[int, str]
-    back: dict[str, dict[int, str]]
-
-
 @cache
-def _look_alikes() -> _LookAlikes:
-    """Return the look-alikes of the recognisers; Latin letters with a mark, such as a stroke, are others."""
+def _look_alikes() -> tuple[dict[int, str], dict[int, str], dict[str, dict[int, str]]]:
+    """Return the Latin letter of each look-alike, by case and without; and what each Latin one is, by script.
+
+    Where case makes a difference, as of the Greek nu, the small letter counts without it. Latin letters with a
+    mark, such as a stroke, are other letters.
+    """
     from turnwise.guard.recognisers.disguises import LATIN
 
     usable = {
@@ -130,4 +119,4 @@ def _look_alikes() -> _LookAlikes:
     back: dict[str, dict[int, str]] = {}
     for sign, letter in usable.items():
         back.setdefault(_script(sign), {}).setdefault(ord(letter), sign.casefold())
-    return _LookAlikes(str.maketrans(usable), str.maketrans(small), back)
+    return str.maketrans(usable), str.maketrans(small), back
