@@ -4,7 +4,7 @@
 
 Scores ordinary conversations of `train/` with `local` and writes FOLDER/weakest.jsonl, the conversations to deal
 to readers, none that was read before: a third by the highest alarm, the rest in equal parts by long messages, by
-turns from the fifth on, and by language. What was scored is kept in FOLDER, so that a run that was stopped goes on.
+turns from the fifth on, and by language. What was scored is kept in FOLDER: a run that was stopped goes on.
 """
 
 from __future__ import annotations
