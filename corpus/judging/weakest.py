@@ -23,8 +23,8 @@ from turnwise.principles import load_principle, principle_names
 
 JUDGED = Path(__file__).parents[1] / "judged"
 SOURCES = {
-    "wildchat_real_users": 262, "arena_real_users": 400, "dices_990": 300, "multidogo_customers": 150,
-    "casino_negotiations": 80, "crosswoz_zh": 60,
+    "wildchat_real_users": 262, "arena_real_users": 200, "dices_990": 150, "multidogo_customers": 100,
+    "casino_negotiations": 40, "crosswoz_zh": 40,
 }  # fmt: skip
 """How many conversations of each source are scored, drawn with a fixed seed."""
 
