@@ -23,7 +23,7 @@ from turnwise.sessions.state import (
     checked_id,
 )
 
-_BITS = 2**HISTORY - 1
+_BITS: int = 2**HISTORY - 1
 _F = attrgetter("F")
 _ROLE_CONFUSION = 0.3
 """Trust strength of a turn that confuses roles and does not saturate its context."""
