@@ -1,8 +1,11 @@
 """Pipelines of several tenants share a state store, an audit and an observer, and know nothing of each other."""
 
+import json
+
 import pytest
 
 from turnwise import Conversation, GuardrailPipeline
+from turnwise.cli import main
 from turnwise.errors import GuardError
 from turnwise.guard import MemoryStateStore, SqliteStateStore, check_state_store
 from turnwise.guard.audit import read_audit
@@ -177,3 +180,22 @@ def test_a_guardrail_that_is_switched_off_stays_so_in_every_mode():
     for mode in ("log", "off", "on"):
         pipeline.set_mode(mode)
         assert pipeline.check_input("acme").details["keywords"].reason == "not enabled"
+
+
+def test_sessions_of_a_tenant_on_the_command_line(tmp_path, capsys):
+    path = str(tmp_path / "state.db")
+    with SqliteStateStore(path) as store:
+        whole = GuardrailPipeline(CONFIG, state_store=store)
+        for tenant in ("web", "desk"):
+            whole.for_tenant(tenant).check_input("Hello", Conversation.human_ai("ann", "m"), key="ann")
+
+    def run(*words):
+        with pytest.raises(SystemExit) as done:
+            main(["guard", "sessions", *words, "--state", path, "--json"])
+        return done.value.code or json.loads(capsys.readouterr().out)
+
+    assert {row["guardrail"] for row in run("list")} == {"web/drift", "desk/drift"}
+    assert [one["guardrail"] for one in run("show", "ANN", "--tenant", "web")["memories"]] == ["drift"]
+    assert run("forget", " Ann", "--tenant", "web") == {"sessions": 1, "conversations": 1, "limits": True}
+    assert run("show", "ann", "--tenant", "web") == 2
+    assert run("show", "ann", "--tenant", "desk")["memories"]

@@ -3,6 +3,7 @@
 import json
 import threading
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -196,6 +197,22 @@ def test_the_flood_of_one_key_leaves_room_and_a_turn_for_another():
     assert gated.order.index("b") <= 2  # behind the one that was under way, and one more at most
 
 
+def test_texts_of_one_key_that_hang_leave_a_thread_for_another():
+    gated, answers = Gated(), []
+    with client_of({"guardrails": [gated]}, threads=4) as client:
+        try:
+            threads = flood(client, ["a"] * 6, WEB, answers)
+            under_way(client, 6)
+            assert all(gated.begun.acquire(timeout=20) for _ in range(3))
+            threads += flood(client, ["b"], DESK, answers)
+            assert gated.begun.acquire(timeout=20) and gated.order == ["a", "a", "a", "b"]
+        finally:
+            gated.release.set()
+            for thread in threads:
+                thread.join()
+    assert answers == [200] * 7
+
+
 def test_one_key_alone_has_all_the_room():
     gated, answers = Gated(), []
     with client_of({"guardrails": [gated]}, keys=ApiKeys(PLAIN[1:]), in_flight=4) as client:
@@ -351,3 +368,18 @@ def test_a_key_without_a_name_keeps_its_conversations_wherever_it_stands():
     keys = ["0123456789abcdef-web", "0123456789abcdef-desk"]
     names = [ApiKeys(order).name_of(keys[0]) for order in (keys, keys[::-1])]
     assert names[0] == names[1] and names[0].startswith("key-")
+
+
+def test_the_file_that_the_documentation_shows_is_one(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+    shown = next(block for block in page.split("```yaml\n")[1:] if block.startswith("tenants:")).partition("```")[
+        0
+    ]
+    (tmp_path / "keys.yaml").write_text(shown)
+    keys = ApiKeys.read(str(tmp_path / "keys.yaml"), {})
+    assert [(one.name, one.mode, one.operator) for one in keys.tenants.values()] == [
+        ("web", "on", False),
+        ("desk", "log", False),
+        ("operations", "on", True),
+    ]
+    assert keys.tenants["desk"].config == str(tmp_path / "desk.yaml")

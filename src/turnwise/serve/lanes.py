@@ -109,7 +109,7 @@ class Lane:
         several: Callable[[], bool] = bool,
     ) -> None:
         self._name, self._most_threads, self._most = name, threads, most
-        self._waiting = Shares(queue_seconds * threads, several)
+        self._waiting, self._running = Shares(queue_seconds * threads, several), Shares(threads, several)
         self._characters = 1_000.0
         self._seconds = rate * self._characters
         self._line: FairLine[Job] = FairLine()
@@ -157,20 +157,25 @@ class Lane:
             thread.join(max(0.0, until - monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
+    def _may_run(self, tenant: str) -> bool:
+        return self._running.admit(tenant, 1)
+
     def _work(self) -> None:
         while True:
             with self._changed:
                 self._idle += 1
-                while not self._line and not self._closed:
+                while (job := self._line.next(self._may_run)) is None and (self._line or not self._closed):
                     self._changed.wait()
                 self._idle -= 1
-                if not self._line:
+                if job is None:
                     return
-                job = self._line.popleft()
                 self._waiting.release(job.tenant, job.expected)
             began = monotonic()
             whole = job.run()
             took = monotonic() - began
+            with self._changed:
+                self._running.release(job.tenant, 1)
+                self._changed.notify_all()
             if whole or took > job.expected:  # what was ended early tells only that it takes at least so long
                 with self._changed:
                     self._seconds = _KEPT * self._seconds + took

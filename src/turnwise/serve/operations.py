@@ -13,6 +13,7 @@ from turnwise.guard.config import preset_names, preset_summary
 from turnwise.serve.bodies import ModeRequest
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
+from turnwise.serve.records import not_known
 from turnwise.serve.service import Service
 from turnwise.serve.tenants import Caller, Tenant
 
@@ -69,7 +70,7 @@ def operation_routes(service: Service) -> APIRouter:
         mode = None if request.mode is None else Mode(request.mode)
         changed = await service.run(service.tenants.choose, name, mode)
         if changed is None:
-            raise Problem(404, "there is no tenant of that name", "not-known")
+            raise not_known("tenant")
         return json_response(_told(changed))
 
     return routes

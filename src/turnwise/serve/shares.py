@@ -66,7 +66,7 @@ class FairLine(Generic[Item]):
     >>> line = FairLine[str]()
     >>> for tenant, item in (("web", "w1"), ("web", "w2"), ("web", "w3"), ("desk", "d1")):
     ...     line.append(tenant, item)
-    >>> [line.popleft() for _ in range(len(line))]
+    >>> [line.next(bool) for _ in range(len(line))]
     ['w1', 'd1', 'w2', 'w3']
     """
 
@@ -77,9 +77,12 @@ class FairLine(Generic[Item]):
         """Let something of a tenant wait."""
         self._lines.setdefault(tenant, deque()).append(item)
 
-    def popleft(self) -> Item:
-        """Return what is next, which waits no longer."""
-        tenant, line = self._lines.popitem(last=False)
+    def next(self, may: Callable[[str], bool]) -> Item | None:
+        """Return what is next of the tenants that may go on, and waits no longer; None for nothing."""
+        tenant = next(filter(may, self._lines), None)
+        if tenant is None:
+            return None
+        line = self._lines.pop(tenant)
         item = line.popleft()
         if line:
             self._lines[tenant] = line
