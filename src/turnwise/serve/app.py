@@ -27,6 +27,7 @@ _FIELDS = {
     "query",
     "conversation_id",
     "session_id",
+    "limit",
     "texts",
     *CheckRequest.model_fields,
     *ConversationRequest.model_fields,

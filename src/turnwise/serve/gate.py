@@ -93,7 +93,7 @@ class Gate:
         self._under_way += 1
         self._metrics.in_flight.inc()
         try:
-            with client:
+            async with client:
                 await self._app(scope, client.receive, send)
         finally:
             self._under_way -= 1

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
 from turnwise.conversation import Conversation
+from turnwise.conversation.turn import PARTICIPANT_KEY
 from turnwise.deadline import Deadline, WorkStopped
 from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailPipeline, OnError, Outcome, PipelineResult
@@ -159,12 +160,13 @@ class Service:
 
     def check(self, request: CheckRequest) -> PipelineResult:
         """Check a text, in the conversation that it continues, and return the verdict."""
-        pipeline, session = self.pipeline, request.session_id
+        pipeline, chat = self.pipeline, self._conversation(request)
+        side, metadata, session = self._spoken(request, chat)
         if request.messages is not None:
-            prompt = {"key": request.key, "role": request.role, "metadata": request.metadata}
+            prompt = {"key": request.key, "role": request.role, "metadata": metadata}
             given: dict[str, Any] = {name: value for name, value in prompt.items() if value is not None}
             if request.conversation_id is not None:
-                given["conversation"] = self._conversation(request)
+                given["conversation"] = chat
             try:
                 result = pipeline.check_messages(request.messages, session_id=session, **given)
             except ConversationError:
@@ -173,16 +175,14 @@ class Service:
                 self.conversations.hold_fork(pipeline.conversation_of(result))
             self.metrics.tell(result)
             return result
-        text, number, chat = request.text or "", request.turn_number, self._conversation(request)
-        if request.side == "input":
+        text, number = request.text or "", request.turn_number
+        if side == "input":
             result = pipeline.check_input(
-                text, chat, key=request.key, role=request.role, session_id=session, metadata=request.metadata
+                text, chat, key=request.key, role=request.role, session_id=session, metadata=metadata
             )
-        elif request.side == "output":
-            result = pipeline.check_output(
-                text, chat, turn_number=number, session_id=session, metadata=request.metadata
-            )
-        elif request.side == "tool_call":
+        elif side == "output":
+            result = pipeline.check_output(text, chat, turn_number=number, session_id=session, metadata=metadata)
+        elif side == "tool_call":
             result = pipeline.check_tool_call(
                 request.tool or "",
                 text,
@@ -202,6 +202,21 @@ class Service:
             )
         self.metrics.tell(result)
         return result
+
+    def _spoken(
+        self, request: CheckRequest, chat: Conversation | None
+    ) -> tuple[str, dict[str, Any] | None, str | None]:
+        """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
+        name, side, session = request.participant, request.side, request.session_id
+        if name is None:
+            return side, request.metadata, session
+        if chat is not None and name == chat.responder and "side" not in request.model_fields_set:
+            return "output", request.metadata, session
+        if side == "output":
+            return side, request.metadata, session
+        if session is None and self.pipeline.config.session_by == "initiator":
+            session = name
+        return side, {**(request.metadata or {}), PARTICIPANT_KEY: name}, session
 
     def _conversation(self, request: CheckRequest) -> Conversation | None:
         about = {} if request.participants is None else request.participants.about()
