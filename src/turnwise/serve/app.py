@@ -27,6 +27,7 @@ _FIELDS = {
     "query",
     "conversation_id",
     "session_id",
+    "limit",
     "texts",
     "mode",
     *CheckRequest.model_fields,

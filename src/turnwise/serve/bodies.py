@@ -63,6 +63,11 @@ class CheckRequest(Body):
         "stands by itself",
     )
     participants: Participants | None = Field(None, description="of a conversation that is begun here")
+    participant: Name | None = Field(
+        None,
+        description="who says it, where several prompt: the turn is theirs, and the session where sessions go by "
+        "initiator; the responder's name makes it output",
+    )
     turn_number: TurnNumber | None = Field(None, description="the turn; not for input")
     tool: Name | None = Field(None, description="name of the tool")
     call_id: Name | None = Field(None, description="id of the call of the tool")
@@ -100,8 +105,8 @@ class CheckRequest(Body):
             raise ValueError("tool and call_id are of side tool_call or tool_result")
         if (self.key or self.role) is not None and self.side != "input":
             raise ValueError("key and role count prompts: they are of side input")
-        if self.metadata is not None and self.side.startswith("tool"):
-            raise ValueError("metadata are of side input or output")
+        if (self.metadata or self.participant) is not None and self.side.startswith("tool"):
+            raise ValueError("metadata and participant are of side input or output")
         return self
 
 

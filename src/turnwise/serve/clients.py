@@ -52,11 +52,16 @@ class Client:
             self._came.put_nowait({"type": "http.request", "body": whole, "more_body": False})
         return whole is not None
 
-    def __enter__(self) -> None:
+    async def __aenter__(self) -> None:
         self._token = CLIENT.set(self)
         self._watching = asyncio.create_task(self._watch())
+        for _ in range(3):  # who went away already is not served at all
+            await asyncio.sleep(0)
+        if self._ended is not None:
+            await self.__aexit__()
+            raise self._ended
 
-    def __exit__(self, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._watching.cancel()
         CLIENT.reset(self._token)
 

@@ -98,7 +98,7 @@ class Gate:
             raise self._service.unchecked("too many requests are under way; try again", "busy", 1, tenant)
         self._metrics.in_flight.inc()
         try:
-            with client:
+            async with client:
                 await self._app(scope, client.receive, send)
         finally:
             self._under_way.release(tenant.name, 1)

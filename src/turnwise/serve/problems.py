@@ -79,10 +79,11 @@ def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> P
         place = [part for part in error["loc"] if isinstance(part, int) or part in names]
         if error["type"] == "json_invalid":
             return Problem(400, "the body is no valid JSON; send one JSON object", "json")
-        detail = str(error["msg"])
+        detail = str(error["msg"]).removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
             near = nearest(str(error["loc"][-1]), names, likeness=_LIKENESS)
             meant = "; see /openapi.json" if near is None else f": did you mean {near}?"
             detail = f"a field that is not known{meant}"
         told.append({"pointer": "".join(f"/{part}" for part in place), "detail": detail})
-    return Problem(422, "the request does not fit the description in /openapi.json", "body", errors=told)
+    first = told[0]
+    return Problem(422, f"{first['pointer'][1:] or 'the body'}: {first['detail']}", "body", errors=told)

@@ -13,10 +13,12 @@ from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
 from turnwise.conversation import Conversation
+from turnwise.conversation.turn import PARTICIPANT_KEY
 from turnwise.deadline import Deadline, WorkStopped
 from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailPipeline, Mode, OnError, Outcome, PipelineResult
 from turnwise.guard.guardrail import Cost
+from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.records import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.serve.bodies import CheckRequest
@@ -171,12 +173,13 @@ class Service:
 
     def check(self, tenant: Tenant, request: CheckRequest) -> PipelineResult:
         """Check a text of a tenant, in the conversation that it continues, and return the verdict."""
-        pipeline, session = tenant.pipeline, request.session_id
+        pipeline, chat = tenant.pipeline, _conversation(tenant, request)
+        side, metadata, session = _spoken(pipeline, request, chat)
         if request.messages is not None:
-            prompt = {"key": request.key, "role": request.role, "metadata": request.metadata}
+            prompt = {"key": request.key, "role": request.role, "metadata": metadata}
             given: dict[str, Any] = {name: value for name, value in prompt.items() if value is not None}
             if request.conversation_id is not None:
-                given["conversation"] = self._conversation(tenant, request)
+                given["conversation"] = chat
             try:
                 result = pipeline.check_messages(request.messages, session_id=session, **given)
             except ConversationError:
@@ -185,16 +188,14 @@ class Service:
                 tenant.conversations.hold_fork(pipeline.conversation_of(result))
             self.metrics.tell(result, tenant.name)
             return result
-        text, number, chat = request.text or "", request.turn_number, self._conversation(tenant, request)
-        if request.side == "input":
+        text, number = request.text or "", request.turn_number
+        if side == "input":
             result = pipeline.check_input(
-                text, chat, key=request.key, role=request.role, session_id=session, metadata=request.metadata
+                text, chat, key=request.key, role=request.role, session_id=session, metadata=metadata
             )
-        elif request.side == "output":
-            result = pipeline.check_output(
-                text, chat, turn_number=number, session_id=session, metadata=request.metadata
-            )
-        elif request.side == "tool_call":
+        elif side == "output":
+            result = pipeline.check_output(text, chat, turn_number=number, session_id=session, metadata=metadata)
+        elif side == "tool_call":
             result = pipeline.check_tool_call(
                 request.tool or "",
                 text,
@@ -214,13 +215,6 @@ class Service:
             )
         self.metrics.tell(result, tenant.name)
         return result
-
-    @staticmethod
-    def _conversation(tenant: Tenant, request: CheckRequest) -> Conversation | None:
-        about = {} if request.participants is None else request.participants.about()
-        if request.conversation_id is not None:
-            return tenant.conversations.of(request.conversation_id, about)
-        return tenant.conversations.begin(None, about) if about else None
 
     def reload(self) -> str:
         """Read the configuration anew and go on with it, from the next check on; return its digest.
@@ -288,6 +282,30 @@ class Service:
         ended = [lane.close(max(0.0, until - monotonic())) for lane in self._lanes.values()]
         self.tenants.close()
         return all(ended)
+
+
+def _spoken(
+    pipeline: GuardrailPipeline, request: CheckRequest, chat: Conversation | None
+) -> tuple[str, dict[str, Any] | None, str | None]:
+    """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
+    name, side, session = request.participant, request.side, request.session_id
+    if name is None:
+        return side, request.metadata, session
+    responder = None if chat is None else canonical_name(chat.responder)
+    if canonical_name(name) == responder and "side" not in request.model_fields_set:
+        return "output", request.metadata, session
+    if side == "output":
+        return side, request.metadata, session
+    if session is None and pipeline.config.session_by == "initiator" and canonical_name(name) not in UNNAMED:
+        session = name
+    return side, {**(request.metadata or {}), PARTICIPANT_KEY: name}, session
+
+
+def _conversation(tenant: Tenant, request: CheckRequest) -> Conversation | None:
+    about = {} if request.participants is None else request.participants.about()
+    if request.conversation_id is not None:
+        return tenant.conversations.of(request.conversation_id, about)
+    return tenant.conversations.begin(None, about) if about else None
 
 
 def _cores() -> int:
