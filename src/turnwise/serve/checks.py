@@ -27,6 +27,7 @@ from turnwise.serve.bodies import (
     StreamShown,
     TurnNumber,
 )
+from turnwise.serve.clients import DisconnectedError
 from turnwise.serve.gate import LINES
 from turnwise.serve.problems import Problem, invalid_body
 from turnwise.serve.service import Service
@@ -263,11 +264,14 @@ class _Lines:
 
         Raises:
             Problem: the body ended before the reply did.
+            DisconnectedError: the client went away.
         """
         while not self._waiting:
             try:
                 part = await anext(self._parts)
-            except (StopAsyncIteration, ClientDisconnect):
+            except ClientDisconnect:
+                raise DisconnectedError from None
+            except StopAsyncIteration:
                 if not self._begun:
                     raise Problem(400, "the stream ended without a line that says done", "broken-off") from None
                 self._waiting, self._begun = [self._begun], b""

@@ -59,11 +59,12 @@ class Client:
             await asyncio.sleep(0)
         if self._ended is not None:
             await self.__aexit__()
-            raise self._ended
+            raise DisconnectedError
 
     async def __aexit__(self, *_: object) -> None:
         self._watching.cancel()
         CLIENT.reset(self._token)
+        self._ended = None  # it knows the frames in which it was raised, and they the client
 
     async def receive(self) -> Message:
         """Return what came next."""

@@ -47,6 +47,7 @@ class Bodies:
         finally:
             self.done(body)
             self._count(body, -body.size)
+            body.dropped = None  # it knows the frames in which it was raised, and they the body
 
     def begin(self, body: Body) -> None:
         """Say that a body is being read, so that it may be dropped."""
@@ -86,14 +87,14 @@ class Body:
         self._bodies = bodies
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.Timeout | None = None
-        self._dropped: Problem | None = None
+        self.dropped: Problem | None = None
         self.size = 0
         self.since = self._loop.time()
         """When it last went on."""
 
     def drop(self, why: Problem) -> None:
         """Let the reading of it end now."""
-        self._dropped = why
+        self.dropped = why
         if self._timer is not None and not self._timer.expired():
             self._timer.reschedule(self._loop.time())
 
@@ -112,7 +113,7 @@ class Body:
         try:
             async with asyncio.timeout_at(min(end, self.since + _PACE_SECONDS)) as timer:
                 self._timer = timer
-                while more and not too_large and self._dropped is None:
+                while more and not too_large and self.dropped is None:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return None
@@ -129,13 +130,14 @@ class Body:
                         parts.clear()
                         self._bodies.grow(self, -self.size)
         except TimeoutError:
-            if self._dropped is None:
+            if self.dropped is None:
                 raise closing(Problem(408, "the body did not arrive in time", "timeout")) from None
         finally:
             self._timer = None
             self._bodies.done(self)
-        if self._dropped is not None:
-            raise self._dropped
+        if self.dropped is not None:
+            parts.clear()  # the error keeps this frame
+            raise self.dropped
         if too_large or came > most:
             raise closing(Problem(413, f"the body is larger than {most} bytes", "too-large"))
         return b"".join(parts)
@@ -158,13 +160,13 @@ class Body:
                 else:
                     raise closing(Problem(413, f"the stream is larger than {most} bytes", "too-large"))
         except TimeoutError:
-            if self._dropped is None:
+            if self.dropped is None:
                 raise closing(Problem(408, "the stream paused for too long", "timeout")) from None
         finally:
             self._timer = None
             self._bodies.done(self)
-        if self._dropped is not None:
-            raise self._dropped
+        if self.dropped is not None:
+            raise self.dropped
         return message
 
 

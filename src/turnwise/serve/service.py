@@ -14,16 +14,16 @@ from typing import Any, Final, TypeVar, cast
 
 from turnwise.conversation import Conversation
 from turnwise.conversation.turn import PARTICIPANT_KEY
-from turnwise.deadline import Deadline, WorkStopped
 from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailPipeline, Mode, OnError, Outcome, PipelineResult
 from turnwise.guard.guardrail import Cost
 from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.records import Path
 from turnwise.guard.state.settings import WhenDown
+from turnwise.guard.threads import LONG
 from turnwise.serve.bodies import CheckRequest
 from turnwise.serve.clients import CLIENT, Client, DisconnectedError
-from turnwise.serve.lanes import SHORT, Job, Lane, LaneFullError
+from turnwise.serve.lanes import Job, Lane, LaneFullError
 from turnwise.serve.metrics import Metrics
 from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
@@ -34,6 +34,9 @@ Value = TypeVar("Value")
 
 _PROBE = "readyz"
 """A key that no session has: to ask for it tells whether the state store answers."""
+
+_LATE: Final = "check-timeout"
+"""Kind of problem of a check that took too long."""
 
 _FRESH: Final = 1.0
 """Seconds for which it is not asked again."""
@@ -81,27 +84,29 @@ class Service:
         Raises:
             Problem: what it raises on purpose, told without text of the request; or it could not be done.
         """
-        lane, seconds = self._lanes["short" if characters <= SHORT else "long"], self.settings.check_seconds
+        lane = self._lanes["short" if characters < LONG else "long"]
         client = CLIENT.get()
         tenant = None if client is None else client.tenant
         name = "" if tenant is None else tenant.name
-        job = Job(partial(self._followed, tenant, call, *args), characters, Deadline(seconds), name)
+        job = Job(partial(self._followed, tenant, call, *args), characters, name)
         try:
             lane.enter(job)
         except LaneFullError as full:
             told = "too many texts wait to be checked; try again"
             raise self.unchecked(told, "busy", full.seconds, tenant) from None
-        timer = asyncio.get_running_loop().call_later(seconds, job.settle, None, WorkStopped("", cancelled=False))
+        seconds = self.settings.check_seconds
+
+        def late() -> None:
+            told = f"the check was not done within {seconds:g} s"
+            job.settle(None, self.unchecked(told, _LATE, 1, tenant))
+
+        timer = asyncio.get_running_loop().call_later(seconds, late)
         try:
             with nullcontext() if client is None else client.awaiting(job.answer):
                 return cast("Value", await job.answer)
-        except WorkStopped:
-            lane.leave(job)
-            told = f"the check was not done within {seconds:g} s"
-            raise self.unchecked(told, "check-timeout", 1, tenant) from None
-        except Problem:
-            # Where the service stops what waits begins all the same, and ends at once: so the audit has it.
-            job.deadline.cancel("the service stops")
+        except Problem as problem:
+            # What still waits begins all the same, and ends at once: so the audit has it.
+            job.deadline.cancel(Outcome.TIMED_OUT if problem.kind == _LATE else Outcome.CANCELLED)
             raise
         except (DisconnectedError, asyncio.CancelledError):
             job.deadline.cancel(Outcome.DISCONNECTED)
@@ -129,7 +134,7 @@ class Service:
         Raises:
             Problem: as for `run`.
         """
-        job = Job(partial(call, *args), 0, Deadline())
+        job = Job(partial(call, *args))
         self._lanes[lane].enter(job)
         try:
             return cast("Value", await job.answer)
@@ -138,7 +143,7 @@ class Service:
 
     def later(self, lane: str, call: Callable[..., object], *args: Any) -> None:
         """Let a call run in a lane, whatever waits there; nobody waits for it, but `close` does."""
-        job = Job(partial(call, *args), 0, Deadline())
+        job = Job(partial(call, *args))
         job.answer.add_done_callback(_log_failure)
         self._lanes[lane].enter(job, always=True)
 
