@@ -192,11 +192,24 @@ def judged(work: Work) -> Path:
 
 
 def apart(work: Work) -> Iterator[str]:
-    """Yield what the history gains by itself, and what a rule over turns adds to it, by the readers' scores."""
+    """Yield what the history gains by itself, and what a rule over turns adds to it, by the readers' scores.
+
+    On all ordinary chats: the study leaves out those of a service that an embedded observer was trained on.
+    """
     history, rules = READERS[-1:], [*AS_THEY_ARE, *FITTED]
     for what, of, runs, detectors in (
-        ("The history alone", "the highest score with the history over that of single messages", READERS, []),
-        ("A rule alone", "a rule over turns over the highest score, both with the history", history, rules),
+        (
+            "The history alone",
+            "the highest score with the history over that of single messages, all ordinary chats kept",
+            READERS,
+            ["any_turn"],
+        ),
+        (
+            "A rule alone",
+            "a rule over turns over the highest score, both with the history, all ordinary chats kept",
+            history,
+            rules,
+        ),
     ):
         report = work.folder / what
         asked = ["--store", str(work.folder / "judged.db"), "--report", str(report)]
