@@ -44,6 +44,7 @@ from scipy.stats import rankdata
 from turnwise.datasets.judged import SECOND, judgement_files, read_judgements
 from turnwise.datasets.twins import Pair, load_twins
 from turnwise.observers import build_observer
+from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate
 from turnwise.study.fitting.objective import f1, threshold_for_f1
 from turnwise.study.stats.agreement import krippendorff_alpha
@@ -62,6 +63,9 @@ ATTACKS = ("human-style attacks", "twins' attacks", "Attack_600", "automated tra
 """Sets that are pooled; encoding tricks and chains are too few."""
 
 HARMLESS = ("chats of real users", "questions to documents, by people", "written tasks", "two-turn tasks")
+PEOPLE = ("harmful requests in seven", "jailbreaks over several", "counselling")
+"""Beginnings of what the page says of people's texts, as benchmarks/people.py names it."""
+
 MISSED_BELOW = (0.15, 0.5)
 LEAST_FLAGGED = 10
 """Turns that a reader flags, below which no area is given."""
@@ -527,6 +531,11 @@ def introduction() -> str:
         name: sum(1 for _ in read_judgements(path)) for name, path in judgement_files(CORPUS / "judged").items()
     }
     kinds = sorted({reading["kind"] for reading in readings.values()})
+    people = "\n".join(
+        f"- {row['name']}: {percent(*row['counts'])}"
+        for row in card_data(shipped("local"))["people"]
+        if row["name"].startswith(PEOPLE) and row.get("interval")
+    )
     second = sum(count for name, count in turns.items() if name.endswith(SECOND))
     return f"""# Results
 
@@ -538,9 +547,10 @@ Reader: {"; ".join(kinds)}; such a model also wrote part of the data. Readers an
 of one kind, so that their agreement proves little; labels that came from elsewhere stand beside them where there
 are any.
 
-**Most attacks here were written by models. On what people wrote `local` is worse:** at the shipped threshold it
-found 34 % of jailbreaks over several turns, flagged 45 % of counselling, and found none of the same harmful
-requests in seven of ten languages. The [model card](model-card.md) has the figures, and those with intervals.
+**Most attacks here were written by models. On what people wrote `local` is worse**, at the shipped threshold (the
+rest is in the [model card](model-card.md)):
+
+{people}
 
 """
 
