@@ -63,7 +63,7 @@ ATTACKS = ("human-style attacks", "twins' attacks", "Attack_600", "automated tra
 """Sets that are pooled; encoding tricks and chains are too few."""
 
 HARMLESS = ("chats of real users", "questions to documents, by people", "written tasks", "two-turn tasks")
-PEOPLE = ("harmful requests in seven", "jailbreaks over several", "counselling")
+PEOPLE = ("harmful requests in English", "harmful requests in Arabic", "jailbreaks over several", "counselling")
 """Beginnings of what the page says of people's texts, as benchmarks/people.py names it."""
 
 MISSED_BELOW = (0.15, 0.5)

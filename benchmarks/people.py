@@ -44,7 +44,18 @@ POSITIONS = (1, 2, 4, 7)
 POOL = ("arena_real_users", "mtrag_un_human", "multidogo_customers", "casino_negotiations", "wildchat_real_users")
 """Ordinary conversations that the threshold for 1 % is set on; there is no counselling among them."""
 
+LANGUAGES = {
+    **{"en": "English", "zh": "Chinese", "it": "Italian", "ar": "Arabic", "bn": "Bengali", "jv": "Javanese"},
+    **{"ko": "Korean", "sw": "Swahili", "th": "Thai", "vi": "Vietnamese"},
+}
 Meta = Mapping[str, object]
+
+
+def spoken(language: str, metadata: Meta) -> bool:
+    """Return whether something is in a language."""
+    return metadata["language"] == language
+
+
 EVERY: Callable[[Meta], bool] = lambda _: True  # noqa: E731 - it stands in a table of such
 PARTS: tuple[tuple[str, str, bool, Callable[[Meta], bool]], ...] = (
     ("counselling between people (AnnoMI)", "annomi", False, EVERY),
@@ -59,14 +70,9 @@ PARTS: tuple[tuple[str, str, bool, Callable[[Meta], bool]], ...] = (
     ("long prompts in Russian (WildChat)", "wildchat_ru", False, EVERY),
     ("extractions that players wrote (Tensor Trust)", "tensor_trust", True, lambda m: m["kind"] == "extraction"),
     ("hijackings that players wrote (Tensor Trust)", "tensor_trust", True, lambda m: m["kind"] == "hijacking"),
-    ("harmful requests in English (MultiJail)", "multijail", True, lambda m: m["language"] == "en"),
-    ("harmful requests in Chinese (MultiJail)", "multijail", True, lambda m: m["language"] == "zh"),
-    ("harmful requests in Italian (MultiJail)", "multijail", True, lambda m: m["language"] == "it"),
-    (
-        "harmful requests in seven other languages (MultiJail)",
-        "multijail",
-        True,
-        lambda m: m["language"] not in ("en", "zh", "it"),
+    *(
+        (f"harmful requests in {said} (MultiJail)", "multijail", True, partial(spoken, code))
+        for code, said in LANGUAGES.items()
     ),
 )
 """Sets of which a rate is all that can be said: what they are, the file, whether a flag is right, which of it."""
