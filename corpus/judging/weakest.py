@@ -28,6 +28,9 @@ SOURCES = {
 }  # fmt: skip
 """How many conversations of each source are scored, drawn with a fixed seed."""
 
+SINGLE = {"multijail": 150, "wildchat_ru": 100, "search_arena": 150}
+"""How many single prompts of each source are read beside them, in other languages most of them."""
+
 LONG, LATE, MOST_TURNS = 1_500, 5, 30
 """Characters of a long message, the turn from which turns are late, and user turns of a conversation at most."""
 
@@ -60,6 +63,9 @@ def main() -> None:
             if one["id"] not in chosen:
                 chosen[one["id"]] = one
                 taken += len(prompts(one))
+    for one in singles(arguments.data / "single" / "train"):
+        if one["id"] not in read:
+            chosen[one["id"]] = one
     with (arguments.out / "weakest.jsonl").open("w", encoding="utf-8") as out:
         for one in chosen.values():
             out.write(json.dumps(one, ensure_ascii=False) + "\n")
@@ -74,6 +80,15 @@ def drawn(folder: Path) -> Iterator[Chat]:
             chats = [one for one in map(json.loads, lines) if 0 < len(prompts(one)) <= MOST_TURNS]
         random.Random(source).shuffle(chats)
         yield from chats[:count]
+
+
+def singles(folder: Path) -> Iterator[Chat]:
+    """Yield some single prompts of each source as conversations of one turn."""
+    for source, count in SINGLE.items():
+        with (folder / f"{source}.jsonl").open(encoding="utf-8") as lines:
+            found = list(map(json.loads, lines))
+        for one in random.Random(source).sample(found, min(count, len(found))):
+            yield {**one, "turns": [{"role": "user", "content": one["text"]}]}
 
 
 def prompts(chat: Chat) -> list[str]:

@@ -252,6 +252,7 @@ class SharedLimits:
         """Whether there is any limit."""
         self._timeline = Timeline(clock)
         self._offset = clock() - self._timeline.at(clock())
+        self._lock = Lock()
 
     def refuse(self, key: str | None, role: str | None, now: datetime) -> Refusal | None:
         """Count a prompt, unless a limit refuses it; as `KeyLimits.refuse`.
@@ -263,7 +264,9 @@ class SharedLimits:
         limits = settings.of_role(role)
         if limits is None:
             return None
-        at = int((self._timeline.at(now) + self._offset).timestamp() * 1_000)
+        with self._lock:
+            present = self._timeline.at(now)
+        at = int((present + self._offset).timestamp() * 1_000)
         changes = []
         if settings.everyone:
             changes.append(_counting(_EVERYONE, GLOBAL, settings.everyone, settings.everyone, at))
