@@ -17,6 +17,10 @@ CLIENT: ContextVar[Client | None] = ContextVar("client", default=None)
 """The client of the request that is served here."""
 
 
+_ROUNDS = 3
+"""Rounds of the event loop until the end of a connection is known that was there when its request was read."""
+
+
 class DisconnectedError(Exception):
     """The client went away."""
 
@@ -30,38 +34,33 @@ class Client:
         stream: whether the body is a stream, which comes on while it is served.
     """
 
-    def __init__(self, receive: Receive, body: Body, *, stream: bool = False) -> None:
-        self._receive = receive
-        self._body = body
-        self._stream = stream
+    def __init__(self, receive: Receive, body: Body, *, stream: bool) -> None:
+        self._receive, self._body, self._stream = receive, body, stream
         self._came: asyncio.Queue[Message | Problem] = asyncio.Queue()
         self._answers: set[asyncio.Future[Any]] = set()
         self._ended: Exception | None = None
 
     async def has_sent(self, headers: dict[bytes, bytes]) -> bool:
-        """Wait until the body is there; return whether the client still is.
-
-        Raises:
-            Problem: as for `Body.whole`.
-        """
+        """Wait until the body is there; return whether the client still is."""
         whole = b"" if self._stream else await self._body.whole(headers, self._receive)
         if not self._stream and whole is not None:
             self._came.put_nowait({"type": "http.request", "body": whole, "more_body": False})
         return whole is not None
 
-    async def __aenter__(self) -> None:
+    def __enter__(self) -> None:
         self._token = CLIENT.set(self)
         self._watching = asyncio.create_task(self._watch())
-        for _ in range(3):  # who went away already is not served at all
-            await asyncio.sleep(0)
-        if self._ended is not None:
-            await self.__aexit__()
-            raise DisconnectedError
 
-    async def __aexit__(self, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._watching.cancel()
         CLIENT.reset(self._token)
         self._ended = None  # it knows the frames in which it was raised, and they the client
+
+    async def still_waits(self) -> bool:
+        """Return whether the client is there after the event loop has read what came meanwhile."""
+        for _ in range(_ROUNDS):
+            await asyncio.sleep(0)
+        return self._ended is None
 
     async def receive(self) -> Message:
         """Return what came next."""

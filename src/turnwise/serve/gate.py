@@ -93,8 +93,9 @@ class Gate:
         self._under_way += 1
         self._metrics.in_flight.inc()
         try:
-            async with client:
-                await self._app(scope, client.receive, send)
+            with client:
+                if await client.still_waits():
+                    await self._app(scope, client.receive, send)
         finally:
             self._under_way -= 1
             self._metrics.in_flight.dec()

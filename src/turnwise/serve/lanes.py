@@ -78,10 +78,10 @@ class Lane:
 
     Args:
         name: name of its threads.
-        threads: threads at most, at least 1.
+        threads: threads at most.
         queue_seconds: how long a call may be expected to wait.
         rate: seconds a character that are expected before anything is known.
-        most: seconds that one call is expected to take at most.
+        most: seconds that a call is expected to take at most.
     """
 
     def __init__(

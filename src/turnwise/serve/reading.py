@@ -26,16 +26,12 @@ class Bodies:
     """The bodies that a worker has at once, those that are read and those that are under check.
 
     Where there would be too many bytes, the body is dropped that takes most room for the longest without going on.
-
-    Args:
-        settings: the settings of the service.
-        gauge: told how many bytes there are.
     """
 
     def __init__(self, settings: ServeSettings, gauge: Any) -> None:
         self.settings = settings
+        self.reading: set[Body] = set()
         self._gauge = gauge
-        self._reading: set[Body] = set()
         self._bytes = 0
 
     @contextmanager
@@ -45,25 +41,16 @@ class Bodies:
         try:
             yield body
         finally:
-            self.done(body)
             self._count(body, -body.size)
             body.dropped = None  # it knows the frames in which it was raised, and they the body
-
-    def begin(self, body: Body) -> None:
-        """Say that a body is being read, so that it may be dropped."""
-        self._reading.add(body)
-
-    def done(self, body: Body) -> None:
-        """Say that it is read."""
-        self._reading.discard(body)
 
     def grow(self, body: Body, size: int) -> None:
         """Count bytes that came of a body; one is dropped where there are too many."""
         self._count(body, size)
         while self._bytes > self.settings.body_bytes:
             now = asyncio.get_running_loop().time() + _INSTANT
-            slowest = max(self._reading, key=lambda one: one.size * (now - one.since), default=body)
-            self.done(slowest)
+            slowest = max(self.reading, key=lambda one: one.size * (now - one.since), default=body)
+            self.reading.discard(slowest)
             self._count(slowest, -slowest.size)
             no_room = Problem(503, "there are too many unfinished bodies; try again", "busy", retry_after=1)
             slowest.drop(closing(no_room))
@@ -77,11 +64,7 @@ class Bodies:
 
 
 class Body:
-    """The body of one request, which counts from its first byte until the request has ended.
-
-    Args:
-        bodies: all of them.
-    """
+    """The body of one request, which counts from its first byte until the request has ended."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
@@ -99,17 +82,13 @@ class Body:
             self._timer.reschedule(self._loop.time())
 
     async def whole(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-        """Return the body once it is there; None where the client is gone.
-
-        Raises:
-            Problem: it is too large or too late, or it was dropped.
-        """
+        """Return the body once it is there; None where the client is gone."""
         settings = self._bodies.settings
         most, parts, came, more = settings.max_body, list[bytes](), 0, True
         announced = headers.get(b"content-length", b"0")
         too_large = announced.isdigit() and len(announced) < 19 and int(announced) > _DRAINED * most
         end, marked = self._loop.time() + settings.body_seconds, 0
-        self._bodies.begin(self)
+        self._bodies.reading.add(self)
         try:
             async with asyncio.timeout_at(min(end, self.since + _PACE_SECONDS)) as timer:
                 self._timer = timer
@@ -134,7 +113,7 @@ class Body:
                 raise closing(Problem(408, "the body did not arrive in time", "timeout")) from None
         finally:
             self._timer = None
-            self._bodies.done(self)
+            self._bodies.reading.discard(self)
         if self.dropped is not None:
             parts.clear()  # the error keeps this frame
             raise self.dropped
@@ -143,15 +122,11 @@ class Body:
         return b"".join(parts)
 
     async def next(self, receive: Receive) -> Message:
-        """Return the next part of a body that is a stream: bounded in size, and in the time since the last one.
-
-        Raises:
-            Problem: it is too large or paused for too long, or it was dropped.
-        """
+        """Return the next part of a body that is a stream: bounded in size, and in the time since the last one."""
         most = self._bodies.settings.max_body
         message: Message = {}
         self.since = self._loop.time()
-        self._bodies.begin(self)
+        self._bodies.reading.add(self)
         try:
             async with asyncio.timeout(self._bodies.settings.body_seconds) as self._timer:
                 message = await receive()
@@ -164,7 +139,7 @@ class Body:
                 raise closing(Problem(408, "the stream paused for too long", "timeout")) from None
         finally:
             self._timer = None
-            self._bodies.done(self)
+            self._bodies.reading.discard(self)
         if self.dropped is not None:
             raise self.dropped
         return message

@@ -71,14 +71,9 @@ class Service:
         self._store_state, self._store_asked = "none", -_FRESH
 
     async def run(self, call: Callable[..., Value], *args: Any, characters: int = 0) -> Value:
-        """Return what a call returns that runs in the lane for texts of a length.
+        """Return what a call returns that runs in the lane for texts of so many characters.
 
         It ends early where nobody waits for it any more, its time is up, or the service stops.
-
-        Args:
-            call: the call.
-            args: its arguments.
-            characters: length of the text that is checked.
 
         Raises:
             Problem: what it raises on purpose, told without text of the request; or it could not be done.
@@ -113,16 +108,7 @@ class Service:
             timer.cancel()
 
     async def apart(self, lane: str, call: Callable[..., Value], *args: Any) -> Value:
-        """Return what a call returns that runs beside all checks.
-
-        Args:
-            lane: where: ``readyz``, ``metrics`` or ``reload``.
-            call: the call.
-            args: its arguments.
-
-        Raises:
-            Problem: as for `run`.
-        """
+        """Return what a call returns that runs beside all checks, in a lane of its own."""
         job = Job(partial(call, *args))
         self._lanes[lane].enter(job)
         try:
@@ -137,13 +123,7 @@ class Service:
         self._lanes[lane].enter(job, always=True)
 
     def unchecked(self, detail: str, kind: str, retry_after: float) -> Problem:
-        """Return the problem of a text that was not checked, and count it.
-
-        Args:
-            detail: why not.
-            kind: the kind of problem.
-            retry_after: seconds after which to try again.
-        """
+        """Return the problem of a text that was not checked, with the way that it goes, and count it."""
         self.metrics.unchecked.labels(kind).inc()
         closed = any(step.enabled and step.on_error is OnError.BLOCK for step in self.pipeline.steps)
         return Problem(503, detail, kind, retry_after=retry_after, path=Path.CLOSED if closed else Path.OPEN)
@@ -212,11 +192,9 @@ class Service:
     ) -> tuple[str, dict[str, Any] | None, str | None]:
         """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
         name, side, session = request.participant, request.side, request.session_id
-        if name is None:
-            return side, request.metadata, session
         if chat is not None and name == chat.responder and "side" not in request.model_fields_set:
-            return "output", request.metadata, session
-        if side == "output":
+            side = "output"
+        if name is None or side != "input":
             return side, request.metadata, session
         if session is None and self.pipeline.config.session_by == "initiator":
             session = name
