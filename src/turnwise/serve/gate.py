@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from turnwise.serve.clients import Client, DisconnectedError
 from turnwise.serve.keys import ApiKeys, KeyRates
 from turnwise.serve.problems import Problem
-from turnwise.serve.reading import Bodies
 from turnwise.serve.service import Service
 
 OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -40,7 +39,6 @@ class Gate:
         self._settings = service.settings
         self._metrics = service.metrics
         self._rates = KeyRates(service.settings.rate)
-        self._bodies = Bodies(service.settings, service.metrics.body_bytes)
         self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,20 +80,18 @@ class Gate:
             await self._app(scope, receive, send)
             return
         stream = _is_stream(scope, headers)
-        with self._bodies.one() as body, self._service.client(Client(receive, body, stream=stream)) as client:
+        with self._service.clients.one(receive, stream=stream) as client:
             if await client.has_sent(headers):
                 await self._under_bound(scope, client, send)
 
     async def _under_bound(self, scope: Scope, client: Client, send: Send) -> None:
-        """Serve a request while its client waits, where not too many are under way."""
+        """Serve a request, where not too many are under way."""
         if self._under_way >= self._settings.in_flight:
             raise self._service.unchecked("too many requests are under way; try again", "busy", 1)
         self._under_way += 1
         self._metrics.in_flight.inc()
         try:
-            with client:
-                if await client.still_waits():
-                    await self._app(scope, client.receive, send)
+            await self._app(scope, client.receive, send)
         finally:
             self._under_way -= 1
             self._metrics.in_flight.dec()

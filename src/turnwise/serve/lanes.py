@@ -25,14 +25,6 @@ _SLOWEST: Final = 1e-2
 """Seconds a character that are expected at most."""
 
 
-class LaneFullError(Exception):
-    """What waits in a lane is expected to take too many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"{seconds:.1f} s")
-        self.seconds = seconds
-
-
 class Job:
     """A call on its way through a lane; made on the event loop that waits for `answer`."""
 
@@ -97,17 +89,13 @@ class Lane:
         self._closed = False
         self._changed = Condition()
 
-    def enter(self, job: Job, *, always: bool = False) -> None:
-        """Let a call wait for its turn; `always` however long that takes.
-
-        Raises:
-            LaneFullError: that would be too long.
-        """
+    def enter(self, job: Job, *, always: bool = False) -> float:
+        """Let a call wait for its turn and return 0; where that takes too long, return the seconds instead."""
         with self._changed:
             taken_at_once = self._most_threads - self._busy
             waits = sum(one.expected for one in islice(self._line, taken_at_once, None)) / self._most_threads
             if waits > self._queue_seconds and not always:
-                raise LaneFullError(waits)
+                return waits
             rate = min(_SLOWEST, self._seconds / self._characters)
             job.expected = min(self._most, job.characters * rate)
             self._line.append(job)
@@ -115,6 +103,7 @@ class Lane:
                 self._threads.append(Thread(target=self._work, name=self._name, daemon=True))
                 self._threads[-1].start()
             self._changed.notify()
+            return 0.0
 
     def leave(self, job: Job) -> None:
         """Take a call out of the line, unless it has begun."""

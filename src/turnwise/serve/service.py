@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from hashlib import sha256
 from time import monotonic
@@ -22,9 +22,9 @@ from turnwise.guard.records import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.guard.threads import LONG
 from turnwise.serve.bodies import CheckRequest
-from turnwise.serve.clients import CLIENT, Client, DisconnectedError
+from turnwise.serve.clients import CLIENT, Clients, DisconnectedError
 from turnwise.serve.conversations import HeldConversations
-from turnwise.serve.lanes import Job, Lane, LaneFullError
+from turnwise.serve.lanes import Job, Lane
 from turnwise.serve.metrics import Metrics
 from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
@@ -34,9 +34,6 @@ Value = TypeVar("Value")
 
 _PROBE = "readyz"
 """A key that no session has: to ask for it tells whether the state store answers."""
-
-_LATE: Final = "check-timeout"
-"""Kind of problem of a check that took too long."""
 
 _FRESH: Final = 1.0
 """Seconds for which it is not asked again."""
@@ -60,7 +57,7 @@ class Service:
         self.settings = settings
         self.metrics = Metrics(settings.metrics_folder)
         self.conversations = HeldConversations(pipeline, settings.conversations, self.metrics)
-        self._clients: set[Client] = set()
+        self.clients = Clients(settings, self.metrics.body_bytes)
         steps = [step for step in pipeline.steps if step.enabled]
         rate = _RATE if any(step.cost >= Cost.MODEL for step in steps) else 0.0
         bounds = settings.queue_seconds, rate, settings.check_seconds
@@ -80,23 +77,21 @@ class Service:
         """
         lane = self._lanes["short" if characters < LONG else "long"]
         job = Job(partial(call, *args), characters)
-        try:
-            lane.enter(job)
-        except LaneFullError as full:
-            raise self.unchecked("too many texts wait to be checked; try again", "busy", full.seconds) from None
+        waits = lane.enter(job)
+        if waits:
+            raise self.unchecked("too many texts wait to be checked; try again", "busy", waits)
         seconds, client = self.settings.check_seconds, CLIENT.get()
 
         def late() -> None:
-            job.settle(None, self.unchecked(f"the check was not done within {seconds:g} s", _LATE, 1))
+            job.deadline.cancel(Outcome.TIMED_OUT)
+            told = f"the check was not done within {seconds:g} s"
+            job.settle(None, self.unchecked(told, "check-timeout", 1))
 
         timer = asyncio.get_running_loop().call_later(seconds, late)
         try:
-            with nullcontext() if client is None else client.awaiting(job.answer):
+            # Where a problem ends it, what still waits begins all the same and ends at once: so the audit has it.
+            with nullcontext() if client is None else client.awaiting(job):
                 return cast("Value", await job.answer)
-        except Problem as problem:
-            # What still waits begins all the same, and ends at once: so the audit has it.
-            job.deadline.cancel(Outcome.TIMED_OUT if problem.kind == _LATE else Outcome.CANCELLED)
-            raise
         except (DisconnectedError, asyncio.CancelledError):
             job.deadline.cancel(Outcome.DISCONNECTED)
             lane.leave(job)
@@ -128,19 +123,9 @@ class Service:
         closed = any(step.enabled and step.on_error is OnError.BLOCK for step in self.pipeline.steps)
         return Problem(503, detail, kind, retry_after=retry_after, path=Path.CLOSED if closed else Path.OPEN)
 
-    @contextmanager
-    def client(self, client: Client) -> Iterator[Client]:
-        """Know of a client until the block is left, so that `stop` tells it."""
-        self._clients.add(client)
-        try:
-            yield client
-        finally:
-            self._clients.discard(client)
-
     def stop(self) -> None:
         """End the requests under way: they are answered 503, and what was checked is told the audit."""
-        for client in list(self._clients):
-            client.end(self.unchecked("the service stops", "stopping", 1))
+        self.clients.end(lambda: self.unchecked("the service stops", "stopping", 1))
 
     def check(self, request: CheckRequest) -> PipelineResult:
         """Check a text, in the conversation that it continues, and return the verdict."""
