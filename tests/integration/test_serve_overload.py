@@ -176,10 +176,15 @@ def test_workers_end_when_the_first_process_is_killed(folder):
     with served(*configured(folder, seconds_a_character=1.0), "--workers", "2", folder=folder) as service:
         workers = set()
         until(lambda: workers.add(service.ask("GET", "/readyz")[1]["worker"]) or len(workers) == 2)
-        with opened(service, {"text": "x" * 600}):
-            service.process.kill()
-            service.process.wait(10)
-            until(lambda: not any(map(is_alive, workers)), 4.0)
+        try:
+            with opened(service, {"text": "x" * 600}):
+                service.process.kill()
+                service.process.wait(10)
+                until(lambda: not any(map(is_alive, workers)), 4.0)
+        finally:
+            for worker in workers:
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection((service.host, service.port))
 

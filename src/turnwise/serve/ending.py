@@ -7,12 +7,15 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
 
-_CANCELLED_SECONDS: Final = 0.5
-"""How long requests may take to end after `Service.stop`, before their connections are closed."""
+from turnwise.serve.service import Service
+
+_STOP_SECONDS: Final = 0.5
+"""How long requests may take to end once the service was told to stop."""
 
 
 class EndingServer(uvicorn.Server):
@@ -20,39 +23,37 @@ class EndingServer(uvicorn.Server):
 
     Args:
         config: how it serves.
+        service: what it serves; told to stop when requests under way have had their time, and to reload on SIGHUP.
         opened: the socket that it listens on, with other workers.
         grace_seconds: how long requests under way may take once it ends.
         serves: called once it accepts connections.
-        stop: called when requests under way have had their time.
-        reload: called on SIGHUP.
     """
 
     def __init__(
         self,
         config: uvicorn.Config,
+        service: Service,
         opened: socket.socket,
         grace_seconds: float,
         serves: Callable[[], None],
-        stop: Callable[[], None],
-        reload: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        self._opened = opened
-        self._serves, self._stop, self._reload = serves, stop, reload
+        self._service, self._opened, self._serves = service, opened, serves
         self.grace_seconds = grace_seconds
-        config.timeout_graceful_shutdown = grace_seconds + _CANCELLED_SECONDS  # type: ignore[assignment]
+        config.timeout_graceful_shutdown = grace_seconds + _STOP_SECONDS  # type: ignore[assignment]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept connections."""
         await super().startup([self._opened.dup()])
         with suppress(NotImplementedError, AttributeError):  # as on Windows
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
+            reload = partial(self._service.later, "reload", self._service.reload)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
         self._serves()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve who connected, accept nobody else, and end."""
         loop = asyncio.get_running_loop()
-        loop.call_later(self.grace_seconds, self._stop)
+        loop.call_later(self.grace_seconds, self._service.stop)
         for server in self.servers:
             server.close()
         for one in _accepted(self._opened):
@@ -68,13 +69,10 @@ class EndingServer(uvicorn.Server):
 
 
 def _accepted(opened: socket.socket) -> list[socket.socket]:
-    """Accept who has connected by now, close the socket that was listened on, and return the connections.
-
-    Whoever the system has taken a connection for, and no worker, would be reset when the last worker closes.
-    """
+    """Return the connections that no worker has accepted yet, which closing would reset; then close the socket."""
     found: list[socket.socket] = []
     opened.setblocking(False)
-    with opened, suppress(OSError):  # nobody else is there, or no file can be opened for them
+    with opened, suppress(OSError):  # nobody else is there
         while True:
             found.append(opened.accept()[0])
     return found

@@ -10,7 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from turnwise.serve.clients import Client, DisconnectedError
 from turnwise.serve.keys import KeyRates
 from turnwise.serve.problems import Problem
-from turnwise.serve.reading import Bodies
 from turnwise.serve.service import Service
 from turnwise.serve.shares import Shares
 from turnwise.serve.tenants import SCOPE, Tenant
@@ -41,7 +40,6 @@ class Gate:
         self._service = service
         self._metrics = service.metrics
         self._rates = KeyRates(service.settings.rate)
-        self._bodies = Bodies(service.settings, service.metrics.body_bytes)
         self._under_way = Shares(service.settings.in_flight, service.tenants.several)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,22 +82,18 @@ class Gate:
             await self._app(scope, receive, send)
             return
         stream = _is_stream(scope, headers)
-        with (
-            self._bodies.one() as body,
-            self._service.client(Client(receive, body, tenant, stream=stream)) as client,
-        ):
+        with self._service.clients.one(receive, tenant, stream=stream) as client:
             if await client.has_sent(headers):
                 await self._under_bound(scope, client, send)
 
     async def _under_bound(self, scope: Scope, client: Client, send: Send) -> None:
-        """Serve a request while its client waits, where not too many are under way."""
+        """Serve a request, where not too many are under way."""
         tenant = client.tenant
         if not self._under_way.admit(tenant.name, 1):
             raise self._service.unchecked("too many requests are under way; try again", "busy", 1, tenant)
         self._metrics.in_flight.inc()
         try:
-            async with client:
-                await self._app(scope, client.receive, send)
+            await self._app(scope, client.receive, send)
         finally:
             self._under_way.release(tenant.name, 1)
             self._metrics.in_flight.dec()

@@ -24,14 +24,6 @@ _SLOWEST: Final = 1e-2
 """Seconds a character that are expected at most."""
 
 
-class LaneFullError(Exception):
-    """What waits in a lane is expected to take too many seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"{seconds:.1f} s")
-        self.seconds = seconds
-
-
 class Job:
     """A call on its way through a lane; made on the event loop that waits for `answer`."""
 
@@ -78,10 +70,10 @@ class Lane:
 
     Args:
         name: name of its threads.
-        threads: threads at most, at least 1.
+        threads: threads at most.
         queue_seconds: how long a call may be expected to wait.
         rate: seconds a character that are expected before anything is known.
-        most: seconds that one call is expected to take at most.
+        most: seconds that a call is expected to take at most.
         several: whether there are several tenants, none of which may fill line and threads.
     """
 
@@ -103,12 +95,8 @@ class Lane:
         self._closed = False
         self._changed = Condition()
 
-    def enter(self, job: Job, *, always: bool = False) -> None:
-        """Let a call wait for its turn; `always` however long that takes.
-
-        Raises:
-            LaneFullError: that would be too long.
-        """
+    def enter(self, job: Job, *, always: bool = False) -> float:
+        """Let a call wait for its turn and return 0; where that takes too long, return the seconds instead."""
         with self._changed:
             taken = self._busy.held + len(self._line)
             rate = min(_SLOWEST, self._seconds / self._characters)
@@ -117,12 +105,13 @@ class Lane:
             if always or not job.waits:
                 self._waiting.take(job.tenant, job.waits)
             elif not self._waiting.admit(job.tenant, job.waits):
-                raise LaneFullError(self._waiting.held / self._most_threads)
+                return self._waiting.held / self._most_threads
             self._line.append(job.tenant, job)
             if taken >= len(self._threads) < self._most_threads:
                 self._threads.append(Thread(target=self._work, name=self._name, daemon=True))
                 self._threads[-1].start()
             self._changed.notify()
+            return 0.0
 
     def leave(self, job: Job) -> None:
         """Take a call out of the line, unless it has begun."""

@@ -138,15 +138,7 @@ def work(
     opened: socket.socket,
     serves: Callable[[], None],
 ) -> bool:
-    """Serve in this process until a signal ends it; return whether all that ran in threads has ended.
-
-    Args:
-        source: where the configuration is read from.
-        settings: the settings of the service.
-        listening: what it listens on.
-        opened: the socket.
-        serves: called once it accepts connections.
-    """
+    """Serve in this process until a signal ends it; return whether all that ran in threads has ended."""
     logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
     if settings.metrics_folder is not None:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = settings.metrics_folder
@@ -158,8 +150,8 @@ def work(
     from turnwise.serve.protocol import bounded
 
     supervisor = parent_process()
-    if supervisor is not None and supervisor.pid is not None and _HANGUP is not None:
-        settings = replace(settings, reloaded=partial(os.kill, supervisor.pid, _HANGUP))
+    if supervisor is not None and _HANGUP is not None:
+        settings = replace(settings, reloaded=partial(os.kill, os.getppid(), _HANGUP))
     settings = replace(settings, read_config=source.read, read_keys=source.read_keys)
     with GuardrailPipeline(source.read()) as pipeline:
         app = create_app(pipeline, settings)
@@ -176,11 +168,10 @@ def work(
                 timeout_keep_alive=75,
                 backlog=2_048,
             ),
+            service,
             opened,
             listening.grace_seconds,
             serves,
-            service.stop,
-            partial(service.later, "reload", _reload, service),
         )
         for ending in (signal.SIGTERM, signal.SIGINT):
             # The server raises a signal that ended it once more when all is done: that is no reason to die of it.
@@ -208,11 +199,6 @@ def _end_with(supervisor: BaseProcess, server: EndingServer) -> None:
     server.should_exit = True
     time.sleep(_ORPHAN_SECONDS)
     os._exit(1)
-
-
-def _reload(service: object) -> None:
-    with contextlib.suppress(Exception):  # it is logged and counted, and the configuration before stays
-        service.reload()  # type: ignore[attr-defined]
 
 
 class Supervisor:
@@ -291,9 +277,7 @@ class Supervisor:
             file.unlink(missing_ok=True)
 
     def _end_all(self, grace_seconds: float) -> None:
-        self._given[
-            3
-        ].close()  # what is connected to it belongs to the workers, the last of which accepts the rest
+        self._given[3].close()  # the last worker that listens accepts who has connected by then
         for worker in self._workers:
             worker.terminate()
         until = time.monotonic() + grace_seconds + 5.0

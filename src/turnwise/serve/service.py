@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from hashlib import sha256
 from time import monotonic
@@ -22,8 +22,8 @@ from turnwise.guard.records import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.guard.threads import LONG
 from turnwise.serve.bodies import CheckRequest
-from turnwise.serve.clients import CLIENT, Client, DisconnectedError
-from turnwise.serve.lanes import Job, Lane, LaneFullError
+from turnwise.serve.clients import CLIENT, Clients, DisconnectedError
+from turnwise.serve.lanes import Job, Lane
 from turnwise.serve.metrics import Metrics
 from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
@@ -34,9 +34,6 @@ Value = TypeVar("Value")
 
 _PROBE = "readyz"
 """A key that no session has: to ask for it tells whether the state store answers."""
-
-_LATE: Final = "check-timeout"
-"""Kind of problem of a check that took too long."""
 
 _FRESH: Final = 1.0
 """Seconds for which it is not asked again."""
@@ -60,7 +57,7 @@ class Service:
         self.settings = settings
         self.metrics = Metrics(settings.metrics_folder)
         self.tenants = Tenants(pipeline, settings, self.metrics)
-        self._clients: set[Client] = set()
+        self.clients = Clients(settings, self.metrics.body_bytes)
         pipelines = [tenant.pipeline for tenant in self.tenants.by_name.values()]
         steps = [step for each in pipelines for step in each.steps if step.enabled]
         rate = _RATE if any(step.cost >= Cost.MODEL for step in steps) else 0.0
@@ -72,42 +69,32 @@ class Service:
         self._store_state, self._store_asked = "none", -_FRESH
 
     async def run(self, call: Callable[..., Value], *args: Any, characters: int = 0) -> Value:
-        """Return what a call returns that runs in the lane for texts of a length.
+        """Return what a call returns that runs in the lane for texts of so many characters.
 
         It ends early where nobody waits for it any more, its time is up, or the service stops.
-
-        Args:
-            call: the call.
-            args: its arguments.
-            characters: length of the text that is checked.
 
         Raises:
             Problem: what it raises on purpose, told without text of the request; or it could not be done.
         """
         lane = self._lanes["short" if characters < LONG else "long"]
-        client = CLIENT.get()
+        seconds, client = self.settings.check_seconds, CLIENT.get()
         tenant = None if client is None else client.tenant
         name = "" if tenant is None else tenant.name
         job = Job(partial(self._followed, tenant, call, *args), characters, name)
-        try:
-            lane.enter(job)
-        except LaneFullError as full:
-            told = "too many texts wait to be checked; try again"
-            raise self.unchecked(told, "busy", full.seconds, tenant) from None
-        seconds = self.settings.check_seconds
+        waits = lane.enter(job)
+        if waits:
+            raise self.unchecked("too many texts wait to be checked; try again", "busy", waits, tenant)
 
         def late() -> None:
+            job.deadline.cancel(Outcome.TIMED_OUT)
             told = f"the check was not done within {seconds:g} s"
-            job.settle(None, self.unchecked(told, _LATE, 1, tenant))
+            job.settle(None, self.unchecked(told, "check-timeout", 1, tenant))
 
         timer = asyncio.get_running_loop().call_later(seconds, late)
         try:
-            with nullcontext() if client is None else client.awaiting(job.answer):
+            # Where a problem ends it, what still waits begins all the same and ends at once: so the audit has it.
+            with nullcontext() if client is None else client.awaiting(job):
                 return cast("Value", await job.answer)
-        except Problem as problem:
-            # What still waits begins all the same, and ends at once: so the audit has it.
-            job.deadline.cancel(Outcome.TIMED_OUT if problem.kind == _LATE else Outcome.CANCELLED)
-            raise
         except (DisconnectedError, asyncio.CancelledError):
             job.deadline.cancel(Outcome.DISCONNECTED)
             lane.leave(job)
@@ -124,16 +111,7 @@ class Service:
         return call(*args)
 
     async def apart(self, lane: str, call: Callable[..., Value], *args: Any) -> Value:
-        """Return what a call returns that runs beside all checks.
-
-        Args:
-            lane: where: ``readyz``, ``metrics`` or ``reload``.
-            call: the call.
-            args: its arguments.
-
-        Raises:
-            Problem: as for `run`.
-        """
+        """Return what a call returns that runs beside all checks, in a lane of its own."""
         job = Job(partial(call, *args))
         self._lanes[lane].enter(job)
         try:
@@ -148,33 +126,16 @@ class Service:
         self._lanes[lane].enter(job, always=True)
 
     def unchecked(self, detail: str, kind: str, retry_after: float, tenant: Tenant | None) -> Problem:
-        """Return the problem of a text that was not checked, and count it.
-
-        Args:
-            detail: why not.
-            kind: the kind of problem.
-            retry_after: seconds after which to try again.
-            tenant: whose text it was; None for nobody's.
-        """
+        """Return the problem of a text that was not checked, with the way that it goes, and count it."""
         self.metrics.unchecked.labels(kind).inc()
         pipeline = self.pipeline if tenant is None else tenant.pipeline
         blocks = any(step.enabled and step.on_error is OnError.BLOCK for step in pipeline.steps)
         closed = blocks and pipeline.mode is Mode.ON
         return Problem(503, detail, kind, retry_after=retry_after, path=Path.CLOSED if closed else Path.OPEN)
 
-    @contextmanager
-    def client(self, client: Client) -> Iterator[Client]:
-        """Know of a client until the block is left, so that `stop` tells it."""
-        self._clients.add(client)
-        try:
-            yield client
-        finally:
-            self._clients.discard(client)
-
     def stop(self) -> None:
         """End the requests under way: they are answered 503, and what was checked is told the audit."""
-        for client in list(self._clients):
-            client.end(self.unchecked("the service stops", "stopping", 1, client.tenant))
+        self.clients.end(partial(self.unchecked, "the service stops", "stopping", 1))
 
     def check(self, tenant: Tenant, request: CheckRequest) -> PipelineResult:
         """Check a text of a tenant, in the conversation that it continues, and return the verdict."""
@@ -294,14 +255,12 @@ def _spoken(
 ) -> tuple[str, dict[str, Any] | None, str | None]:
     """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
     name, side, session = request.participant, request.side, request.session_id
-    if name is None:
+    known = None if name is None else canonical_name(name)
+    if chat is not None and known == canonical_name(chat.responder) and "side" not in request.model_fields_set:
+        side = "output"
+    if name is None or side != "input":
         return side, request.metadata, session
-    responder = None if chat is None else canonical_name(chat.responder)
-    if canonical_name(name) == responder and "side" not in request.model_fields_set:
-        return "output", request.metadata, session
-    if side == "output":
-        return side, request.metadata, session
-    if session is None and pipeline.config.session_by == "initiator" and canonical_name(name) not in UNNAMED:
+    if session is None and pipeline.config.session_by == "initiator" and known not in UNNAMED:
         session = name
     return side, {**(request.metadata or {}), PARTICIPANT_KEY: name}, session
 
