@@ -120,10 +120,10 @@ class Client:
     @contextmanager
     def awaiting(self, job: Job) -> Iterator[None]:
         """Wait for a call inside of the block: it ends, and its answer fails, where that is in vain."""
-        if self._ended is not None:
-            raise self._ended
         self._jobs.add(job)
         try:
+            if self._ended is not None:
+                self.end(self._ended)
             yield
         finally:
             self._jobs.discard(job)
