@@ -247,6 +247,7 @@ def test_where_the_service_stops_what_is_unfinished_is_answered_and_audited():
                 assert status == 503 and json.loads(told)["path"] == "closed"
             told = (await lines.answer())[1].splitlines()[-1]
             assert json.loads(told)["problem"]["type"] == "urn:turnwise:problem:stopping"
+            await soon(rail.ended)
 
         on_loop(client, run)
     assert sorted(event.result.outcome for event in audit.events) == ["cancelled"] * 3

@@ -92,7 +92,7 @@ class Client:
         self._came: asyncio.Queue[Message | Problem] = asyncio.Queue()
         self._jobs: set[Job] = set()
         self._watching: asyncio.Task[None] | None = None
-        self._ended: Exception | None = None
+        self._ended: DisconnectedError | Problem | None = None
         self.reading: asyncio.Timeout | None = None
         self.size = 0
         self.since = self._loop.time()
