@@ -8,9 +8,11 @@ asked for by name.
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from turnwise.errors import PluginError, UnknownNameError
@@ -28,6 +30,7 @@ class Registry(Generic[Part]):
         kind: the kind in the singular, for messages, such as ``"detector"``.
         group: the entry-point group that is searched beside what was registered.
         fits: whether what an installed package has under a name can be such a part.
+        modules: whether ``module:attribute`` names a part as well, such as of a file in the working directory.
 
     >>> numbers: Registry[int] = Registry("number", "turnwise.doctest")
     >>> numbers.add("one", 1)
@@ -36,10 +39,13 @@ class Registry(Generic[Part]):
     1
     """
 
-    def __init__(self, kind: str, group: str, fits: Callable[[Any], bool] = lambda _: True) -> None:
+    def __init__(
+        self, kind: str, group: str, fits: Callable[[Any], bool] = lambda _: True, *, modules: bool = False
+    ) -> None:
         self._kind = kind
         self._group = group
         self._fits = fits
+        self._modules = modules
         self._parts: dict[str, Part] = {}
         self._targets: dict[str, str] = {}
 
@@ -78,6 +84,12 @@ class Registry(Generic[Part]):
             shipped: Part = getattr(import_module(module), attribute)
             return self._parts.setdefault(name, shipped)
         points = self._entry_points()
+        if self._modules and ":" in name and name not in points:
+            from importlib.metadata import EntryPoint
+
+            points[name] = EntryPoint(name, name, self._group)
+            if str(Path.cwd()) not in sys.path:
+                sys.path.append(str(Path.cwd()))
         if name not in points:
             raise UnknownNameError(self._kind, name, self.names())
         try:

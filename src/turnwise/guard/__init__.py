@@ -19,7 +19,7 @@ from turnwise.guard.guardrail import (
 )
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.records import Detail, GuardrailBlocked, PipelineResult, Status
+from turnwise.guard.records import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.session import Forgotten, GuardSession
 from turnwise.guard.state import (
     RedisStateStore,
@@ -49,6 +49,7 @@ __all__ = [
     "MemoryStateStore",
     "On",
     "OnError",
+    "Outcome",
     "OutputStream",
     "PipelineResult",
     "Redaction",

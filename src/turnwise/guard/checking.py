@@ -18,7 +18,7 @@ from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.metadata import read_turn
-from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord
+from turnwise.guard.records import Detail, Outcome, PipelineResult, Records, SideRecord, Status, TurnRecord
 from turnwise.guard.setup import KINDS, Setup
 from turnwise.guard.step import (
     CANCELLED,
@@ -103,8 +103,9 @@ def run_check(
         # Nobody waits for the result any more, but the turn stays and must not pass for clean.
         deadline.cancel(NOBODY_WAITS)
         details += [NOT_WANTED if step.enabled else NOT_ENABLED for step in steps[len(details) :]]
-        reason = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
-        extra[CANCELLED] = failure(OnError.BLOCK, reason)
+        why = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
+        outcome = why if isinstance(why, Outcome) else Outcome.CANCELLED
+        extra[CANCELLED] = failure(OnError.BLOCK, why).replaced(data={"outcome": str(outcome)})
         blocked = True
         result = conclude(setup, check, content, details, extra, start, blocked=blocked)
         if check.state is not None:
@@ -251,11 +252,13 @@ def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[
             )
 
 
-def broken_off(setup: Setup, check: Check, start: float, trouble: Detail | None = None) -> CheckRun:
+def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: Detail | None = None) -> CheckRun:
     """Record a response that came in pieces and broke off; no guardrail is asked."""
     yield from ()
     details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
-    extra = {DROPPED: failure(OnError.BLOCK, "the response broke off before its end")}
+    told = "" if why is Outcome.BROKEN_OFF else f": {why}"
+    dropped = failure(OnError.BLOCK, f"the response broke off before its end{told}")
+    extra = {DROPPED: dropped.replaced(data={"outcome": str(why)})}
     if trouble is not None:
         extra[STATE] = trouble
     return conclude(setup, check, check.text, details, extra, start, blocked=True)

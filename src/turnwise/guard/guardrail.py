@@ -341,7 +341,7 @@ class Guardrail(ABC):
 GuardrailFactory = Callable[..., Guardrail]
 """Builds a guardrail from its settings, given by name: its class."""
 
-GUARDRAILS: Registry[GuardrailFactory] = Registry("guardrail", "turnwise.guardrails", is_factory)
+GUARDRAILS: Registry[GuardrailFactory] = Registry("guardrail", "turnwise.guardrails", is_factory, modules=True)
 for _name, _class in {
     "code": "Code",
     "drift": "Drift",

@@ -259,8 +259,9 @@ def _end_stream(
         place.spoken(check.text)
     chat, number, text = check.conversation, check.turn.number, check.text
     chat.rephrase(number, text)
-    run: Run = partial(broken_off, setup, start=start)
-    if not ended.dropped:
+    if ended.dropped is not None:
+        run: Run = partial(broken_off, setup, start=start, why=ended.dropped)
+    else:
         run = partial(run_check, setup, unread="", start=start, here=here, known=ended.known)
     if setup.keeper is None:
         if place is None or setup.lists is None:

@@ -27,6 +27,7 @@ _FIELDS = {
     "query",
     "conversation_id",
     "session_id",
+    "limit",
     "texts",
     *CheckRequest.model_fields,
     *ConversationRequest.model_fields,
@@ -71,7 +72,7 @@ def create_app(pipeline: GuardrailPipeline, settings: ServeSettings | None = Non
     app.include_router(operation_routes(service))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
-    app.add_middleware(Gate, settings=settings, metrics=service.metrics)
+    app.add_middleware(Gate, service=service)
     if settings.keys is not None:
         _describe_keys(app)
     return app

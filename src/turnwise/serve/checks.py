@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from turnwise.bounded import read_json
-from turnwise.guard import OutputStream, PipelineResult
+from turnwise.guard import Outcome, OutputStream, PipelineResult
 from turnwise.serve.bodies import Body as FixedBody
 from turnwise.serve.bodies import (
     CheckRequest,
@@ -27,6 +27,7 @@ from turnwise.serve.bodies import (
     StreamShown,
     TurnNumber,
 )
+from turnwise.serve.clients import DisconnectedError
 from turnwise.serve.gate import LINES
 from turnwise.serve.problems import Problem, invalid_body
 from turnwise.serve.service import Service
@@ -46,6 +47,9 @@ class StreamPiece(FixedBody):
     text: str = ""
     done: bool = False
 
+
+_OUTCOMES = {"timeout": Outcome.STALLED, "check-timeout": Outcome.TIMED_OUT, "stopping": Outcome.CANCELLED}
+"""What becomes of a stream by the problem that ended it."""
 
 _FIELDS = (*CheckRequest.model_fields, *Participants.model_fields)
 
@@ -86,7 +90,8 @@ def check_routes(service: Service) -> APIRouter:
 
         With `conversation_id` it continues a conversation, which is begun where it is not known.
         """
-        return Response(await service.run(_checked, service, request), media_type="application/json")
+        told = await service.run(_checked, service, request, characters=request.characters)
+        return Response(told, media_type="application/json")
 
     routes.add_api_route(
         "/check",
@@ -123,7 +128,8 @@ def check_routes(service: Service) -> APIRouter:
             start = _read(_START, await lines.next())
             stream = await service.run(_opened, service, start)
             return _LinesResponse(_shown(service, stream, lines))
-        return json_response(await service.run(_grown, service, _read(_WHOLE, await request.body())))
+        whole = _read(_WHOLE, await request.body())
+        return json_response(await service.run(_grown, service, whole, characters=len(whole.text)))
 
     return routes
 
@@ -179,31 +185,33 @@ def _grown(service: Service, request: StreamRequest) -> dict[str, Any]:
 
 async def _shown(service: Service, stream: OutputStream, lines: _Lines) -> AsyncGenerator[str, None]:
     """Yield lines with what may be shown of a reply; where its pieces end before it does, it is dropped."""
+    why, came = Outcome.DISCONNECTED, 0
     try:
         while not stream.blocked:
             piece = _read(_PIECE, await lines.next())
             if piece.text:
-                show = await service.run(stream.feed, piece.text)
+                came += len(piece.text)
+                show = await service.run(stream.feed, piece.text, characters=len(piece.text))
                 if show and not stream.blocked:
                     yield _line(show)
             if piece.done:
                 break
-        result = await service.run(stream.end)
+        result = await service.run(stream.end, characters=came)
         service.metrics.tell(result)
         yield _line(stream.rest, result)
     except Problem as problem:
-        await service.run(_ended, service, stream)
+        why = _OUTCOMES.get(problem.kind, Outcome.BROKEN_OFF)
         yield json.dumps({"problem": json.loads(bytes(problem.response().body))}) + "\n"
     finally:
-        # A client that is gone cancels what is awaited here, so nobody waits for this.
+        # A client that is gone ends what is awaited here, so nobody waits for this.
         if stream.result is None:
-            service.later(_ended, service, stream)
+            service.later("short", _ended, service, stream, why)
 
 
-def _ended(service: Service, stream: OutputStream) -> None:
+def _ended(service: Service, stream: OutputStream, why: Outcome) -> None:
     """Record a reply that broke off, and count it."""
     if stream.result is None:
-        stream.drop()
+        stream.drop(why)
         if stream.result is not None:
             service.metrics.tell(stream.result)
 
@@ -253,11 +261,14 @@ class _Lines:
 
         Raises:
             Problem: the body ended before the reply did.
+            DisconnectedError: the client went away.
         """
         while not self._waiting:
             try:
                 part = await anext(self._parts)
-            except (StopAsyncIteration, ClientDisconnect):
+            except ClientDisconnect:
+                raise DisconnectedError from None
+            except StopAsyncIteration:
                 if not self._begun:
                     raise Problem(400, "the stream ended without a line that says done", "broken-off") from None
                 self._waiting, self._begun = [self._begun], b""

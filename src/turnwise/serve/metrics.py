@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnwise.guard import PipelineResult, Status
+from turnwise.guard import Outcome, PipelineResult, Status
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -28,6 +28,15 @@ class Metrics:
         )
         self.in_flight = Gauge(
             "turnwise_http_in_flight", "Requests under way.", registry=own, multiprocess_mode="livesum"
+        )
+        self.body_bytes = Gauge(
+            "turnwise_http_body_bytes", "Bytes of bodies held.", registry=own, multiprocess_mode="livesum"
+        )
+        self.unchecked = Counter(
+            "turnwise_unchecked",
+            "Requests that ended without a verdict: refused as busy, disconnected, out of time or stopping.",
+            ["why"],
+            registry=own,
         )
         self.checks = Counter(
             "turnwise_checks", "Checks by kind of text and verdict.", ["kind", "verdict"], registry=own
@@ -54,17 +63,10 @@ class Metrics:
         """Count a check."""
         for one in result.parts or (result,):
             kind = str(one.pipeline_type)
-            verdict = "passed"
-            if one.rate_limited:
-                verdict = "limited"
-            elif one.blocked:
-                verdict = "blocked"
-            elif one.warnings:
-                verdict = "warned"
-            self.checks.labels(kind, verdict).inc()
+            self.checks.labels(kind, str(one.outcome)).inc()
             self.seconds.labels(kind).observe(one.seconds)
             for name, detail in one.details.items():
-                if detail.blocked:
+                if detail.blocked and one.outcome is Outcome.BLOCKED:
                     self.blocks.labels(name).inc()
                 if detail.status is Status.FAILED:
                     self.failures.labels(name, str(detail.path)).inc()

@@ -26,12 +26,12 @@ def operation_routes(service: Service) -> APIRouter:
     @routes.get("/readyz", summary="Whether texts can be checked")
     async def readyz() -> Response:
         """Answer 503 while the state store is down and texts are blocked without it."""
-        return json_response(await service.run(service.ready))
+        return json_response(await service.ready())
 
     @routes.get("/metrics", summary="Metrics for Prometheus")
     async def metrics() -> Response:
         """Return what all workers counted."""
-        return Response(await service.run(service.metrics.text), headers={"Content-Type": _METRICS})
+        return Response(await service.apart("metrics", service.metrics.text), headers={"Content-Type": _METRICS})
 
     @routes.get("/v1/presets", summary="The configurations that ship")
     async def presets() -> Response:
@@ -42,7 +42,7 @@ def operation_routes(service: Service) -> APIRouter:
     @routes.post("/v1/reload", summary="Read the configuration again")
     async def reload() -> Response:
         """Go on with the configuration as it is now, in all workers; one that does not fit changes nothing."""
-        return json_response(await service.run(_reloaded, service))
+        return json_response(await service.apart("reload", _reloaded, service))
 
     return routes
 

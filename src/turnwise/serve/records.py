@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
@@ -69,7 +70,7 @@ def record_routes(service: Service) -> APIRouter:
     @routes.post("/sessions/{session_id}/release", tags=["sessions"], summary="Release a session")
     async def release(session_id: SessionId) -> Response:
         """Close the circuit breaker of a session, of a terminated one as well; trust and turns stay."""
-        return json_response(await service.run(_session, service, session_id, release=True))
+        return json_response(await service.run(partial(_session, release=True), service, session_id))
 
     @routes.delete("/sessions/{session_id}", status_code=204, tags=["sessions"], summary="Forget a session")
     async def forget_session(session_id: SessionId) -> Response:

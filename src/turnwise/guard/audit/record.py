@@ -16,7 +16,7 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.participants import FIELDS
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
-from turnwise.guard.records import Detail, PipelineResult, Status
+from turnwise.guard.records import Detail, Outcome, PipelineResult, Status
 from turnwise.guard.step import redacted
 
 VERSION: Final = 1
@@ -108,7 +108,8 @@ class Recorder:
             "turn": result.turn_number,
             "side": str(result.pipeline_type),
             **self._tool(result),
-            "blocked": result.blocked,
+            "outcome": str(result.outcome),
+            "blocked": result.outcome in (Outcome.BLOCKED, Outcome.LIMITED),
             "warned": any(detail.warned for _, detail in details),
             "rate_limited": result.rate_limited,
             "reasons": [self.redact(f"{name}: {detail.reason}") for name, detail in details if detail.blocked],

@@ -1,0 +1,140 @@
+"""Threads in which checks run: a lane has its own, and a line before them that is bounded in expected seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from itertools import islice
+from threading import Condition, Thread
+from time import monotonic
+from typing import Any, Final
+
+from turnwise.deadline import Deadline, WorkStopped, within
+
+_LEAST: Final = 100
+"""Characters that every call counts for beside its own: what it takes whatever its length."""
+
+_KEPT: Final = 0.9
+"""Share of what earlier calls say of the time that a character takes which stays after each one."""
+
+_SLOWEST: Final = 1e-2
+"""Seconds a character that are expected at most."""
+
+
+class Job:
+    """A call on its way through a lane; made on the event loop that waits for `answer`."""
+
+    def __init__(self, call: Callable[[], Any], characters: int = 0) -> None:
+        self.characters = characters + _LEAST
+        self.expected = 0.0
+        self.deadline = Deadline()
+        self._call = call
+        self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
+        self.answer: asyncio.Future[Any] = self._loop.create_future()
+
+    def settle(self, value: object, error: BaseException | None) -> None:
+        """Give the answer, unless there is one or nobody waits for it; on the event loop."""
+        if self.answer.done():
+            return
+        if error is None:
+            self.answer.set_result(value)
+        else:
+            self.answer.set_exception(error)
+
+    def run(self) -> bool:
+        """Make the call in this thread; return whether it went to its end."""
+        value, error = None, None
+        try:
+            value = self._context.run(self._within)
+        except BaseException as raised:  # noqa: BLE001 - whatever it is belongs to who waits
+            error = raised
+        with suppress(RuntimeError):  # the event loop has ended, so nobody waits
+            self._loop.call_soon_threadsafe(self.settle, value, error)
+        return not isinstance(error, WorkStopped)
+
+    def _within(self) -> Any:
+        with within(self.deadline):
+            return self._call()
+
+
+class Lane:
+    """Runs calls in threads of its own, in the order in which they come.
+
+    It learns how many seconds a character takes, and refuses a call that is expected to wait for too long. The
+    threads begin when they are needed, and keep no process alive.
+
+    Args:
+        name: name of its threads.
+        threads: threads at most.
+        queue_seconds: how long a call may be expected to wait.
+        rate: seconds a character that are expected before anything is known.
+        most: seconds that a call is expected to take at most.
+    """
+
+    def __init__(
+        self, name: str, threads: int, queue_seconds: float = math.inf, rate: float = 0.0, most: float = math.inf
+    ) -> None:
+        self._name, self._most_threads = name, threads
+        self._queue_seconds, self._most = queue_seconds, most
+        self._characters = 1_000.0
+        self._seconds = rate * self._characters
+        self._line: deque[Job] = deque()
+        self._threads: list[Thread] = []
+        self._busy = 0
+        self._closed = False
+        self._changed = Condition()
+
+    def enter(self, job: Job, *, always: bool = False) -> float:
+        """Let a call wait for its turn and return 0; where that takes too long, return the seconds instead."""
+        with self._changed:
+            taken_at_once = self._most_threads - self._busy
+            waits = sum(one.expected for one in islice(self._line, taken_at_once, None)) / self._most_threads
+            if waits > self._queue_seconds and not always:
+                return waits
+            rate = min(_SLOWEST, self._seconds / self._characters)
+            job.expected = min(self._most, job.characters * rate)
+            self._line.append(job)
+            if self._busy + len(self._line) > len(self._threads) < self._most_threads:
+                self._threads.append(Thread(target=self._work, name=self._name, daemon=True))
+                self._threads[-1].start()
+            self._changed.notify()
+            return 0.0
+
+    def leave(self, job: Job) -> None:
+        """Take a call out of the line, unless it has begun."""
+        with self._changed, suppress(ValueError):
+            self._line.remove(job)
+
+    def close(self, seconds: float) -> bool:
+        """End the threads once what waits is done; return whether they ended in time."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        until = monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._line:
+                    if self._closed:
+                        return
+                    self._changed.wait()
+                job = self._line.popleft()
+                self._busy += 1
+            began = monotonic()
+            whole = job.run()
+            took = monotonic() - began
+            with self._changed:
+                self._busy -= 1
+                if whole or took > job.expected:  # what was ended early tells only that it takes at least so long
+                    self._seconds = _KEPT * self._seconds + took
+                    self._characters = _KEPT * self._characters + job.characters
+            del job  # nothing of a call is kept while the next is waited for
