@@ -272,7 +272,7 @@ def test_a_reply_that_stalls_or_loses_its_client_is_no_block():
     assert [event.result.outcome for event in audit.events] == ["stalled", "disconnected"]
     assert found["totals"]["blocked_turns"] == 0
     for outcome in ("stalled", "disconnected"):
-        assert f'turnwise_checks_total{{kind="output",verdict="{outcome}"}} 1.0' in text
+        assert f'turnwise_checks_total{{kind="output",tenant="anybody",verdict="{outcome}"}} 1.0' in text
     assert "turnwise_blocks_total{" not in text
 
 
