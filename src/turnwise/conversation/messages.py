@@ -422,6 +422,8 @@ def unread(message: Mapping[str, Any]) -> list[str]:
         said = key == "refusal" and content is None
         if message.get(key) and not said and key not in CALL_KEYS:
             found.append(key)
+    if not isinstance(message.get("name"), str | None):
+        found.append("name")
     if message.get("role") != Role.ASSISTANT:
         return found + [key for key in CALL_KEYS if message.get(key)]
     return found + unread_calls(message)

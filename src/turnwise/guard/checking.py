@@ -17,6 +17,7 @@ from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.metadata import read_turn
+from turnwise.guard.names import check_names
 from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord
 from turnwise.guard.setup import KINDS, Setup
 from turnwise.guard.step import DROPPED, FORGED, STATE, TOO_LONG, UNREAD, CheckRun, Step, failure, redacted
@@ -49,6 +50,7 @@ def run_check(
     known: tuple[str, Detail] | None = None,
     trouble: Detail | None = None,
     forged: str = "",
+    names: Iterable[str] = (),
 ) -> CheckRun:
     """Run the guardrails of one side in order, here or where the steps go that are yielded."""
     tool = check.tool
@@ -56,7 +58,10 @@ def run_check(
     most = setup.config.max_characters
     details: list[Detail] = []
     held: Detail | None = None
-    extra = _told(setup, unread, forged) if unread or forged else {}
+    sides = check.turn.participants
+    plain = sides is not None and setup.clean_names.issuperset((sides.initiator, sides.responder))
+    told = unread or forged or names or tool or not plain
+    extra = _told(setup, check, unread, forged, names) if told else {}
     if len(content) > most:
         extra[TOO_LONG] = _refused_length(len(content), most)
         check.text = content[:most]
@@ -275,9 +280,11 @@ def _refused_length(length: int, most: int) -> Detail:
     return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
 
-def _told(setup: Setup, unread: str, forged: str) -> dict[str, Detail]:
-    """Return what is told beside what guardrails say: what nobody read, and what the model never said."""
-    extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
+def _told(setup: Setup, check: Check, unread: str, forged: str, names: Iterable[str]) -> dict[str, Detail]:
+    """Return what is told beside the text: of its names, what nobody read, and what the model never said."""
+    extra = check_names(setup, check, names)
+    if unread:
+        extra[UNREAD] = failure(setup.config.on_unread, unread)
     if forged:
         action = _FORGED_ACTIONS[setup.config.on_forged]
         blocked = action is Action.BLOCK

@@ -19,7 +19,7 @@ from turnwise.guard.building import Entry, build_step, check_keys, checked, read
 from turnwise.guard.guardrail import GUARDRAILS, OnError
 from turnwise.guard.limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
-from turnwise.guard.step import DROPPED, FORGED, STATE, TOO_LONG, UNREAD, Step
+from turnwise.guard.step import DROPPED, FORGED, NAMES, STATE, TOO_LONG, UNREAD, Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, read_yaml
 from turnwise.paths import to_path
 
@@ -194,7 +194,7 @@ class Config:
         steps: list[Step] = []
         for entry in self.entries:
             step = build_step(entry, self.lines, self.folder)
-            if step.name in (DROPPED, FORGED, UNREAD, TOO_LONG, STATE):
+            if step.name in (DROPPED, FORGED, NAMES, UNREAD, TOO_LONG, STATE):
                 raise self.lines.error(entry.place, f"no guardrail can be called {step.name!r}; rename it")
             if any(step.name == other.name for other in steps):
                 raise self.lines.error(

@@ -184,7 +184,7 @@ def _in_process(
 def _one(
     setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], mode: CheckMode
 ) -> CheckRun | PipelineResult:
-    more: dict[str, Any] = {"unread": text.unread, "mode": mode}
+    more: dict[str, Any] = {"unread": text.unread, "mode": mode._replace(names=text.names)}
     if text.kind is TextKind.INPUT:
         return check_prompt(setup, text.text, before, **more, **kwargs)
     placed = mode.placed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from turnwise.clock import Clock, utc_now
@@ -59,6 +59,7 @@ class Setup:
         keeper: keeps what must survive; None where that is this process alone.
         lists: finds conversations by lists of messages; None where a state store keeps no conversations.
         opened: what the pipeline closes in the end.
+        clean_names: names in which these guardrails found nothing.
     """
 
     config: Config
@@ -73,6 +74,7 @@ class Setup:
     keeper: Keeper | None
     lists: MessageLists | None
     opened: tuple[AuditSink | StateStore, ...]
+    clean_names: set[str] = field(default_factory=set, init=False, compare=False)
 
     @classmethod
     def of(cls, config: Config, clock: Clock, given: Given, before: Setup | None = None) -> Self:

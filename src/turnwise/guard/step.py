@@ -39,6 +39,9 @@ DROPPED = "dropped"
 UNREAD = "unread"
 """Name under which results tell of content that no guardrail can read; no guardrail is called so."""
 
+NAMES = "names"
+"""Name under which results tell of names that come with a text; no guardrail is called so."""
+
 FORGED = "forged"
 """Name under which results tell of what the model never said; no guardrail is called so."""
 
