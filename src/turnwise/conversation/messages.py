@@ -137,7 +137,7 @@ class Format:
         # What an import has for a response is all that the assistant said in the turn.
         muted = (-1 if _texts(entries)[1] == turn.response else last) if mute else len(entries)
         texts = {identity for section, identity in withheld if section == TEXTS}
-        beside = _first_calls(messages)
+        beside = first_calls(messages)
         silent = [
             at
             for at, entry in enumerate(entries)
@@ -245,7 +245,7 @@ def _last_step(entries: Items[Entry]) -> int:
     return -1
 
 
-def _first_calls(messages: list[Any]) -> dict[int, str]:
+def first_calls(messages: list[Any]) -> dict[int, str]:
     """Return by index of a message the id of the first call in it, under which its text is known."""
     found: dict[int, str] = {}
     for call in ToolLog(messages).calls.values():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -13,7 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from turnwise.bounded import read_json
 from turnwise.errors import ConversationError
-from turnwise.guard import PipelineResult, TextKind
+from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
+from turnwise.guard.identity.turns import checked_texts
+from turnwise.integrations.asking import ask
+from turnwise.integrations.other_texts import OtherTexts, UnreadError, leaves
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
@@ -28,9 +32,10 @@ _CALLS: Final = 100_000
 
 
 class GuardrailRequest(BaseModel):
-    """What LiteLLM asks; fields that it has beside these are not looked at."""
+    """What LiteLLM asks. A field that is not known and holds something is refused: nobody would look at it."""
 
     model_config = ConfigDict(
+        extra="allow",
         hide_input_in_errors=True,
         json_schema_extra={
             "examples": [
@@ -50,8 +55,12 @@ class GuardrailRequest(BaseModel):
     texts: list[str] | None = Field(None, max_length=100_000, description="texts of the messages, or of the reply")
     structured_messages: list[dict[str, Any]] | None = Field(None, max_length=10_000)
     tool_calls: list[dict[str, Any]] | None = Field(None, max_length=10_000)
+    tools: list[dict[str, Any]] | None = Field(None, max_length=10_000)
+    images: list[str] | None = Field(None, max_length=10_000)
     litellm_call_id: str | None = Field(None, max_length=1_000, description="the same for a request and its reply")
     litellm_trace_id: str | None = None
+    litellm_version: str | None = None
+    model: str | None = None
     request_data: dict[str, Any] = Field(default_factory=dict, description="whose API key it is")
     request_headers: dict[str, str] | None = None
     additional_provider_specific_params: dict[str, Any] | None = None
@@ -91,22 +100,48 @@ def litellm_routes(service: Service) -> APIRouter:
     its call id until then, in the state store where there is one.
     """
     routes = APIRouter(tags=["litellm"])
-    own = MemoryStateStore(limit=_CALLS)
+    own, others = MemoryStateStore(limit=_CALLS), OtherTexts(service.pipeline)
 
     @routes.post(PATH, response_model=GuardrailAnswer, summary="Check a request or reply of LiteLLM")
     async def check(request: Annotated[GuardrailRequest, Body()]) -> Response:
         """Check what `generic_guardrail_api` of LiteLLM's proxy sends."""
-        call = _request if request.input_type == "request" else _reply
-        answer = await service.run(call, service, own, request)
+        answer = await service.run(_answer, service, own, others, request)
         return json_response(answer.model_dump(exclude_none=True))
 
     return routes
 
 
-def _request(service: Service, own: MemoryStateStore, request: GuardrailRequest) -> GuardrailAnswer:
+def _answer(
+    service: Service, own: MemoryStateStore, others: OtherTexts, request: GuardrailRequest
+) -> GuardrailAnswer:
+    """Return what becomes of a request or a reply; with something that nobody can read it is blocked."""
+    try:
+        unknown = next((name for name, value in (request.model_extra or {}).items() if value), None)
+        if unknown is not None:
+            raise UnreadError(
+                "the call of the guardrail", f"can't check the field {unknown[:50]!r}", "upgrade turnwise"
+            )
+        # Pictures: told as content that is no text.
+        ask(service.pipeline, others.check(leaves({"images": [b""] * len(request.images or ())}), "check_input"))
+        if request.input_type == "response":
+            return _reply(service, own, request)
+        return _request(service, own, others, request)
+    except (UnreadError, GuardrailBlocked) as error:
+        return GuardrailAnswer(action="BLOCKED", blocked_reason=str(error))
+
+
+def _request(
+    service: Service, own: MemoryStateStore, others: OtherTexts, request: GuardrailRequest
+) -> GuardrailAnswer:
     named, texts = _named(request), request.texts or []
     messages = request.structured_messages
+    beside = {"tools": request.tools or [], "tool_calls": request.tool_calls or []}
     if not messages:
+        if not (texts or request.images or any(beside.values())):
+            raise UnreadError(
+                "the request", "has nothing that can be read", "use an endpoint of which LiteLLM tells texts"
+            )
+        _beside(service, others, beside, frozenset())
         results = [service.pipeline.check_input(text, key=named.get("key")) for text in texts]
         return _joined(service, results, texts)
     try:
@@ -119,11 +154,22 @@ def _request(service: Service, own: MemoryStateStore, request: GuardrailRequest)
     if request.litellm_call_id is not None and result.place is not None:
         call, store = _Call(result.place), service.pipeline.state_store or own
         store.change(_CALL, _key(request), lambda _: (call, None))
-    sent = service.pipeline.sendable(messages, result)
+    sent = deepcopy(service.pipeline.sendable(messages, result))
+    chat = service.pipeline.conversation_of(result)
+    seen = {part.text for part in result.parts or (result,)} | (set() if chat is None else checked_texts(chat))
+    known = {*_texts_of(messages), *_texts_of(sent)}
+    _beside(service, others, {**beside, "texts": [text for text in texts if text not in known]}, seen)
+    ask(service.pipeline, others.check(leaves({"structured_messages": sent}), "check_tool_result", seen))
     if sent == messages:
         return GuardrailAnswer(action="NONE")
     # A LiteLLM that takes texts alone refuses the request where there are fewer of them.
     return GuardrailAnswer(action="GUARDRAIL_INTERVENED", texts=_texts_of(sent), structured_messages=sent)
+
+
+def _beside(service: Service, others: OtherTexts, tree: dict[str, Any], seen: Collection[str]) -> None:
+    """Check what is no message; LiteLLM takes none of it back, so that nothing of it can be replaced."""
+    if ask(service.pipeline, others.check(leaves(tree), "check_tool_result", seen)):
+        raise UnreadError("tools, or a text that is no message", "can't be replaced", "take out what is secret")
 
 
 def _texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:

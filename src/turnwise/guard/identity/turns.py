@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from turnwise.conversation import Conversation, Role, Side, Turn
-from turnwise.conversation.messages import Entry, messages_of_turn
+from turnwise.conversation.messages import Entry, first_calls, messages_of_turn
 from turnwise.conversation.tool_reading import read_calls, read_results
 from turnwise.conversation.tools import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
@@ -147,6 +147,22 @@ def _cut(turn: Turn, link: Link) -> None:
             turn.metadata[GUARD_KEY] = plain(left.replaced(last=left.records[-1].pipeline_type))
         else:
             del turn.metadata[GUARD_KEY]
+
+
+def checked_texts(chat: Conversation) -> set[str]:
+    """Return the texts of a conversation that guardrails have read."""
+    texts: set[str] = set()
+    for turn in chat.turns:
+        record = _record(turn)
+        if record is not None:
+            texts |= {turn.prompt} if record.input is not None else set()
+            texts |= {turn.response or ""} if record.output is not None else set()
+            texts |= {call.arguments for call in turn.tool_calls if call.call_id in record.tool_calls}
+            texts |= {result.content for result in turn.tool_results if result.call_id in record.tool_results}
+            messages = messages_of_turn(turn) if record.texts else []
+            said = {name: messages[at].get("content") for at, name in first_calls(messages).items()}
+            texts |= {text for name, text in said.items() if name in record.texts and isinstance(text, str)}
+    return texts
 
 
 def _record(turn: Turn) -> TurnRecord | None:
