@@ -102,7 +102,9 @@ class Format:
             self._turn(number, entries) for number, entries in enumerate(slices, start=1)
         ]
 
-    def messages(self, conversation: Conversation, others: Items[Format], *, blocked: bool = True) -> list[Any]:
+    def messages(
+        self, conversation: Conversation, others: Items[Format], *, blocked: bool = True, until: int | None = None
+    ) -> list[Any]:
         """Return a conversation as messages of this format.
 
         Args:
@@ -110,11 +112,12 @@ class Format:
             others: further formats that it may come from; of their messages, the texts are kept.
             blocked: whether what a guard blocked or still checks is among them. Without a prompt its turn is
                 left out whole.
+            until: the last turn; None for all.
         """
         sources = (self, *others)
         messages = self._lead(conversation.metadata, sources)
         gone: set[str] = set()
-        for turn in conversation:
+        for turn in conversation.turns[:until]:
             if blocked:
                 messages.extend(self._slice(turn, sources))
             elif not turn.withheld(Side.PROMPT):
@@ -353,11 +356,11 @@ def read_messages(messages: object, metadata: object) -> tuple[list[Turn], dict[
     return turns, known
 
 
-def write_messages(conversation: Conversation, *, blocked: bool) -> list[dict[str, Any]]:
-    """Return a conversation as messages, while nobody changes it; arguments as for `to_messages`."""
+def write_messages(conversation: Conversation, *, blocked: bool, until: int | None) -> list[dict[str, Any]]:
+    """Return a conversation as messages, while nobody changes it; see `Conversation.to_messages`."""
     from turnwise.conversation.sharegpt import SHAREGPT
 
-    return OPENAI.messages(conversation, (SHAREGPT,), blocked=blocked)
+    return OPENAI.messages(conversation, (SHAREGPT,), blocked=blocked, until=until)
 
 
 def _read(raw: object) -> Entry:

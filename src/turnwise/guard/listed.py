@@ -263,14 +263,17 @@ def sendable(setup: Setup, messages: Ordered[Mapping[str, Any]], result: Pipelin
     chat = None if lists is None else lists.held(result.conversation_id)
     if lists is None or chat is None or result.place is None or lists.is_clean(result.place):
         return sent
-    return _without_blocked(sent, chat)
+    return _without_blocked(sent, chat, result)
 
 
-def _without_blocked(messages: Ordered[Mapping[str, Any]], chat: Conversation) -> list[dict[str, Any]]:
+def _without_blocked(
+    messages: Ordered[Mapping[str, Any]], chat: Conversation, result: PipelineResult
+) -> list[dict[str, Any]]:
     """Return a list with earlier messages as its conversation has them: redacted, without what was blocked."""
     ours = [dict(message) for message in messages if message.get("role") in _OURS]
-    sent = chat.to_messages()
-    last = messages[-1]
+    sent, last = chat.to_messages(until=result.turn_number), messages[-1]
+    while result.recorded and sent and sent[-1].get("role") != last.get("role"):
+        sent.pop()  # what was said to it when it was sent before
     if sent and last.get("role") == Role.USER and sent[-1].get("role") == Role.USER:
         # What nobody reads of it, such as a picture, is part of no turn.
         sent[-1] = _with_text(dict(last), str(sent[-1]["content"]))

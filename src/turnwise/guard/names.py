@@ -13,43 +13,35 @@ from turnwise.guard.setup import Setup
 from turnwise.guard.step import NAMES
 
 _LONGEST: Final = 1_000
-"""Characters of a name from which it is blocked unread: providers take 64."""
-
-_ORDINARY: Final = 64
-_WORDS: Final = 2
-"""Words that say no order yet, where they are short."""
-
-_WORD: Final = 13
-"""Characters of a word from which it may be several, or a secret."""
-
-_LATIN: Final = "\u024f"
-_SIGNS: Final = str.maketrans(dict.fromkeys("_.,:;/\\-+|~#=@'()", " "))
-_HEX: Final = frozenset("0123456789abcdefABCDEF")
-_ID: Final = 32
-"""Hexadecimal digits that are an id at most, and no secret."""
+"""Characters of a name at most; providers take 64."""
 
 _HELD: Final = 10_000
 """Names that are known to be clean, at most."""
+
+_ORDINARY: Final = 64
+_WORDS, _WORD, _ID = 2, 13, 32
+"""Short words that say no order yet; characters of one; hexadecimal digits that are an id and no secret."""
+
+_LATIN: Final = "\u024f"
+_HEX: Final = frozenset("0123456789abcdefABCDEF")
+_SIGNS: Final = str.maketrans(dict.fromkeys("_.,:;/\\-+|~#=@'()", " "))
 
 
 def check_names(setup: Setup, check: Check, names: Iterable[str]) -> dict[str, Detail]:
     """Return what guardrails with `Guardrail.reads_names` say of the names of a text; nothing of clean ones.
 
-    A name can't be replaced without losing what it refers to, so where one would be redacted the text is blocked.
-    Names of the two sides are sent to no model, so nothing has to be redacted there.
+    A name can't be replaced without losing what it refers to: what would be redacted in one is blocked. Names of
+    the two sides are sent to no model, so nothing has to be redacted there.
 
     Args:
-        setup: the guardrails, and the names that they found clean before.
+        setup: the guardrails, and the names in which they found nothing.
         check: the text, with its tool and the two sides.
         names: further names, of messages.
     """
-    chat, known = check.conversation, setup.clean_names
-    sides = (chat.initiator, chat.responder)
+    sides = (check.conversation.initiator, check.conversation.responder)
     others = names if check.tool is None else (check.tool.name, *names)
-    if known.issuperset(sides) and known.issuperset(others):
-        return {}
-    found = [_found(setup, check, name, of_side=True) for name in sides if name not in known]
-    found += [_found(setup, check, name, of_side=False) for name in others if name not in known]
+    found = [_found(setup, check, name, of_side=True) for name in sides if name not in setup.clean_names]
+    found += [_found(setup, check, name, of_side=False) for name in others if name not in setup.clean_names]
     told = sorted(filter(None, found), key=lambda one: (one.blocked, one.warned, one.confidence))
     return {NAMES: told[-1]} if told else {}
 
@@ -81,29 +73,25 @@ def as_text(name: str) -> str:
 
 
 def _found(setup: Setup, check: Check, name: str, *, of_side: bool) -> Detail | None:
-    """Return the gravest that guardrails say of a name; a name that is clean is remembered."""
+    """Return the gravest that guardrails say of a name; a clean one is remembered while they stay the same."""
     if len(name) > _LONGEST:
         reason = f"a name of {len(name):,} characters; at most {_LONGEST:,} are read"
         return Detail(Status.EVALUATED, True, True, Action.BLOCK, 1.0, reason)
     gravest = None
-    if not is_ordinary(name):
-        read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id)
-        for step in setup.steps:
-            looks = step.looks_at(TextKind.INPUT) or step.looks_at(TextKind.TOOL_RESULT)
-            if not (step.enabled and looks and step.guardrail.reads_names) or (of_side and step.guardrail.redacts):
-                continue
-            detail = step.run(read)
-            if detail.action is None and detail.path is None:
-                continue
-            blocked = detail.blocked or detail.action is Action.REDACT
-            action = Action.BLOCK if blocked else detail.action
-            reason = f"in a name: {step.name}: {detail.reason}"
-            told = detail.replaced(blocked=blocked, action=action, reason=reason, redactions=(), data=None)
-            if gravest is None or (told.blocked and not gravest.blocked):
-                gravest = told
+    read = Check(as_text(name), Side.PROMPT, check.turn, check.conversation, check.session_id)
+    for step in () if is_ordinary(name) else setup.steps:
+        looks = step.looks_at(TextKind.INPUT) or step.looks_at(TextKind.TOOL_RESULT)
+        if not (step.enabled and looks and step.guardrail.reads_names) or (of_side and step.guardrail.redacts):
+            continue
+        detail = step.run(read)
+        if detail.action is None and detail.path is None:
+            continue
+        blocked = detail.blocked or detail.action is Action.REDACT
+        action, reason = Action.BLOCK if blocked else detail.action, f"in a name: {step.name}: {detail.reason}"
+        if gravest is None or blocked:
+            gravest = detail.replaced(blocked=blocked, action=action, reason=reason, redactions=(), data=None)
     if gravest is None:
         if len(setup.clean_names) >= _HELD:
             setup.clean_names.clear()
-        # With a guardrail switched or a configuration reloaded, all names are read again.
         setup.clean_names.add(name)
     return gravest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from turnwise.bounded import read_json
 from turnwise.errors import ConversationError
 from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
-from turnwise.guard.identity.turns import checked_texts
+from turnwise.guard.identity.turns import unchecked
 from turnwise.integrations.asking import ask
-from turnwise.integrations.other_texts import OtherTexts, UnreadError, leaves
+from turnwise.integrations.other_texts import OtherTexts, UnreadError, last_heard, leaves
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
@@ -114,15 +114,15 @@ def litellm_routes(service: Service) -> APIRouter:
 def _answer(
     service: Service, own: MemoryStateStore, others: OtherTexts, request: GuardrailRequest
 ) -> GuardrailAnswer:
-    """Return what becomes of a request or a reply; with something that nobody can read it is blocked."""
+    """Return what becomes of a request or a reply; one with something that nobody can read is blocked."""
     try:
-        unknown = next((name for name, value in (request.model_extra or {}).items() if value), None)
-        if unknown is not None:
-            raise UnreadError(
-                "the call of the guardrail", f"can't check the field {unknown[:50]!r}", "upgrade turnwise"
-            )
-        # Pictures: told as content that is no text.
-        ask(service.pipeline, others.check(leaves({"images": [b""] * len(request.images or ())}), "check_input"))
+        for name, value in (request.model_extra or {}).items():
+            if value:
+                raise UnreadError(
+                    "the call of the guardrail", f"the field {name[:50]!r} is not known", "upgrade turnwise"
+                )
+        pictures = {"images": [b""] * len(request.images or ())}
+        ask(service.pipeline, others.check(leaves(pictures), "check_input"))
         if request.input_type == "response":
             return _reply(service, own, request)
         return _request(service, own, others, request)
@@ -133,43 +133,45 @@ def _answer(
 def _request(
     service: Service, own: MemoryStateStore, others: OtherTexts, request: GuardrailRequest
 ) -> GuardrailAnswer:
-    named, texts = _named(request), request.texts or []
-    messages = request.structured_messages
-    beside = {"tools": request.tools or [], "tool_calls": request.tool_calls or []}
+    named, texts, messages = _named(request), request.texts or [], request.structured_messages or []
+    beside: dict[str, Any] = {"tools": request.tools or [], "tool_calls": request.tool_calls or []}
+    if not (texts or messages or request.images or any(beside.values())):
+        raise UnreadError(
+            "the request", "there is no text in it", "use an endpoint of which LiteLLM tells the texts"
+        )
+    heard = last_heard(messages)
     if not messages:
-        if not (texts or request.images or any(beside.values())):
-            raise UnreadError(
-                "the request", "has nothing that can be read", "use an endpoint of which LiteLLM tells texts"
-            )
-        _beside(service, others, beside, frozenset())
+        _check_beside(service, others, beside)
         results = [service.pipeline.check_input(text, key=named.get("key")) for text in texts]
         return _joined(service, results, texts)
-    try:
-        result = service.pipeline.check_messages(messages, recognised=True, **named)
-    except ConversationError:
-        raise Problem(422, "structured_messages are not a list of OpenAI messages", "messages") from None
-    service.metrics.tell(result)
-    if result.blocked:
-        return _blocked(result)
-    if request.litellm_call_id is not None and result.place is not None:
-        call, store = _Call(result.place), service.pipeline.state_store or own
-        store.change(_CALL, _key(request), lambda _: (call, None))
-    sent = deepcopy(service.pipeline.sendable(messages, result))
-    chat = service.pipeline.conversation_of(result)
-    seen = {part.text for part in result.parts or (result,)} | (set() if chat is None else checked_texts(chat))
+    sent, left = deepcopy(messages), messages
+    if heard:
+        try:
+            result = service.pipeline.check_messages(messages[:heard], recognised=True, **named)
+        except ConversationError:
+            raise Problem(422, "structured_messages are not a list of OpenAI messages", "messages") from None
+        service.metrics.tell(result)
+        if result.blocked:
+            return _blocked(result)
+        if request.litellm_call_id is not None and result.place is not None:
+            call, store = _Call(result.place), service.pipeline.state_store or own
+            store.change(_CALL, _key(request), lambda _: (call, None))
+        sent = deepcopy([*service.pipeline.sendable(messages[:heard], result), *messages[heard:]])
+        views = unchecked(sent, result, service.pipeline.conversation_of(result))
+        left = [message if view else {} for message, view in zip(sent, views, strict=True)]
     known = {*_texts_of(messages), *_texts_of(sent)}
-    _beside(service, others, {**beside, "texts": [text for text in texts if text not in known]}, seen)
-    ask(service.pipeline, others.check(leaves({"structured_messages": sent}), "check_tool_result", seen))
+    _check_beside(service, others, {**beside, "texts": [text for text in texts if text not in known]})
+    ask(service.pipeline, others.check(leaves({"structured_messages": left}), "check_tool_result"))
     if sent == messages:
         return GuardrailAnswer(action="NONE")
     # A LiteLLM that takes texts alone refuses the request where there are fewer of them.
     return GuardrailAnswer(action="GUARDRAIL_INTERVENED", texts=_texts_of(sent), structured_messages=sent)
 
 
-def _beside(service: Service, others: OtherTexts, tree: dict[str, Any], seen: Collection[str]) -> None:
-    """Check what is no message; LiteLLM takes none of it back, so that nothing of it can be replaced."""
-    if ask(service.pipeline, others.check(leaves(tree), "check_tool_result", seen)):
-        raise UnreadError("tools, or a text that is no message", "can't be replaced", "take out what is secret")
+def _check_beside(service: Service, others: OtherTexts, tree: dict[str, Any]) -> None:
+    """Check what is no message; LiteLLM takes nothing of it back."""
+    if ask(service.pipeline, others.check(leaves(tree), "check_tool_result")):
+        raise UnreadError("tools, or a text that is no message", "nothing can be replaced there", "take it out")
 
 
 def _texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from copy import deepcopy
 from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwise.errors import ConversationError, TurnwiseError, UsageError
-from turnwise.guard import GuardrailBlocked, GuardrailPipeline, PipelineResult, open_state_store
-from turnwise.guard.identity.turns import checked_texts
-from turnwise.guard.request import last_texts
+from turnwise.errors import StateError, TurnwiseError, UsageError
+from turnwise.guard import GuardrailBlocked, GuardrailPipeline, open_state_store
+from turnwise.guard.identity.turns import unchecked
 from turnwise.integrations.asking import aask
 from turnwise.integrations.litellm.shapes import (
     Events,
     as_items,
+    as_message,
     as_messages,
+    fitted,
     is_chat_chunk,
     plain,
-    put_back,
-    put_changes,
+    put_texts,
     replies_in,
+    texts_of,
 )
 from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
-from turnwise.integrations.openai.replies import plain_messages, says_anything
 from turnwise.integrations.openai.streams import END, ReplySteps, Show
-from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, leaves
+from turnwise.integrations.other_texts import Leaf, OtherTexts, UnreadError, last_heard, leaves
 
 if TYPE_CHECKING:
     from fastapi import HTTPException
@@ -46,18 +46,16 @@ except ImportError as error:
 _ASKED: Final = 10_000
 """Requests whose messages are held until their reply comes, at most."""
 
-_REACHING: Final = frozenset(
-    {
-        *("litellm_system_prompt", "user_continue_message", "assistant_continue_message", "prompt_variables"),
-        *("custom_prompt_dict", "final_prompt_value"),
-    }
+_STREAMED: Final = "litellm_server_streaming_classification"
+_OWNED: Final = (
+    frozenset(all_litellm_params)
+    .union(("model", "user", "stream", "timeout", "extra_headers", "extra_query", _STREAMED))
+    .difference(
+        ("litellm_system_prompt", "user_continue_message", "assistant_continue_message"),
+        ("prompt_variables", "custom_prompt_dict", "final_prompt_value"),
+    )
 )
-"""Settings of LiteLLM's with texts that the model reads."""
-
-_OWNED: Final = frozenset(all_litellm_params) - _REACHING | {
-    *("model", "user", "stream", "timeout", "extra_headers", "extra_query", "endpoint_type"),
-}
-"""Keys of a request that the model reads nothing of."""
+"""Keys of a request that are LiteLLM's, but for those of which the model reads something."""
 
 _SAID: Final = frozenset({"prompt", "input", "query", "contents", "params"})
 """Where requests that are no chat have what the person says."""
@@ -70,8 +68,6 @@ _ECHOED: Final = ("instructions", "tools", "tool_choice", "text", "prompt", "rea
 _RESPONSES: Final = ("responses", "aresponses", "compact_responses", "acompact_responses")
 _TOOL_CALLS: Final = ("call_mcp_tool", "list_mcp_tools")
 _PASSED_ON: Final = ("pass_through_endpoint", "allm_passthrough_route", "llm_passthrough_route")
-_HEARD: Final = ("user", "tool", "function")
-_STREAMED: Final = "litellm_server_streaming_classification"
 
 
 class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
@@ -123,22 +119,26 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
-        """Check a request before the model gets it: the conversation in it, and every other text."""
+        """Check a request before the model gets it: what came last in its conversation, and every other text."""
         named, kind = _named(user_api_key_dict, data), str(getattr(call_type, "value", call_type))
+        keys = {key for key in data if key not in _OWNED and not key.startswith("_litellm_")}
         try:
-            self._refuse_unseen(data, kind)
-            seen = await self._check_conversation(data, kind, named)
-            keys = {key for key in data if key not in _OWNED and not key.startswith("_litellm_")}
+            _refuse_unseen(data, kind, replies=self._event_hook_is_event_type(GuardrailEventHooks.post_call))
             if kind in _TOOL_CALLS:
                 keys &= {"mcp_arguments", "mcp_tool_description", "mcp_input_schema"}
-            said = keys & _SAID if kind not in _RESPONSES else keys & {"prompt"}
-            found = leaves(data, said, _SPELLED)
-            changed = await self._check(found, "check_input", seen, key=named.get("key"))
-            changed |= await self._check(leaves(data, keys - said, _SPELLED), "check_tool_result", seen)
+                await self._check_tool(data)
+            key = "input" if kind in _RESPONSES else "messages"
+            rest: dict[str, Any] = {}
+            seen: set[str] = set()
+            if key in keys and isinstance(data[key], str | list):
+                anthropic = "anthropic" in kind
+                rest, seen = await self._check_conversation(data, key, named, anthropic=anthropic)
+            said = (keys & _SAID) - rest.keys()
+            changed = await self._check(leaves(data, said), "check_input", seen, key=named.get("key"))
+            for tree, some in ((rest, None), (data, keys - said - rest.keys())):
+                changed |= await self._check(leaves(tree, some, _SPELLED), "check_tool_result")
             if changed and kind in _PASSED_ON:
-                raise UnreadError(
-                    kind, "sends a request as it came, so nothing can be replaced", "take out what is secret"
-                )
+                raise UnreadError(kind, "a request is sent as it came, so nothing can be replaced", "take it out")
         except TurnwiseError as error:
             raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
         return data
@@ -149,10 +149,13 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         """Check a reply before the caller gets it."""
         try:
             tree = plain(response, "the reply")
-            if await self._check_reply(tree, data, user_api_key_dict, lambda: tree):
-                put_back(response, tree)
+            changed = await self._check_reply(tree, data, user_api_key_dict, lambda: tree)
         except TurnwiseError as error:
             raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+        if changed and tree is not response:
+            built = type(response)(**tree)
+            for key in tree:
+                setattr(response, key, getattr(built, key))
         return response
 
     async def async_post_call_streaming_iterator_hook(
@@ -162,123 +165,104 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
 
         Of a chat what may be shown is passed on as it comes; any other reply is held until all of it is checked.
         """
-        pieces: AsyncIterator[Any] = aiter(response)
-        try:
-            first = await anext(pieces, END)
-            if first is not END and not is_chat_chunk(first):
-                events = Events([first, *[piece async for piece in pieces]])
-                tree = {"pieces": events.pieces, "events": events.events}
-                changed = await self._check_reply(tree, request_data, user_api_key_dict, events.reply)
-                for chunk in events.chunks(changed=changed):
-                    yield chunk
-                return
-            async for chunk in self._chat_chunks(first, pieces, user_api_key_dict, request_data):
-                yield chunk
-        except TurnwiseError as error:
-            # The answer may have begun: LiteLLM makes of this one a last line that tells the error.
-            raise GuardrailRaisedException(
-                self.guardrail_name, _told(error), should_wrap_with_default_message=False
-            ) from None
-
-    async def _chat_chunks(
-        self, first: Any, pieces: AsyncIterator[Any], user: Any, data: dict[str, Any]
-    ) -> AsyncGenerator[Any, None]:
-        given: Any = [first]
+        named, pieces = _named(user_api_key_dict, request_data), aiter(response)
+        held = [await anext(pieces, END)]
 
         async def following() -> Any:
-            return given.pop() if given else await anext(pieces, END)
+            return held.pop() if held else await anext(pieces, END)
 
-        reply = ReplySteps(self._guarding, self._recall(data), _named(user, data), data.get("model"))
-        steps, done = reply.steps(following), None
+        reply: ReplySteps | None = None
         try:
+            if held[0] is not END and not is_chat_chunk(held[0]):
+                held += [piece async for piece in pieces]
+                events = Events(held)
+                tree = {"texts": events.texts, "events": events.events}
+                changed = await self._check_reply(tree, request_data, user_api_key_dict, events.reply)
+                for chunk in events.chunks() if changed else held:
+                    yield chunk
+                return
+            reply = ReplySteps(self._guarding, self._recall(request_data), named, request_data.get("model"))
+            steps, given = reply.steps(following), None
             while True:
-                step = steps.send(done)
-                done = None
+                step = steps.send(given)
+                given = None
                 if isinstance(step, Show):
                     yield step.chunk
                 else:
-                    done = await step.call(*step.given, **step.named)
+                    given = await step.call(*step.given, **step.named)
         except StopIteration:
             return
+        except TurnwiseError as error:
+            # The answer has begun: LiteLLM makes of this one a last line that tells the error.
+            told, name = _told(error), self.guardrail_name
+            raise GuardrailRaisedException(name, told, should_wrap_with_default_message=False) from None
         finally:
-            reply.drop()
+            if reply is not None:
+                reply.drop()
 
-    def _refuse_unseen(self, data: Mapping[str, Any], kind: str) -> None:
-        """Refuse calls of which LiteLLM gives guardrails not what is said.
+    async def _check_tool(self, data: dict[str, Any]) -> None:
+        """Check the call of a tool of an MCP server."""
+        name, arguments = str(data.get("mcp_tool_name") or "unknown"), data.get("mcp_arguments") or {}
+        result = await self.pipeline.acheck_tool_call(name, arguments)
+        if result.blocked:
+            raise GuardrailBlocked(result)
+        data["mcp_arguments"] = data["modified_arguments"] = json.loads(result.text)
 
-        Raises:
-            UnreadError: such a call.
-        """
-        if "realtime" in kind or kind.endswith("websocket"):
-            raise UnreadError(kind, "no guardrail hears what is said there", "use chat completions or responses")
-        if kind not in _PASSED_ON:
-            return
-        if not any(key not in _OWNED and data[key] for key in data):
-            raise UnreadError(kind, "a body without JSON can't be read", "use an endpoint of LiteLLM's own")
-        streamed = data.get("stream") or "stream" in str(data.get("endpoint")) or _STREAMED in data
-        unasked = kind == _PASSED_ON[0] and not (data.get("metadata") or {}).get("guardrails")
-        if (streamed or unasked) and self._event_hook_is_event_type(GuardrailEventHooks.post_call):
-            do = "ask without stream, and name this guardrail under guardrails of the pass-through endpoint"
-            raise UnreadError(kind, "LiteLLM gives the reply to no guardrail", do)
-
-    async def _check_conversation(self, data: dict[str, Any], kind: str, named: dict[str, Any]) -> set[str]:
-        """Check what came last in the messages of a request, and return the texts that have been checked."""
-        if kind in _TOOL_CALLS:
-            arguments = data.get("mcp_arguments") or {}
-            result = await self.pipeline.acheck_tool_call(str(data.get("mcp_tool_name") or "unknown"), arguments)
-            if result.blocked:
-                raise GuardrailBlocked(result)
-            data["mcp_arguments"] = data["modified_arguments"] = json.loads(result.text)
-            return set()
-        key = "input" if kind in _RESPONSES else "messages"
-        given = data.get(key)
-        if not isinstance(given, list) and not (key == "input" and isinstance(given, str)):
-            return set()
-        messages = as_messages(given) if key == "input" else plain_messages(given)
-        heard = max((at for at, one in enumerate(messages) if one.get("role") in _HEARD), default=-1) + 1
+    async def _check_conversation(
+        self, data: dict[str, Any], key: str, named: dict[str, Any], *, anthropic: bool
+    ) -> tuple[dict[str, Any], set[str]]:
+        """Check what came last in messages; return those that were never checked, and the texts that were now."""
+        given = data[key]
+        items = (
+            [{"role": "user", "content": given}]
+            if isinstance(given, str)
+            else [plain(item, f"{key}[{at}]") for at, item in enumerate(given)]
+        )
+        as_chat = as_messages if key == "input" else list
+        messages = as_chat(items)
+        heard = last_heard(messages)
         if not heard:
-            return set()
+            return {}, set()
         asked = await afinish(ask(self._guarding, deepcopy(messages[:heard]), named))
         self._remember(data, asked)
         assert asked.sent is not None and asked.result is not None
-        sent = deepcopy([*asked.sent, *messages[heard:]])
-        if key == "messages":
-            data[key] = sent
-        elif sent != messages:
-            data[key] = as_items(sent, given)
+        sent = [*asked.sent, *messages[heard:]]
+        fit = fitted(items, as_chat, sent)
+        items = deepcopy(fit or (as_items(sent) if key == "input" else sent))
+        if (
+            fit is None
+            and anthropic
+            and any("tool" in message["role"] or "tool_calls" in message for message in sent)
+        ):
+            raise UnreadError(key, "a tool that was blocked earlier is in it", "leave that message out")
+        data[key] = items[0]["content"] if isinstance(given, str) and len(items) == 1 else items
+        views = [as_message(item) or item for item in items] if key == "input" else items
         chat = self.pipeline.conversation_of(asked.result)
-        last = {part.text for part in asked.result.parts or (asked.result,)}
-        return last if chat is None else last | checked_texts(chat)
+        left = zip(items, unchecked(views, asked.result, chat), strict=True)
+        texts = {part.text for part in asked.result.parts or (asked.result,)}
+        return {key: [item if view else {} for item, view in left]}, texts
 
     async def _check_reply(
         self, tree: dict[str, Any], data: dict[str, Any], user: Any, whole: Callable[[], Mapping[str, Any]]
     ) -> bool:
         """Check what a reply says, then every other text of it; return whether something was replaced."""
         named, asked = of_reply(_named(user, data)), self._recall(data)
-        before: dict[str, Any] = deepcopy(tree)
-        wanted: list[list[str]] = []
-        # What a reply repeats of its request was checked there.
-        seen = {leaf.text or "" for leaf in leaves(data, _ECHOED)}
+        before, wanted = deepcopy(tree), []
         for message in replies_in(whole()):
-            if not says_anything(message):
-                continue
-            result: PipelineResult = await self.pipeline.acheck_messages(
-                [*asked.messages, message], recognised=True, **named
-            )
+            said = [*asked.messages, message]
+            result = await self.pipeline.acheck_messages(said, recognised=True, **named)
             if result.blocked:
                 raise GuardrailBlocked(result)
-            put_changes(tree, message, result)
             wanted.append([part.text for part in result.parts or (result,)])
-            seen |= set(wanted[-1])
+            put_texts(tree, [message], wanted[-1])
+        # What a reply repeats of its request was checked there.
+        seen = {leaf.text or "" for leaf in leaves(data, _ECHOED)}.union(*wanted)
         await self._check(leaves(tree, skip=_TOLD), "check_output", seen)
-        told = [
-            [text.text for text in last_texts([one]).texts] for one in replies_in(whole()) if says_anything(one)
-        ]
-        if told != wanted:
+        if wanted != [texts_of([message]) for message in replies_in(whole())]:
             raise UnreadError("the reply", "what must be replaced is in several of its parts", "ask again")
         return tree != before
 
-    async def _check(self, found: Iterable[Leaf], method: str, seen: set[str], **named: Any) -> bool:
+    async def _check(self, found: Iterable[Leaf], method: str, seen: Collection[str] = (), **named: Any) -> bool:
         return await aask(self.pipeline, self._others.check(found, method, seen, **named))
 
     def _remember(self, data: Mapping[str, Any], asked: Asked) -> None:
@@ -294,13 +278,29 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         if asked is not None:
             return asked
         messages = data.get("messages")
-        plain = [dict(message) for message in messages] if isinstance(messages, list) else []
-        return Asked(plain, plain, None)
+        given = [dict(message) for message in messages] if isinstance(messages, list) else []
+        return Asked(given, given, None)
 
 
-def _scoped_name(scope: str, session_id: str) -> str:
-    """Return the name of a conversation that a caller names, so that those of two API keys never meet."""
-    return f"litellm-{sha256(f'{scope}|{session_id}'.encode()).hexdigest()[:32]}"
+def _refuse_unseen(data: Mapping[str, Any], kind: str, *, replies: bool) -> None:
+    """Refuse calls of which LiteLLM does not give guardrails what is said.
+
+    Args:
+        data: the request.
+        kind: type of the call.
+        replies: whether replies are to be checked.
+    """
+    if "realtime" in kind or kind.endswith("websocket"):
+        raise UnreadError(kind, "no guardrail hears what is said there", "use chat completions or responses")
+    if kind not in _PASSED_ON:
+        return
+    if not any(key not in _OWNED and data[key] for key in data):
+        raise UnreadError(kind, "a body without JSON can't be read", "use an endpoint of LiteLLM's own")
+    streamed = data.get("stream") or "stream" in str(data.get("endpoint")) or _STREAMED in data
+    unasked = kind == _PASSED_ON[0] and not (data.get("metadata") or {}).get("guardrails")
+    if replies and (streamed or unasked):
+        do = "ask without stream, and name this guardrail under guardrails of the pass-through endpoint"
+        raise UnreadError(kind, "LiteLLM gives the reply to no guardrail", do)
 
 
 def _named(user: Any, data: dict[str, Any]) -> dict[str, Any]:
@@ -312,7 +312,8 @@ def _named(user: Any, data: dict[str, Any]) -> dict[str, Any]:
         named["key"] = end_user or api_key
     session = get_session_id_from_request_data(data)
     if session:
-        named["conversation_id"] = _scoped_name(scope, session)
+        # Hashed with whose it is, so that names of two API keys never meet.
+        named["conversation_id"] = f"litellm-{sha256(f'{scope}|{session}'.encode()).hexdigest()[:32]}"
     return named
 
 
@@ -328,5 +329,4 @@ def _refused(error: TurnwiseError) -> HTTPException:
 
 
 def _told(error: TurnwiseError) -> str:
-    known = isinstance(error, GuardrailBlocked | UnreadError | ConversationError)
-    return str(error) if known else "the guard can't check this request"
+    return "the guard can't keep its state" if isinstance(error, StateError) else str(error)
