@@ -12,7 +12,6 @@ import sys
 import typing
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from turnwise.errors import PluginError, UnknownNameError
@@ -88,8 +87,8 @@ class Registry(Generic[Part]):
             from importlib.metadata import EntryPoint
 
             points[name] = EntryPoint(name, name, self._group)
-            if str(Path.cwd()) not in sys.path:
-                sys.path.append(str(Path.cwd()))
+            if "" not in sys.path:  # the folder that the program runs in
+                sys.path.append("")
         if name not in points:
             raise UnknownNameError(self._kind, name, self.names())
         try:
