@@ -169,7 +169,8 @@ def _verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:
     if verdict is None:
         return "not checked", "", "", "", NOT_CHECKED
     turn = "" if verdict.turn is None else str(verdict.turn)
-    return "fired" if verdict.fired else "", turn, f"{verdict.score:.3f}", _threshold_cell(verdict), verdict.reason
+    score = "no evidence" if verdict.score is None else f"{verdict.score:.3f}"
+    return "fired" if verdict.fired else "", turn, score, _threshold_cell(verdict), verdict.reason
 
 
 def _threshold_cell(verdict: Verdict) -> list[str]:

@@ -56,7 +56,7 @@ class Weighted(Combination):
         contributions: dict[str, float] = {}
         for member, weight, own in zip(self.members, weights, state[MEMBERS], strict=True):
             signal = member.update(own, scores)
-            if not signal.contributions:
+            if not signal.evidence:
                 continue
             total += weight * signal.score
             parts.append(f"{weight:g}·{member.name} {signal.score:.3f}")

@@ -95,7 +95,7 @@ def update_members(members: Sequence[Detector], state: State, scores: TurnScores
     for member, own in zip(members, state[MEMBERS], strict=True):
         signal = member.update(own, scores)
         threshold = member.threshold
-        if not signal.contributions or threshold == float("inf"):
+        if not signal.evidence or threshold == float("inf"):
             continue
         values.append(signal.score - threshold)
         signals.append(signal)

@@ -235,7 +235,7 @@ def _bands(chat: Chat, at: int) -> Markup:
     ]
     for verdict in chat.verdicts:
         cells = [
-            _cell(turn, f"{signal.score:.2f}" + (" ▲" if verdict.turn == turn else ""),
+            _cell(turn, (f"{signal.score:.2f}" if signal.evidence else "–") + (" ▲" if verdict.turn == turn else ""),
                   "bad" if signal.active else "", signal.reason)
             for turn, signal in zip(turns, verdict.signals, strict=False)
         ]  # fmt: skip
