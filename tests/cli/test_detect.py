@@ -174,7 +174,7 @@ def test_corrected_labels_are_counted_where_that_is_asked(cli: Cli, corrected: P
 def test_where_imported_labels_are_counted_corrections_are_told(cli: Cli, corrected: Path) -> None:
     told = cli("query", "F > 0.8", "--store", corrected, "--json").err
     assert "people say of 2 of these conversations that their label is another one" in told
-    assert "turnwise detect and compare count it with --corrected-by" in told
+    assert "--corrected-by ann --corrected-by ben counts it" in told
     only = cli("detect", "--store", corrected, "--sequence", "benign_02").err
     assert "people say" not in only
 

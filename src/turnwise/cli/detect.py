@@ -77,8 +77,10 @@ def detect(
         found = list(
             detect_in_run(opened, name, specs, ids=ids, label=wanted, patterns=patterns, corrected_by=people)
         )
-        if not people:
-            options.note_corrections(opened, {one.head.sequence_id: one.head for one in found}.values())
+        heads = {one.head.sequence_id: one for one in found}.values()
+        corrected = sum(one.label not in (None, one.head.label) for one in heads)
+        counted = options.CountedLabels(people, corrected, sum(one.label is None for one in heads))
+        counted.tell(opened, [one.head for one in heads])
     listed = [one for one in found if one.verdict and one.verdict.fired] if fired else found
     if export is not None:
         count = write_rows(export, COLUMNS, (as_json(one, name) for one in listed))
@@ -87,8 +89,6 @@ def detect(
         print_json([as_json(one, name) for one in listed])
     else:
         _print(listed, found, specs)
-    if people:
-        _note_labels(found, people)
     if fail_on_findings and any(one.verdict and one.verdict.fired for one in found):
         raise typer.Exit(3)
 
@@ -148,20 +148,6 @@ def _label_cell(item: Detection) -> str:
     if item.label is imported:
         return str(imported)
     return f"{item.label or 'disputed'}, imported as {imported}"
-
-
-def _note_labels(found: Sequence[Detection], people: Sequence[str]) -> None:
-    """Say whose labels were counted."""
-    from turnwise.cli.output import note
-
-    heads = {item.head.sequence_id: item for item in found}.values()
-    corrected = sum(item.label not in (None, item.head.label) for item in heads)
-    disputed = sum(item.label is None for item in heads)
-    left = f"; {disputed} on which they disagree are in no rate" if disputed else ""
-    note(
-        f"the labels of {corrected} conversations are not those of their data sets but what "
-        f"{', '.join(people)} made of them{left}"
-    )
 
 
 def _verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:
