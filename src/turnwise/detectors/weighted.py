@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from turnwise.detectors.kit.base import number, silence
 from turnwise.detectors.kit.combined import MEMBERS, Combination
@@ -34,7 +33,7 @@ class Weighted(Combination):
     '1·any_turn 1.000 + 2·cusum 0.750 = 2.500 ≥ 2.000 at turn 1'
     """
 
-    name: ClassVar[str] = "weighted"
+    name = "weighted"
 
     members: tuple[Detector, ...]
     weights: tuple[float, ...] | None = None

@@ -187,7 +187,7 @@ class ByPrinciple(Limited, ABC):
 
     __slots__ = ()
 
-    name: ClassVar[str]
+    name: str
     label: ClassVar[str]
     """What the value is called in reasons."""
 

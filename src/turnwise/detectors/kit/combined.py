@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise.detectors.kit.base import FIRED_AT, Limited, latch, number
 from turnwise.detectors.kit.protocol import Detector, Signal, State
@@ -36,7 +36,7 @@ class Combination(Limited):
 
     __slots__ = ()
 
-    name: ClassVar[str]
+    name: str
 
     if TYPE_CHECKING:
         members: tuple[Detector, ...]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from turnwise.detectors.kit.protocol import Detector, Signal, run_detector
+from turnwise.plugins import factory_of
 from turnwise.scoring import Score, TurnScores
 
 LONG = 2_000
@@ -21,14 +22,14 @@ SLACK = 1.1
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 
 
-def check_detector(factory: Callable[[], Detector]) -> None:
+def check_detector(detector: Detector | Callable[[], Detector]) -> None:
     """Check that a detector keeps the contract of `turnwise.detectors.Detector`.
 
     A package that brings a detector calls this in its tests. The kit feeds it many small conversations, the
     same ones each time: rising, falling, flat and irregular scores, gaps, long texts.
 
     Args:
-        factory: makes the detector, such as its class; called more than once.
+        detector: the detector, or what makes one without arguments, such as its class.
 
     Raises:
         AssertionError: the detector breaks the contract; the message says how.
@@ -36,18 +37,19 @@ def check_detector(factory: Callable[[], Detector]) -> None:
     >>> from turnwise.detectors.cusum import Cusum
     >>> check_detector(Cusum)
     """
-    detector = factory()
+    factory = factory_of(detector, "update")
+    made: Detector = factory()
     contributing: set[bool] = set()
     for label, turns in conversations():
-        signals = _run(detector, turns, label)
+        signals = _run(made, turns, label)
         _check_signals(signals, turns, label)
         contributing.update(bool(signal.contributions) for signal in signals if signal.evidence)
         mixed = "some signals with evidence have contributions and others none; without evidence: Signal.silent"
         _demand(len(contributing) < 2, label, mixed)
-        _check_repeats(factory, detector, turns, signals, label)
-        _check_threshold(detector, turns, signals, label)
-    _check_separate(detector)
-    _check_bounded(detector)
+        _check_repeats(factory, made, turns, signals, label)
+        _check_threshold(made, turns, signals, label)
+    _check_separate(made)
+    _check_bounded(made)
 
 
 def conversations() -> Iterator[tuple[str, tuple[TurnScores, ...]]]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from turnwise.scoring import TurnScores
 
@@ -64,7 +64,7 @@ class Detector(Protocol):
     def threshold(self) -> float:
         """Score beyond which it fires, in the unit of `Signal.score`."""
 
-    def with_threshold(self, value: float) -> Detector:
+    def with_threshold(self, value: float, /) -> Self:
         """Return the same detector with another threshold, in the unit of `Signal.score`; this one is kept.
 
         The scores stay the same, so an operating point can be chosen on recorded scores. Infinity gives a
@@ -75,7 +75,7 @@ class Detector(Protocol):
     def start(self) -> State:
         """Return the state before the first turn."""
 
-    def update(self, state: State, scores: TurnScores) -> Signal:
+    def update(self, state: State, scores: TurnScores, /) -> Signal:
         """Take the scores of the next turn into the state and return the signal after it.
 
         A principle that was not evaluated at the turn is skipped, not taken for zero; where there is nothing to
