@@ -248,7 +248,8 @@ class Guardrail(ABC):
 
     Its settings are its constructor's arguments: their names, annotations and defaults are what a configuration
     file may say. One guardrail serves many conversations at once, from several threads. It may have a coroutine
-    method ``acheck`` beside `check`, which async pipelines await instead; both must say the same.
+    method ``acheck`` beside `check`, which async pipelines await instead; both must say the same. One that only
+    awaits is an `AsyncGuardrail`.
 
     Class attributes, each a default that a configuration may override where it says so:
 
@@ -343,7 +344,16 @@ class Guardrail(ABC):
 GuardrailFactory = Callable[..., Guardrail]
 """Builds a guardrail from its settings, given by name: its class."""
 
-GUARDRAILS: Registry[GuardrailFactory] = Registry("guardrail", "turnwise.guardrails", is_factory, modules=True)
+
+def _as_factory(part: Any) -> Any:
+    from turnwise.guard.functions import as_factory
+
+    return as_factory(part)
+
+
+GUARDRAILS: Registry[GuardrailFactory] = Registry(
+    "guardrail", "turnwise.guardrails", is_factory, _as_factory, modules=True
+)
 for _name, _class in {
     "code": "Code",
     "drift": "Drift",
@@ -362,9 +372,6 @@ for _name, _class in {
     "urls": "Urls",
 }.items():
     GUARDRAILS.add_lazy(_name, f"turnwise.guard.guardrails.{_name}:{_class}")
-
-guardrail = GUARDRAILS.register
-"""Decorator that registers a guardrail's class under a name."""
 
 
 @dataclass(frozen=True, slots=True)

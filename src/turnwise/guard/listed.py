@@ -46,12 +46,15 @@ _OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
 
 
 def check_last(
-    setup: Setup, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any], *, here: bool = True
+    setup: Setup,
+    messages: Ordered[Mapping[str, Any]],
+    named: Named,
+    given: Mapping[str, Any],
+    *,
+    here: bool = True,
 ) -> CheckRun | PipelineResult:
     """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
     last = last_texts(messages)
-    given = {name: value for name, value in kwargs.items() if name not in _NAMES}
-    named = Named(**{name: kwargs[name] for name in _NAMES if name in kwargs})
     lists = _lists(setup, named)
     if lists is None:
         return _several(setup, last.texts, before_last(messages, last), given, CheckMode(here, kept=False))
@@ -79,9 +82,6 @@ class Named(NamedTuple):
     def name(self) -> str | None:
         """Name of the conversation; None where none is given."""
         return self.conversation_id if self.conversation is None else self.conversation.conversation_id
-
-
-_NAMES = Named._fields
 
 
 def _lists(setup: Setup, named: Named) -> MessageLists | None:

@@ -186,13 +186,13 @@ def _reply(service: Service, tenant: Tenant, request: GuardrailRequest) -> Guard
     texts, calls = request.texts or [], request.tool_calls or []
     store = tenant.pipeline.state_store or tenant.places
     call = None if request.litellm_call_id is None else store.get(_CALL, _key(request))
-    named = {"recognised": True, "after": call.place} if call is not None else {}
+    after = None if call is None else call.place
     results: list[PipelineResult] = []
     for index in range(max(len(texts), 1 if calls else 0)):
         message: dict[str, Any] = {"role": "assistant", "content": texts[index] if texts else None}
         if calls and not index:
             message["tool_calls"] = calls
-        results.append(tenant.pipeline.check_messages([message], **named))
+        results.append(tenant.pipeline.check_messages([message], recognised=call is not None, after=after))
     answer = _joined(service, tenant, results, texts)
     parts = [part for result in results for part in (result.parts or (result,))]
     changed = [part for part in parts if part.pipeline_type is TextKind.TOOL_CALL]
