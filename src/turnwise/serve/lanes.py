@@ -14,12 +14,16 @@ from time import monotonic
 from typing import Any, Final
 
 from turnwise.deadline import Deadline, WorkStopped, within
+from turnwise.process_memory import give_back_memory
 
 _LEAST: Final = 100
 """Characters that every call counts for beside its own: what it takes whatever its length."""
 
 _KEPT: Final = 0.9
 """Share of what earlier calls say of the time that a character takes which stays after each one."""
+
+_TRIM_SECONDS: Final = 10.0
+"""How often memory is given back: each thread has a heap of its own, in which long texts leave room behind."""
 
 _SLOWEST: Final = 1e-2
 """Seconds a character that are expected at most."""
@@ -85,7 +89,7 @@ class Lane:
         self._seconds = rate * self._characters
         self._line: deque[Job] = deque()
         self._threads: list[Thread] = []
-        self._busy = 0
+        self._busy, self._trimmed = 0, monotonic()
         self._closed = False
         self._changed = Condition()
 
@@ -132,6 +136,9 @@ class Lane:
             began = monotonic()
             whole = job.run()
             took = monotonic() - began
+            if monotonic() > self._trimmed + _TRIM_SECONDS:
+                self._trimmed = monotonic()
+                give_back_memory()
             with self._changed:
                 self._busy -= 1
                 if whole or took > job.expected:  # what was ended early tells only that it takes at least so long
