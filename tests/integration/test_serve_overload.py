@@ -106,7 +106,7 @@ def test_bodies_that_are_not_finished_take_no_more_memory_than_they_may(folder):
             assert service.check("Hello again")["blocked"] is False
             assert resident(service.process.pid) < before + 80_000_000
             told = until(lambda: service.ask("GET", "/metrics")[1])
-            assert 'turnwise_http_requests_total{route="none",status="503"}' in told
+            assert 'turnwise_http_requests_total{route="none",status="503",tenant="anybody"}' in told
         finally:
             for one in held:
                 one.close()

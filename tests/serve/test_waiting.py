@@ -247,6 +247,7 @@ def test_where_the_service_stops_what_is_unfinished_is_answered_and_audited():
                 assert status == 503 and json.loads(told)["path"] == "closed"
             told = (await lines.answer())[1].splitlines()[-1]
             assert json.loads(told)["problem"]["type"] == "urn:turnwise:problem:stopping"
+            await soon(rail.ended)
 
         on_loop(client, run)
     assert sorted(event.result.outcome for event in audit.events) == ["cancelled"] * 3
@@ -272,7 +273,7 @@ def test_a_reply_that_stalls_or_loses_its_client_is_no_block():
     assert [event.result.outcome for event in audit.events] == ["stalled", "disconnected"]
     assert found["totals"]["blocked_turns"] == 0
     for outcome in ("stalled", "disconnected"):
-        assert f'turnwise_checks_total{{kind="output",verdict="{outcome}"}} 1.0' in text
+        assert f'turnwise_checks_total{{kind="output",tenant="anybody",verdict="{outcome}"}} 1.0' in text
     assert "turnwise_blocks_total{" not in text
 
 

@@ -24,7 +24,9 @@ def serve(
     ] = None,
     keys: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="API keys, one a line; TURNWISE_API_KEYS may hold more."),
+        typer.Option(
+            metavar="FILE", help="API keys, one a line, or tenants in YAML; TURNWISE_API_KEYS may hold more."
+        ),
     ] = None,
     rate: Annotated[
         int, typer.Option(min=0, help="Requests a minute of a key in a worker; 0 for no limit.")
@@ -70,15 +72,15 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise UsageError(f"turnwise serve needs {error.name}: pip install 'turnwise[serve]'") from None
-    from turnwise.serve.keys import ApiKeys
     from turnwise.serve.server import LOG_FORMAT, Listening
     from turnwise.serve.server import serve as run
     from turnwise.serve.settings import ServeSettings
     from turnwise.serve.source import ConfigSource
 
     logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
+    source = ConfigSource(preset, config, state, observer, keys)
     settings = ServeSettings(
-        keys=ApiKeys.read(keys),
+        keys=source.read_keys(),
         max_body=max_body,
         conversations=conversations,
         rate=rate or None,
@@ -89,6 +91,5 @@ def serve(
         body_seconds=body_seconds,
         body_bytes=body_bytes,
     )
-    source = ConfigSource(preset, config, state, observer)
     listening = Listening(host, port, workers, connections, header_seconds, grace_seconds)
     run(source, settings, listening, note)

@@ -21,6 +21,7 @@ from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.records import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.session import Forgotten, GuardSession
+from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
     RedisStateStore,
     SqliteStateStore,
@@ -47,6 +48,7 @@ __all__ = [
     "GuardrailInfo",
     "GuardrailPipeline",
     "MemoryStateStore",
+    "Mode",
     "On",
     "OnError",
     "Outcome",

@@ -19,7 +19,7 @@ from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.metadata import read_turn
 from turnwise.guard.records import Detail, Outcome, PipelineResult, Records, SideRecord, Status, TurnRecord
-from turnwise.guard.setup import KINDS, Setup
+from turnwise.guard.setup import KINDS, Mode, Setup
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
@@ -227,7 +227,7 @@ def refused(
 def tell(setup: Setup, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
     """Tell the audit of a check, where there is one."""
     if setup.audit is not None:
-        event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock())
+        event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock(), setup.tenant)
         setup.audit.write(event)
 
 
@@ -266,6 +266,7 @@ def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: 
 
 def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail) -> PipelineResult:
     """Return a result, and keep it with its turn, after its state could not be kept."""
+    trouble = setup.told(trouble)
     details = {**result.details, STATE: trouble}
     blocked = result.blocked or trouble.blocked
     record = SideRecord(
@@ -295,12 +296,12 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
 def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, Detail]) -> Detail | None:
     """Return why no guardrail is asked about a text, which is told in `extra`; None where they are."""
     held, most, length = None, setup.config.max_characters, len(check.text)
-    if length > most:
-        extra[TOO_LONG] = _refused_length(length, most)
-        check.text = check.text[:most]
+    if length > most and setup.mode is not Mode.OFF:
+        extra[TOO_LONG] = setup.told(_refused_length(length, most))
+        check.text = check.text[:most] if extra[TOO_LONG].blocked else check.text
         held = NOT_READ
     if trouble is not None:
-        extra[STATE] = trouble
+        extra[STATE] = trouble = setup.told(trouble)
         held = NOT_KEPT if trouble.blocked else held
     return held
 
@@ -308,7 +309,7 @@ def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, D
 def _out_of_time(setup: Setup, stopped: WorkStopped, steps: Iterable[Step]) -> Detail:
     """Return what is told of a text whose time was up before these guardrails had checked it."""
     names = ", ".join(step.name for step in steps if step.enabled)
-    return failure(setup.config.on_timeout, f"{stopped.reason}; not checked by {names}")
+    return setup.told(failure(setup.config.on_timeout, f"{stopped.reason}; not checked by {names}"))
 
 
 def _refused_length(length: int, most: int) -> Detail:
@@ -320,13 +321,13 @@ def _refused_length(length: int, most: int) -> Detail:
 def _told(setup: Setup, unread: str, forged: str) -> dict[str, Detail]:
     """Return what is told beside what guardrails say: what nobody read, and what the model never said."""
     extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
-    if forged:
+    if forged and setup.mode is not Mode.OFF:
         action = _FORGED_ACTIONS[setup.config.on_forged]
         blocked = action is Action.BLOCK
         extra[FORGED] = Detail(
             Status.EVALUATED, blocked=blocked, found=True, action=action, confidence=1.0, reason=forged
         )
-    return extra
+    return {name: setup.told(detail) for name, detail in extra.items()}
 
 
 def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:

@@ -30,6 +30,7 @@ from turnwise.guard.texts import (
     check_prompt,
     check_response,
     check_result,
+    checked_session,
     open_stream,
     session_of,
 )
@@ -98,6 +99,11 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
     return setup.lists
 
 
+def _scope(session_id: str | None, named: Named) -> tuple[str | None, str | None]:
+    """Return what keeps lists without a name apart."""
+    return None if session_id is None else checked_session(session_id), named.scope
+
+
 def _as_state_error(error: SessionError) -> StateError:
     return error if isinstance(error, StateError) else StateError(str(error))
 
@@ -115,9 +121,10 @@ def _found(
     """Check what came last in a list of messages, in the conversation that it continues."""
     start = perf_counter()
     listed = ListedTexts.of(*last)
+    scope = _scope(kwargs.get("session_id"), named)
     for _ in range(_PLACES):
         try:
-            find = partial(lists.find, listed, named.name, (kwargs.get("session_id"), named.scope), named.after)
+            find = partial(lists.find, listed, named.name, scope, named.after)
             found: Found = yield from done(find, here=here)
             if found.retry is not None:
                 return (yield from _again(setup, found.retry, found.chat, kwargs, start, here=here))
@@ -136,7 +143,7 @@ def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
     """Return what the record says of messages that were checked before; a prompt counts for rate limits again."""
-    if setup.limits.active and retry.pipeline_type is TextKind.INPUT:
+    if setup.limited and retry.pipeline_type is TextKind.INPUT:
         key, role = kwargs.get("key"), kwargs.get("role")
         if setup.keeper is None:
             refusal = setup.limits.refuse(key, role, setup.clock())
@@ -209,12 +216,12 @@ def open_listed_stream(
 ) -> Generator[Any, Any, Opened]:
     """Open the reply to a list of messages, in the conversation that it continues; as `open_stream`."""
     listed = ListedTexts.of(entries := OPENAI.entries(messages), len(entries), ())
-    lists = _lists(setup, named)
+    lists, scope = _lists(setup, named), _scope(session_id, named)
     placed = None
     for _ in range(_PLACES if lists is not None else 0):
         assert lists is not None
         try:
-            find = partial(lists.find, listed, named.name, (session_id, named.scope), named.after)
+            find = partial(lists.find, listed, named.name, scope, named.after)
             found: Found = yield from done(find, here=here)
             assert found.place is not None
             found.place.enter(0)

@@ -53,6 +53,8 @@ class Outcome(StrEnum):
     """The model paused for too long."""
     BROKEN_OFF = "broken_off"
     """The response ended before it was whole, for another reason."""
+    UNCHECKED = "unchecked"
+    """No guardrail looked at it: those that would are switched off."""
 
 
 _UNFINISHED = ("dropped", "cancelled", "timed_out")
@@ -303,7 +305,11 @@ class PipelineResult(Document):
             detail = self.details.get(name)
             if detail is not None:
                 return Outcome((detail.data or {}).get("outcome", name))
-        return Outcome.BLOCKED if self.blocked else Outcome.WARNED if self.warnings else Outcome.PASSED
+        if self.blocked or self.warnings:
+            return Outcome.BLOCKED if self.blocked else Outcome.WARNED
+        statuses = {detail.status for detail in self.details.values()}
+        unchecked = Status.SKIPPED in statuses and Status.EVALUATED not in statuses
+        return Outcome.UNCHECKED if unchecked else Outcome.PASSED
 
     @property
     def failures(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from asyncio import CancelledError
 from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from turnwise.guard.guardrail import Check
 from turnwise.guard.held_back import Chunk, HeldBack, replaced, shown_up_to
 from turnwise.guard.records import Detail, Outcome, PipelineResult
 from turnwise.guard.request import encodable
-from turnwise.guard.setup import Setup
+from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.step import CheckRun, Step, afinish, finish
 
 Value = TypeVar("Value")
@@ -91,7 +92,7 @@ class _Stream:
         steps = [step for step in setup.by_side[Side.RESPONSE] if step.enabled]
         self._call = call
         self._finish, self._turn, self._conversation, self._session_id = finish, turn, conversation, session_id
-        self._most = setup.config.max_characters
+        self._most = setup.config.max_characters if setup.mode is Mode.ON else sys.maxsize
         self._held = HeldBack(
             [step for step in steps if step.guardrail.reach is not None], turn, conversation, session_id
         )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import TurnwiseError, UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, PipelineResult, open_state_store
+from turnwise.guard.identity.names import canonical_name
 from turnwise.integrations.openai.calls import Asked, Guarding, afinish, ask, of_reply
 from turnwise.integrations.openai.replies import redact_choice, says_anything
 from turnwise.integrations.openai.streams import END, ReplySteps, Show
@@ -200,6 +201,7 @@ def scoped_name(scope: str, session_id: str) -> str:
 def _named(user: Any, data: dict[str, Any]) -> dict[str, Any]:
     """Return whose conversation a request is of."""
     api_key, end_user = (str(getattr(user, key, None) or "") for key in ("api_key", "end_user_id"))
+    end_user = canonical_name(end_user)
     scope = f"{api_key}|{end_user}"
     named: dict[str, Any] = {"scope": scope}
     if end_user or api_key:

@@ -29,6 +29,7 @@ _FIELDS = {
     "session_id",
     "limit",
     "texts",
+    "mode",
     *CheckRequest.model_fields,
     *ConversationRequest.model_fields,
     *Participants.model_fields,
@@ -37,7 +38,7 @@ _FIELDS = {
     "turns_per_hour",
     "turns_per_day",
 }
-_TOLD = (400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 503)
+_TOLD = (400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 503)
 _KINDS = {404: "not-found", 405: "method"}
 
 

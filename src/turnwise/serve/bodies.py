@@ -158,6 +158,12 @@ class ConversationRequest(Body):
         return about | {name: value for name, value in rest.items() if value is not None}
 
 
+class ModeRequest(Body):
+    """How the pipeline of a tenant is to run."""
+
+    mode: Literal["on", "off", "log"] | None = Field(description="null for what the file of keys says")
+
+
 class CheckResult(BaseModel):
     """The verdict on a text; the fields of `turnwise.guard.PipelineResult`."""
 

@@ -31,6 +31,7 @@ from turnwise.serve.clients import DisconnectedError
 from turnwise.serve.gate import LINES
 from turnwise.serve.problems import Problem, invalid_body
 from turnwise.serve.service import Service
+from turnwise.serve.tenants import SCOPE, Caller, Tenant
 
 
 class StreamStart(FixedBody):
@@ -75,7 +76,7 @@ class _CheckRoute(APIRoute):
             except ValidationError as error:
                 found = error.errors(include_input=False, include_url=False, include_context=False)
                 raise invalid_body(found, _FIELDS) from None
-            response: Response = await self.endpoint(body)
+            response: Response = await self.endpoint(body, request.scope[SCOPE])
             return response
 
         return handle
@@ -85,12 +86,12 @@ def check_routes(service: Service) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1", tags=["checks"])
 
-    async def check(request: Annotated[CheckRequest, Body()]) -> Response:
+    async def check(request: Annotated[CheckRequest, Body()], tenant: Caller) -> Response:
         """Check a prompt, a response, a call or a result of a tool, or the last of a list of messages.
 
         With `conversation_id` it continues a conversation, which is begun where it is not known.
         """
-        told = await service.run(_checked, service, request, characters=request.characters)
+        told = await service.run(_checked, service, tenant, request, characters=request.characters)
         return Response(told, media_type="application/json")
 
     routes.add_api_route(
@@ -116,7 +117,7 @@ def check_routes(service: Service) -> APIRouter:
             }
         },
     )
-    async def check_stream(request: Request) -> Response:
+    async def check_stream(request: Request, tenant: Caller) -> Response:
         """Say what may be shown of a reply while it comes, and give the verdict at its end.
 
         As JSON each request has all that came so far, and only the one that says `done` is recorded. As lines
@@ -126,10 +127,10 @@ def check_routes(service: Service) -> APIRouter:
         if kind == LINES:
             lines = _Lines(request)
             start = _read(_START, await lines.next())
-            stream = await service.run(_opened, service, start)
-            return _LinesResponse(_shown(service, stream, lines))
+            stream = await service.run(_opened, tenant, start)
+            return _LinesResponse(_shown(service, tenant, stream, lines))
         whole = _read(_WHOLE, await request.body())
-        return json_response(await service.run(_grown, service, whole, characters=len(whole.text)))
+        return json_response(await service.run(_grown, service, tenant, whole, characters=len(whole.text)))
 
     return routes
 
@@ -157,33 +158,35 @@ def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
         ) from None
 
 
-def _checked(service: Service, request: CheckRequest) -> str:
-    return _json(service.check(request))
+def _checked(service: Service, tenant: Tenant, request: CheckRequest) -> str:
+    return _json(service.check(tenant, request))
 
 
-def _opened(service: Service, start: StreamStart) -> OutputStream:
-    chat = None if start.conversation_id is None else service.conversations.of(start.conversation_id, {})
-    return service.pipeline.stream_output(chat, turn_number=start.turn_number, session_id=start.session_id)
+def _opened(tenant: Tenant, start: StreamStart) -> OutputStream:
+    chat = None if start.conversation_id is None else tenant.conversations.of(start.conversation_id, {})
+    return tenant.pipeline.stream_output(chat, turn_number=start.turn_number, session_id=start.session_id)
 
 
-def _grown(service: Service, request: StreamRequest) -> dict[str, Any]:
+def _grown(service: Service, tenant: Tenant, request: StreamRequest) -> dict[str, Any]:
     """Say what may be shown of a reply so far; the whole one is checked in its conversation."""
     if not request.done:
-        trial = service.pipeline.stream_output()
+        trial = tenant.pipeline.stream_output()
         shown = trial.feed(request.text)
         if not trial.blocked:
             return {"show": shown, "blocked": False, "result": None}
     start = StreamStart(
         conversation_id=request.conversation_id, turn_number=request.turn_number, session_id=request.session_id
     )
-    stream = _opened(service, start)
+    stream = _opened(tenant, start)
     shown = stream.feed(request.text)
     result = stream.end()
-    service.metrics.tell(result)
+    service.metrics.tell(result, tenant.name)
     return {"show": shown + stream.rest, "blocked": result.blocked, "result": result.to_dict()}
 
 
-async def _shown(service: Service, stream: OutputStream, lines: _Lines) -> AsyncGenerator[str, None]:
+async def _shown(
+    service: Service, tenant: Tenant, stream: OutputStream, lines: _Lines
+) -> AsyncGenerator[str, None]:
     """Yield lines with what may be shown of a reply; where its pieces end before it does, it is dropped."""
     why, came = Outcome.DISCONNECTED, 0
     try:
@@ -197,7 +200,7 @@ async def _shown(service: Service, stream: OutputStream, lines: _Lines) -> Async
             if piece.done:
                 break
         result = await service.run(stream.end, characters=came)
-        service.metrics.tell(result)
+        service.metrics.tell(result, tenant.name)
         yield _line(stream.rest, result)
     except Problem as problem:
         why = _OUTCOMES.get(problem.kind, Outcome.BROKEN_OFF)
@@ -205,15 +208,15 @@ async def _shown(service: Service, stream: OutputStream, lines: _Lines) -> Async
     finally:
         # A client that is gone ends what is awaited here, so nobody waits for this.
         if stream.result is None:
-            service.later("short", _ended, service, stream, why)
+            service.later("short", _ended, service, tenant, stream, why)
 
 
-def _ended(service: Service, stream: OutputStream, why: Outcome) -> None:
+def _ended(service: Service, tenant: Tenant, stream: OutputStream, why: Outcome) -> None:
     """Record a reply that broke off, and count it."""
     if stream.result is None:
         stream.drop(why)
         if stream.result is not None:
-            service.metrics.tell(stream.result)
+            service.metrics.tell(stream.result, tenant.name)
 
 
 def _line(show: str, result: PipelineResult | None = None) -> str:

@@ -14,6 +14,7 @@ from turnwise.guard import Outcome
 from turnwise.serve.lanes import Job
 from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
+from turnwise.serve.tenants import Tenant
 
 CLIENT: ContextVar[Client | None] = ContextVar("client", default=None)
 """The client of the request that is served here."""
@@ -49,9 +50,9 @@ class Clients:
         self._bytes = 0
 
     @contextmanager
-    def one(self, receive: Receive, *, stream: bool) -> Iterator[Client]:
+    def one(self, receive: Receive, tenant: Tenant, *, stream: bool) -> Iterator[Client]:
         """Have a client until the block is left; of a stream the body comes on while it is served."""
-        client = Client(self, receive, stream=stream)
+        client = Client(self, receive, tenant, stream=stream)
         self._all.add(client)
         token = CLIENT.set(client)
         try:
@@ -75,22 +76,23 @@ class Clients:
             no_room = Problem(503, "there are too many unfinished bodies; try again", "busy", retry_after=1)
             slowest.end(_closing(no_room))
 
-    def end(self, problem: Callable[[], Problem]) -> None:
+    def end(self, problem: Callable[[Tenant], Problem]) -> None:
         """Let all requests end with a problem each."""
         for client in list(self._all):
-            client.end(problem())
+            client.end(problem(client.tenant))
 
 
 class Client:
     """The client of one request, whose body counts until the request has ended."""
 
-    def __init__(self, clients: Clients, receive: Receive, *, stream: bool) -> None:
+    def __init__(self, clients: Clients, receive: Receive, tenant: Tenant, *, stream: bool) -> None:
+        self.tenant = tenant
         self._clients, self._receive, self._stream = clients, receive, stream
         self._loop = asyncio.get_running_loop()
         self._came: asyncio.Queue[Message | Problem] = asyncio.Queue()
         self._jobs: set[Job] = set()
         self._watching: asyncio.Task[None] | None = None
-        self._ended: Exception | None = None
+        self._ended: DisconnectedError | Problem | None = None
         self.reading: asyncio.Timeout | None = None
         self.size = 0
         self.since = self._loop.time()
@@ -118,10 +120,10 @@ class Client:
     @contextmanager
     def awaiting(self, job: Job) -> Iterator[None]:
         """Wait for a call inside of the block: it ends, and its answer fails, where that is in vain."""
-        if self._ended is not None:
-            raise self._ended
         self._jobs.add(job)
         try:
+            if self._ended is not None:
+                self.end(self._ended)
             yield
         finally:
             self._jobs.discard(job)

@@ -8,9 +8,11 @@ from typing import Any, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnwise.serve.clients import Client, DisconnectedError
-from turnwise.serve.keys import ApiKeys, KeyRates
+from turnwise.serve.keys import KeyRates
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
+from turnwise.serve.shares import Shares
+from turnwise.serve.tenants import SCOPE, Tenant
 
 OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """Paths that need no key."""
@@ -36,10 +38,9 @@ class Gate:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
         self._service = service
-        self._settings = service.settings
         self._metrics = service.metrics
         self._rates = KeyRates(service.settings.rate)
-        self._under_way = 0
+        self._under_way = Shares(service.settings.in_flight, service.tenants.several)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -67,7 +68,8 @@ class Gate:
                 failed = Problem(500, "the service failed; its log says where", "failed")
                 await failed.response()(scope, receive, told)
         finally:
-            self._metrics.requests.labels(_route(scope), str(status or "none")).inc()
+            name = scope[SCOPE].name if SCOPE in scope else "none"
+            self._metrics.requests.labels(_route(scope), str(status or "none"), name).inc()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -75,34 +77,39 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        self._admit(headers)
+        scope[SCOPE] = tenant = self._admit(headers)
         if path == _METRICS:
             await self._app(scope, receive, send)
             return
         stream = _is_stream(scope, headers)
-        with self._service.clients.one(receive, stream=stream) as client:
+        with self._service.clients.one(receive, tenant, stream=stream) as client:
             if await client.has_sent(headers):
                 await self._under_bound(scope, client, send)
 
     async def _under_bound(self, scope: Scope, client: Client, send: Send) -> None:
         """Serve a request, where not too many are under way."""
-        if self._under_way >= self._settings.in_flight:
-            raise self._service.unchecked("too many requests are under way; try again", "busy", 1)
-        self._under_way += 1
+        tenant = client.tenant
+        if not self._under_way.admit(tenant.name, 1):
+            raise self._service.unchecked("too many requests are under way; try again", "busy", 1, tenant)
         self._metrics.in_flight.inc()
         try:
             await self._app(scope, client.receive, send)
         finally:
-            self._under_way -= 1
+            self._under_way.release(tenant.name, 1)
             self._metrics.in_flight.dec()
 
-    def _admit(self, headers: dict[bytes, bytes]) -> None:
-        name = "anybody"
-        if self._settings.keys is not None:
-            name = _caller(headers, self._settings.keys)
-        wait = self._rates.wait(name)
+    def _admit(self, headers: dict[bytes, bytes]) -> Tenant:
+        """Return the tenant whose key a request carries."""
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        given = token.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"")
+        tenant = self._service.tenants.of_key(given.decode("latin-1"))
+        if tenant is None:
+            told = "send an API key as Authorization: Bearer KEY, or as X-API-Key"
+            raise Problem(401, f"the API key is not known; {told}" if given else told, "key")
+        wait = self._rates.wait(tenant.name)
         if wait:
             raise Problem(429, "this API key makes too many requests; slow down", "rate", retry_after=wait)
+        return tenant
 
 
 def _is_stream(scope: Scope, headers: dict[bytes, bytes]) -> bool:
@@ -114,17 +121,6 @@ def _is_stream(scope: Scope, headers: dict[bytes, bytes]) -> bool:
     if sized and kind != _JSON and scope["method"] in ("POST", "PUT", "PATCH"):
         raise Problem(415, f"send the body as {_JSON}", "media-type")
     return False
-
-
-def _caller(headers: dict[bytes, bytes], keys: ApiKeys) -> str:
-    """Return the name of the key that a request carries."""
-    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
-    given = token.strip() if scheme.lower() == b"bearer" else headers.get(b"x-api-key", b"")
-    name = keys.name_of(given.decode("latin-1")) if given else None
-    if name is None:
-        told = "send an API key as Authorization: Bearer KEY, or as X-API-Key"
-        raise Problem(401, f"the API key is not known; {told}" if given else told, "key")
-    return name
 
 
 def _route(scope: Scope) -> str:

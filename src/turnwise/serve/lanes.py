@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
-from itertools import islice
 from threading import Condition, Thread
 from time import monotonic
 from typing import Any, Final
 
 from turnwise.deadline import Deadline, WorkStopped, within
 from turnwise.process_memory import give_back_memory
+from turnwise.serve.shares import FairLine, Shares
 
 _LEAST: Final = 100
 """Characters that every call counts for beside its own: what it takes whatever its length."""
@@ -32,9 +31,10 @@ _SLOWEST: Final = 1e-2
 class Job:
     """A call on its way through a lane; made on the event loop that waits for `answer`."""
 
-    def __init__(self, call: Callable[[], Any], characters: int = 0) -> None:
+    def __init__(self, call: Callable[[], Any], characters: int = 0, tenant: str = "") -> None:
+        self.tenant = tenant
         self.characters = characters + _LEAST
-        self.expected = 0.0
+        self.expected = self.waits = 0.0
         self.deadline = Deadline()
         self._call = call
         self._loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class Job:
 
 
 class Lane:
-    """Runs calls in threads of its own, in the order in which they come.
+    """Runs calls in threads of its own: tenants take turns, and those of one go in the order in which they come.
 
     It learns how many seconds a character takes, and refuses a call that is expected to wait for too long. The
     threads begin when they are needed, and keep no process alive.
@@ -78,32 +78,41 @@ class Lane:
         queue_seconds: how long a call may be expected to wait.
         rate: seconds a character that are expected before anything is known.
         most: seconds that a call is expected to take at most.
+        several: whether there are several tenants, none of which may fill line and threads.
     """
 
     def __init__(
-        self, name: str, threads: int, queue_seconds: float = math.inf, rate: float = 0.0, most: float = math.inf
+        self,
+        name: str,
+        threads: int,
+        queue_seconds: float = math.inf,
+        rate: float = 0.0,
+        most: float = math.inf,
+        several: Callable[[], bool] = bool,
     ) -> None:
-        self._name, self._most_threads = name, threads
-        self._queue_seconds, self._most = queue_seconds, most
+        self._name, self._most_threads, self._most = name, threads, most
+        self._waiting, self._busy = Shares(queue_seconds * threads, several), Shares(threads, several)
         self._characters = 1_000.0
         self._seconds = rate * self._characters
-        self._line: deque[Job] = deque()
+        self._line: FairLine[Job] = FairLine()
         self._threads: list[Thread] = []
-        self._busy, self._trimmed = 0, monotonic()
+        self._trimmed = monotonic()
         self._closed = False
         self._changed = Condition()
 
     def enter(self, job: Job, *, always: bool = False) -> float:
         """Let a call wait for its turn and return 0; where that takes too long, return the seconds instead."""
         with self._changed:
-            taken_at_once = self._most_threads - self._busy
-            waits = sum(one.expected for one in islice(self._line, taken_at_once, None)) / self._most_threads
-            if waits > self._queue_seconds and not always:
-                return waits
+            taken = self._busy.held + len(self._line)
             rate = min(_SLOWEST, self._seconds / self._characters)
             job.expected = min(self._most, job.characters * rate)
-            self._line.append(job)
-            if self._busy + len(self._line) > len(self._threads) < self._most_threads:
+            job.waits = job.expected if taken >= self._most_threads else 0.0
+            if always or not job.waits:
+                self._waiting.take(job.tenant, job.waits)
+            elif not self._waiting.admit(job.tenant, job.waits):
+                return self._waiting.held / self._most_threads
+            self._line.append(job.tenant, job)
+            if taken >= len(self._threads) < self._most_threads:
                 self._threads.append(Thread(target=self._work, name=self._name, daemon=True))
                 self._threads[-1].start()
             self._changed.notify()
@@ -112,7 +121,8 @@ class Lane:
     def leave(self, job: Job) -> None:
         """Take a call out of the line, unless it has begun."""
         with self._changed, suppress(ValueError):
-            self._line.remove(job)
+            self._line.remove(job.tenant, job)
+            self._waiting.release(job.tenant, job.waits)
 
     def close(self, seconds: float) -> bool:
         """End the threads once what waits is done; return whether they ended in time."""
@@ -124,24 +134,27 @@ class Lane:
             thread.join(max(0.0, until - monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
+    def _may_run(self, tenant: str) -> bool:
+        return self._busy.admit(tenant, 1)
+
     def _work(self) -> None:
         while True:
             with self._changed:
-                while not self._line:
-                    if self._closed:
+                while (job := self._line.next(self._may_run)) is None:
+                    if self._closed and not self._line:
                         return
                     self._changed.wait()
-                job = self._line.popleft()
-                self._busy += 1
+                self._waiting.release(job.tenant, job.waits)
             began = monotonic()
             whole = job.run()
             took = monotonic() - began
-            if monotonic() > self._trimmed + _TRIM_SECONDS:
-                self._trimmed = monotonic()
-                give_back_memory()
             with self._changed:
-                self._busy -= 1
+                self._busy.release(job.tenant, 1)
+                self._changed.notify_all()
                 if whole or took > job.expected:  # what was ended early tells only that it takes at least so long
                     self._seconds = _KEPT * self._seconds + took
                     self._characters = _KEPT * self._characters + job.characters
             del job  # nothing of a call is kept while the next is waited for
+            if monotonic() > self._trimmed + _TRIM_SECONDS:
+                self._trimmed = monotonic()
+                give_back_memory()

@@ -14,17 +14,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from turnwise.bounded import read_json
 from turnwise.errors import ConversationError
 from turnwise.guard import PipelineResult, TextKind
+from turnwise.guard.identity.names import canonical_name
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
-from turnwise.sessions import MemoryStateStore, StateKind
+from turnwise.serve.tenants import Caller, Tenant
+from turnwise.sessions import StateKind
 
 PATH: Final = "/beta/litellm_basic_guardrail_api"
 
 _SESSION_HEADERS: Final = ("x-litellm-session-id", "x-litellm-trace-id")
 """Headers in which a caller of LiteLLM names a session."""
-
-_CALLS: Final = 100_000
 
 
 class GuardrailRequest(BaseModel):
@@ -91,35 +91,35 @@ def litellm_routes(service: Service) -> APIRouter:
     its call id until then, in the state store where there is one.
     """
     routes = APIRouter(tags=["litellm"])
-    own = MemoryStateStore(limit=_CALLS)
 
     @routes.post(PATH, response_model=GuardrailAnswer, summary="Check a request or reply of LiteLLM")
-    async def check(request: Annotated[GuardrailRequest, Body()]) -> Response:
+    async def check(request: Annotated[GuardrailRequest, Body()], tenant: Caller) -> Response:
         """Check what `generic_guardrail_api` of LiteLLM's proxy sends."""
         call = _request if request.input_type == "request" else _reply
-        answer = await service.run(call, service, own, request)
+        last = (request.texts or [""])[-1]  # what is before it was checked before
+        answer = await service.run(call, service, tenant, request, characters=len(last))
         return json_response(answer.model_dump(exclude_none=True))
 
     return routes
 
 
-def _request(service: Service, own: MemoryStateStore, request: GuardrailRequest) -> GuardrailAnswer:
+def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
     named, texts = _named(request), request.texts or []
     messages = request.structured_messages
     if not messages:
-        results = [service.pipeline.check_input(text, key=named.get("key")) for text in texts]
-        return _joined(service, results, texts)
+        results = [tenant.pipeline.check_input(text, key=named.get("key")) for text in texts]
+        return _joined(service, tenant, results, texts)
     try:
-        result = service.pipeline.check_messages(messages, recognised=True, **named)
+        result = tenant.pipeline.check_messages(messages, recognised=True, **named)
     except ConversationError:
         raise Problem(422, "structured_messages are not a list of OpenAI messages", "messages") from None
-    service.metrics.tell(result)
+    service.metrics.tell(result, tenant.name)
     if result.blocked:
         return _blocked(result)
     if request.litellm_call_id is not None and result.place is not None:
-        call, store = _Call(result.place), service.pipeline.state_store or own
+        call, store = _Call(result.place), tenant.pipeline.state_store or tenant.places
         store.change(_CALL, _key(request), lambda _: (call, None))
-    sent = service.pipeline.sendable(messages, result)
+    sent = tenant.pipeline.sendable(messages, result)
     if sent == messages:
         return GuardrailAnswer(action="NONE")
     # A LiteLLM that takes texts alone refuses the request where there are fewer of them.
@@ -139,9 +139,9 @@ def _texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     return texts
 
 
-def _reply(service: Service, own: MemoryStateStore, request: GuardrailRequest) -> GuardrailAnswer:
+def _reply(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
     texts, calls = request.texts or [], request.tool_calls or []
-    store = service.pipeline.state_store or own
+    store = tenant.pipeline.state_store or tenant.places
     call = None if request.litellm_call_id is None else store.get(_CALL, _key(request))
     named = {"recognised": True, "after": call.place} if call is not None else {}
     results: list[PipelineResult] = []
@@ -149,8 +149,8 @@ def _reply(service: Service, own: MemoryStateStore, request: GuardrailRequest) -
         message: dict[str, Any] = {"role": "assistant", "content": texts[index] if texts else None}
         if calls and not index:
             message["tool_calls"] = calls
-        results.append(service.pipeline.check_messages([message], **named))
-    answer = _joined(service, results, texts)
+        results.append(tenant.pipeline.check_messages([message], **named))
+    answer = _joined(service, tenant, results, texts)
     parts = [part for result in results for part in (result.parts or (result,))]
     changed = [part for part in parts if part.pipeline_type is TextKind.TOOL_CALL]
     told = [raw.get("function", {}).get("arguments") for raw in calls]
@@ -160,9 +160,9 @@ def _reply(service: Service, own: MemoryStateStore, request: GuardrailRequest) -
     return answer
 
 
-def _joined(service: Service, results: list[PipelineResult], texts: list[str]) -> GuardrailAnswer:
+def _joined(service: Service, tenant: Tenant, results: list[PipelineResult], texts: list[str]) -> GuardrailAnswer:
     for result in results:
-        service.metrics.tell(result)
+        service.metrics.tell(result, tenant.name)
     blocked = next((result for result in results if result.blocked), None)
     if blocked is not None:
         return _blocked(blocked)
@@ -198,6 +198,7 @@ def _named(request: GuardrailRequest) -> dict[str, Any]:
 
 def _scope(data: Mapping[str, Any]) -> tuple[str, str]:
     api_key, end_user = (str(data.get(f"user_api_key_{name}") or "") for name in ("hash", "end_user_id"))
+    end_user = canonical_name(end_user)
     return f"{api_key}|{end_user}", end_user or api_key
 
 

@@ -24,7 +24,7 @@ class Metrics:
         own: Any = CollectorRegistry()
         self._registry = own
         self.requests = Counter(
-            "turnwise_http_requests", "Requests by route and status.", ["route", "status"], registry=own
+            "turnwise_http_requests", "Requests by route and status.", ["route", "status", "tenant"], registry=own
         )
         self.in_flight = Gauge(
             "turnwise_http_in_flight", "Requests under way.", registry=own, multiprocess_mode="livesum"
@@ -39,37 +39,39 @@ class Metrics:
             registry=own,
         )
         self.checks = Counter(
-            "turnwise_checks", "Checks by kind of text and verdict.", ["kind", "verdict"], registry=own
+            "turnwise_checks", "Checks by kind of text and verdict.", ["kind", "verdict", "tenant"], registry=own
         )
         self.seconds = Histogram(
-            "turnwise_check_seconds", "Seconds of a check.", ["kind"], registry=own, buckets=_SECONDS
+            "turnwise_check_seconds", "Seconds of a check.", ["kind", "tenant"], registry=own, buckets=_SECONDS
         )
-        self.blocks = Counter("turnwise_blocks", "Texts that a guardrail blocked.", ["guardrail"], registry=own)
+        self.blocks = Counter(
+            "turnwise_blocks", "Texts that a guardrail blocked.", ["guardrail", "tenant"], registry=own
+        )
         self.failures = Counter(
             "turnwise_failures",
             "Texts that a guardrail, or the state store, failed to check, by the way that they went.",
-            ["guardrail", "path"],
+            ["guardrail", "path", "tenant"],
             registry=own,
         )
         self.conversations = Gauge(
-            "turnwise_conversations", "Conversations held.", registry=own, multiprocess_mode="livesum"
+            "turnwise_conversations", "Conversations held.", ["tenant"], registry=own, multiprocess_mode="livesum"
         )
         self.evicted = Counter(
-            "turnwise_conversations_evicted", "Conversations that made room for others.", registry=own
+            "turnwise_conversations_evicted", "Conversations that made room for others.", ["tenant"], registry=own
         )
         self.reloads = Counter("turnwise_reloads", "Reloads by outcome.", ["outcome"], registry=own)
 
-    def tell(self, result: PipelineResult) -> None:
-        """Count a check."""
+    def tell(self, result: PipelineResult, tenant: str) -> None:
+        """Count a check of a tenant."""
         for one in result.parts or (result,):
             kind = str(one.pipeline_type)
-            self.checks.labels(kind, str(one.outcome)).inc()
-            self.seconds.labels(kind).observe(one.seconds)
+            self.checks.labels(kind, str(one.outcome), tenant).inc()
+            self.seconds.labels(kind, tenant).observe(one.seconds)
             for name, detail in one.details.items():
                 if detail.blocked and one.outcome is Outcome.BLOCKED:
-                    self.blocks.labels(name).inc()
+                    self.blocks.labels(name, tenant).inc()
                 if detail.status is Status.FAILED:
-                    self.failures.labels(name, str(detail.path)).inc()
+                    self.failures.labels(name, str(detail.path), tenant).inc()
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format, of all workers together."""

@@ -152,7 +152,7 @@ def work(
     supervisor = parent_process()
     if supervisor is not None and _HANGUP is not None:
         settings = replace(settings, reloaded=partial(os.kill, os.getppid(), _HANGUP))
-    settings = replace(settings, read_config=source.read)
+    settings = replace(settings, read_config=source.read, read_keys=source.read_keys)
     with GuardrailPipeline(source.read()) as pipeline:
         app = create_app(pipeline, settings)
         service = app.state.service

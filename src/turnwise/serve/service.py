@@ -1,4 +1,4 @@
-"""What the routes share: the pipeline, its conversations, and the threads in which texts are checked."""
+"""What the routes share: the tenants with their pipelines, and the threads in which texts are checked."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Any, Final, TypeVar, cast
 from turnwise.conversation import Conversation
 from turnwise.conversation.turn import PARTICIPANT_KEY
 from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
-from turnwise.guard import GuardrailPipeline, OnError, Outcome, PipelineResult
-from turnwise.guard.config import Config
+from turnwise.guard import GuardrailPipeline, Mode, OnError, Outcome, PipelineResult
 from turnwise.guard.guardrail import Cost
+from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.records import Path
 from turnwise.guard.state.settings import WhenDown
 from turnwise.guard.threads import LONG
 from turnwise.serve.bodies import CheckRequest
 from turnwise.serve.clients import CLIENT, Clients, DisconnectedError
-from turnwise.serve.conversations import HeldConversations
 from turnwise.serve.lanes import Job, Lane
 from turnwise.serve.metrics import Metrics
 from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
+from turnwise.serve.tenants import Tenant, Tenants
 from turnwise.sessions import SESSION
 
 Value = TypeVar("Value")
@@ -48,7 +48,7 @@ class Service:
     """A pipeline behind HTTP. Everything that may take time runs in threads of its own, off the event loop.
 
     Args:
-        pipeline: checks the texts; closed by the caller.
+        pipeline: checks the texts, or lends those of the tenants its configuration; closed by the caller.
         settings: the settings of the service.
     """
 
@@ -56,11 +56,12 @@ class Service:
         self.pipeline = pipeline
         self.settings = settings
         self.metrics = Metrics(settings.metrics_folder)
-        self.conversations = HeldConversations(pipeline, settings.conversations, self.metrics)
+        self.tenants = Tenants(pipeline, settings, self.metrics)
         self.clients = Clients(settings, self.metrics.body_bytes)
-        steps = [step for step in pipeline.steps if step.enabled]
+        pipelines = [tenant.pipeline for tenant in self.tenants.by_name.values()]
+        steps = [step for each in pipelines for step in each.steps if step.enabled]
         rate = _RATE if any(step.cost >= Cost.MODEL for step in steps) else 0.0
-        bounds = settings.queue_seconds, rate, settings.check_seconds
+        bounds = settings.queue_seconds, rate, settings.check_seconds, self.tenants.several
         waiting = settings.threads if any(step.guardrail.waits for step in steps) else 0
         self._lanes = {name: Lane(f"turnwise-{name}", 1) for name in ("readyz", "metrics", "reload")}
         self._lanes["short"] = Lane("turnwise-short", settings.threads, *bounds)
@@ -76,16 +77,18 @@ class Service:
             Problem: what it raises on purpose, told without text of the request; or it could not be done.
         """
         lane = self._lanes["short" if characters < LONG else "long"]
-        job = Job(partial(call, *args), characters)
+        seconds, client = self.settings.check_seconds, CLIENT.get()
+        tenant = None if client is None else client.tenant
+        name = "" if tenant is None else tenant.name
+        job = Job(partial(self._followed, tenant, call, *args), characters, name)
         waits = lane.enter(job)
         if waits:
-            raise self.unchecked("too many texts wait to be checked; try again", "busy", waits)
-        seconds, client = self.settings.check_seconds, CLIENT.get()
+            raise self.unchecked("too many texts wait to be checked; try again", "busy", waits, tenant)
 
         def late() -> None:
             job.deadline.cancel(Outcome.TIMED_OUT)
             told = f"the check was not done within {seconds:g} s"
-            job.settle(None, self.unchecked(told, "check-timeout", 1))
+            job.settle(None, self.unchecked(told, "check-timeout", 1, tenant))
 
         timer = asyncio.get_running_loop().call_later(seconds, late)
         try:
@@ -102,6 +105,11 @@ class Service:
         finally:
             timer.cancel()
 
+    def _followed(self, tenant: Tenant | None, call: Callable[..., Value], *args: Any) -> Value:
+        if tenant is not None:
+            self.tenants.follow(tenant)
+        return call(*args)
+
     async def apart(self, lane: str, call: Callable[..., Value], *args: Any) -> Value:
         """Return what a call returns that runs beside all checks, in a lane of its own."""
         job = Job(partial(call, *args))
@@ -117,20 +125,22 @@ class Service:
         job.answer.add_done_callback(_log_failure)
         self._lanes[lane].enter(job, always=True)
 
-    def unchecked(self, detail: str, kind: str, retry_after: float) -> Problem:
+    def unchecked(self, detail: str, kind: str, retry_after: float, tenant: Tenant | None) -> Problem:
         """Return the problem of a text that was not checked, with the way that it goes, and count it."""
         self.metrics.unchecked.labels(kind).inc()
-        closed = any(step.enabled and step.on_error is OnError.BLOCK for step in self.pipeline.steps)
+        pipeline = self.pipeline if tenant is None else tenant.pipeline
+        blocks = any(step.enabled and step.on_error is OnError.BLOCK for step in pipeline.steps)
+        closed = blocks and pipeline.mode is Mode.ON
         return Problem(503, detail, kind, retry_after=retry_after, path=Path.CLOSED if closed else Path.OPEN)
 
     def stop(self) -> None:
         """End the requests under way: they are answered 503, and what was checked is told the audit."""
-        self.clients.end(lambda: self.unchecked("the service stops", "stopping", 1))
+        self.clients.end(partial(self.unchecked, "the service stops", "stopping", 1))
 
-    def check(self, request: CheckRequest) -> PipelineResult:
-        """Check a text, in the conversation that it continues, and return the verdict."""
-        pipeline, chat = self.pipeline, self._conversation(request)
-        side, metadata, session = self._spoken(request, chat)
+    def check(self, tenant: Tenant, request: CheckRequest) -> PipelineResult:
+        """Check a text of a tenant, in the conversation that it continues, and return the verdict."""
+        pipeline, chat = tenant.pipeline, _conversation(tenant, request)
+        side, metadata, session = _spoken(pipeline, request, chat)
         if request.messages is not None:
             prompt = {"key": request.key, "role": request.role, "metadata": metadata}
             given: dict[str, Any] = {name: value for name, value in prompt.items() if value is not None}
@@ -141,8 +151,8 @@ class Service:
             except ConversationError:
                 raise Problem(422, "messages are not a list of OpenAI messages", "messages") from None
             if result.conversation_id != request.conversation_id and request.conversation_id is not None:
-                self.conversations.hold_fork(pipeline.conversation_of(result))
-            self.metrics.tell(result)
+                tenant.conversations.hold_fork(pipeline.conversation_of(result))
+            self.metrics.tell(result, tenant.name)
             return result
         text, number = request.text or "", request.turn_number
         if side == "input":
@@ -169,27 +179,8 @@ class Service:
                 turn_number=number,
                 session_id=session,
             )
-        self.metrics.tell(result)
+        self.metrics.tell(result, tenant.name)
         return result
-
-    def _spoken(
-        self, request: CheckRequest, chat: Conversation | None
-    ) -> tuple[str, dict[str, Any] | None, str | None]:
-        """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
-        name, side, session = request.participant, request.side, request.session_id
-        if chat is not None and name == chat.responder and "side" not in request.model_fields_set:
-            side = "output"
-        if name is None or side != "input":
-            return side, request.metadata, session
-        if session is None and self.pipeline.config.session_by == "initiator":
-            session = name
-        return side, {**(request.metadata or {}), PARTICIPANT_KEY: name}, session
-
-    def _conversation(self, request: CheckRequest) -> Conversation | None:
-        about = {} if request.participants is None else request.participants.about()
-        if request.conversation_id is not None:
-            return self.conversations.of(request.conversation_id, about)
-        return self.conversations.begin(None, about) if about else None
 
     def reload(self) -> str:
         """Read the configuration anew and go on with it, from the next check on; return its digest.
@@ -197,10 +188,15 @@ class Service:
         Raises:
             UsageError: there is nothing to read, or the configuration does not fit; then nothing has changed.
         """
-        if self.settings.read_config is None:
+        settings = self.settings
+        if settings.read_config is None:
             raise UsageError("this service was given a pipeline and has no configuration to read again")
         try:
-            self.pipeline.reload(self.settings.read_config())
+            config, keys = settings.read_config(), None if settings.read_keys is None else settings.read_keys()
+            if keys is None:
+                self.pipeline.reload(config)
+            else:
+                self.tenants.reload(keys, config)
         except Exception as error:
             self.metrics.reloads.labels("refused").inc()
             _log.error("the configuration is not reloaded, and the one before stays: %s", error)
@@ -211,8 +207,9 @@ class Service:
 
     @property
     def config_digest(self) -> str:
-        """A digest of the configuration, by which workers with the same one are known."""
-        return digest_of_config(self.pipeline.config)
+        """A digest of the configurations, by which workers with the same ones are known."""
+        tenants = [(one.settings, one.pipeline.config) for one in self.tenants.by_name.values()]
+        return sha256(repr((self.pipeline.config, tenants)).encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
     async def ready(self) -> dict[str, Any]:
         """Return what this worker serves; the state store is asked once a second at most.
@@ -249,7 +246,30 @@ class Service:
         """End the threads, once what they have begun has ended; return whether it did within so many seconds."""
         until = monotonic() + seconds
         ended = [lane.close(max(0.0, until - monotonic())) for lane in self._lanes.values()]
+        self.tenants.close()
         return all(ended)
+
+
+def _spoken(
+    pipeline: GuardrailPipeline, request: CheckRequest, chat: Conversation | None
+) -> tuple[str, dict[str, Any] | None, str | None]:
+    """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
+    name, side, session = request.participant, request.side, request.session_id
+    known = None if name is None else canonical_name(name)
+    if chat is not None and known == canonical_name(chat.responder) and "side" not in request.model_fields_set:
+        side = "output"
+    if name is None or side != "input":
+        return side, request.metadata, session
+    if session is None and pipeline.config.session_by == "initiator" and known not in UNNAMED:
+        session = name
+    return side, {**(request.metadata or {}), PARTICIPANT_KEY: name}, session
+
+
+def _conversation(tenant: Tenant, request: CheckRequest) -> Conversation | None:
+    about = {} if request.participants is None else request.participants.about()
+    if request.conversation_id is not None:
+        return tenant.conversations.of(request.conversation_id, about)
+    return tenant.conversations.begin(None, about) if about else None
 
 
 def _cores() -> int:
@@ -261,11 +281,6 @@ def _log_failure(answer: asyncio.Future[Any]) -> None:
     error = None if answer.cancelled() else answer.exception()
     if error is not None:
         _log.error("what nobody waits for failed: %s", type(error).__name__)
-
-
-def digest_of_config(config: Config) -> str:
-    """Return a short digest of a configuration, by which two are told apart."""
-    return sha256(repr(config).encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
 def problem_of(error: TurnwiseError) -> Problem:

@@ -18,10 +18,10 @@ class ServeSettings:
     """What may be set of the service.
 
     Args:
-        keys: the API keys, one of which every request carries; None serves everybody.
+        keys: the API keys, one of which every request carries; None serves everybody as one.
         max_body: bytes of a request, at least 1,024 and at most 1 GiB.
-        conversations: conversations that a worker holds, at least 1; the one least recently used makes room. With
-            a state store it is read again when it goes on, without one it begins anew.
+        conversations: conversations of a key that a worker holds, at least 1; the one least recently used makes
+            room. With a state store it is read again when it goes on, without one it begins anew.
         rate: requests a minute of one API key in one worker, at least 1; None for no limit.
         in_flight: requests that a worker has under way, at least 1; more are refused with 503.
         threads: threads of a worker in which texts of up to 2,000 characters are checked, at least 1; longer ones
@@ -34,6 +34,7 @@ class ServeSettings:
         body_bytes: bytes of the bodies that a worker has at once, at least 1,024; the one that takes most room for
             the longest without going on is dropped where there would be more.
         read_config: reads the configuration anew, for a reload on request; None where there is nothing to read.
+        read_keys: reads the keys anew likewise; None where they stay.
         reloaded: is told after a reload on request, so that other workers reload as well.
         metrics_folder: folder in which workers share what they count; None for one worker.
 
@@ -52,6 +53,7 @@ class ServeSettings:
     body_seconds: float = 30.0
     body_bytes: int = 64 << 20
     read_config: Callable[[], Config] | None = None
+    read_keys: Callable[[], ApiKeys | None] | None = None
     reloaded: Callable[[], None] | None = None
     metrics_folder: str | None = None
 

@@ -41,6 +41,7 @@ class AuditEvent:
         participants: names and types of both sides of the conversation.
         model: ``model_id`` of the conversation, where it is known.
         timestamp: when the check ended, aware.
+        tenant: whose check it is; empty where the pipeline serves no tenant.
     """
 
     result: PipelineResult
@@ -50,10 +51,17 @@ class AuditEvent:
     participants: dict[str, Any]
     model: str | None
     timestamp: datetime
+    tenant: str = ""
 
     @classmethod
     def of(
-        cls, result: PipelineResult, session_id: str, conversation: Conversation, pipeline: str, now: datetime
+        cls,
+        result: PipelineResult,
+        session_id: str,
+        conversation: Conversation,
+        pipeline: str,
+        now: datetime,
+        tenant: str = "",
     ) -> Self:
         """Return the event of a check."""
         model = conversation.model_info.get("model_id")
@@ -65,6 +73,7 @@ class AuditEvent:
             participants=conversation.participants,
             model=model if isinstance(model, str) else None,
             timestamp=now,
+            tenant=tenant,
         )
 
 
@@ -99,6 +108,7 @@ class Recorder:
             "kind": CHECK,
             "time": time_text(event.timestamp),
             "pipeline": event.pipeline,
+            **({"tenant": event.tenant} if event.tenant else {}),
             "conversation_id": self._name(result.conversation_id),
             "session_id": self._name(event.session_id),
             "participants": {
