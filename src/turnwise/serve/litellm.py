@@ -104,7 +104,8 @@ def litellm_routes(service: Service) -> APIRouter:
     @routes.post(PATH, response_model=GuardrailAnswer, summary="Check a request or reply of LiteLLM")
     async def check(request: Annotated[GuardrailRequest, Body()], tenant: Caller) -> Response:
         """Check what `generic_guardrail_api` of LiteLLM's proxy sends."""
-        answer = await service.run(_answer, service, tenant, request)
+        last = (request.texts or [""])[-1]  # what is before it was checked before
+        answer = await service.run(_answer, service, tenant, request, characters=len(last))
         return json_response(answer.model_dump(exclude_none=True))
 
     return routes
