@@ -144,7 +144,7 @@ def _request(
         _check_beside(service, others, beside)
         results = [service.pipeline.check_input(text, key=named.get("key")) for text in texts]
         return _joined(service, results, texts)
-    sent, left = deepcopy(messages), messages
+    sent = left = deepcopy(messages)
     if heard:
         try:
             result = service.pipeline.check_messages(messages[:heard], recognised=True, **named)
