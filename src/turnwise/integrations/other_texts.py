@@ -14,8 +14,10 @@ from turnwise.guard.names import as_text, is_ordinary
 from turnwise.integrations.asking import Ask, Asking
 
 _BINARY: Final = frozenset({"b64_json", "data", "file_data", "partial_image_b64"})
-_SHORT: Final = 200
-"""Characters from which a text without spaces under such a key is no text."""
+_SHORT, _KEY = 200, 40
+"""Characters from which a text without spaces under such a key is no text; and of a key that may be repeated."""
+
+_LABELS: Final = ("role", "type", "kind", "object", "status", "finish_reason")
 
 _TOKENS: Final = ("input", "prompt", "prompt_token_ids")
 _CLEAN: Final = 10_000
@@ -70,7 +72,7 @@ def leaves(tree: Any, keys: Collection[str] | None = None, skip: Collection[str]
             if key in skip or (keys is not None and not path and key not in keys):
                 continue
             # A key is text of others: one that does not look like a key is not repeated.
-            told = key if str(key).replace("-", "_").isidentifier() and len(key) <= _SHORT else "?"
+            told = key if str(key).replace("-", "_").isidentifier() and len(key) <= _KEY else "?"
             place = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{told}".removeprefix(".")
             if isinstance(key, str) and not is_ordinary(key):
                 yield Leaf(place, None, None, as_text(key))
@@ -125,8 +127,8 @@ class OtherTexts:
                 self._unread(leaf.path)
                 continue
             known = sha256(f"{method}|{leaf.text}".encode("utf-8", "surrogatepass")).digest()
-            short = method == "check_tool_result" and _is_token(leaf.key, leaf.text)
-            if short or not leaf.text or leaf.text in seen or known in self._clean:
+            label = _is_label(leaf.key, leaf.text, method == "check_tool_result")
+            if label or not leaf.text or leaf.text in seen or known in self._clean:
                 continue
             result = yield Ask(method, {"content": leaf.text, **named})
             if result.blocked:
@@ -171,7 +173,7 @@ def _is_tokens(value: Any) -> bool:
     return isinstance(value, int)
 
 
-def _is_token(key: object, text: str) -> bool:
-    """Return whether a text is a short word or an id, as ``auto`` and ``call_a1b2`` are."""
-    single = len(text.split()) == 1 and len(as_text(text).split("\n")[-1].split()) <= 2
-    return single and (is_ordinary(text) or str(key).endswith("id"))
+def _is_label(key: object, text: str, beside: bool) -> bool:
+    """Return whether a text is an id or a label, such as ``user``; `beside` what is said also a short word."""
+    single = len(text) <= _SHORT and len(text.split()) == 1 and len(as_text(text).split("\n")[-1].split()) <= 2
+    return single and (key in _LABELS or str(key).endswith("id") or (beside and is_ordinary(text)))

@@ -140,7 +140,7 @@ def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> Gua
         _check_beside(tenant, beside)
         results = [tenant.pipeline.check_input(text, key=named.get("key")) for text in texts]
         return _joined(service, tenant, results, texts)
-    sent, left = deepcopy(messages), messages
+    sent = left = deepcopy(messages)
     if heard:
         try:
             result = tenant.pipeline.check_messages(messages[:heard], recognised=True, **named)

@@ -164,16 +164,21 @@ def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversatio
         record = _record(turn)
         if record is None:
             continue
-        known |= {(TextKind.INPUT, turn.prompt)} if record.input is not None else set()
-        known |= {(TextKind.OUTPUT, turn.response or "")} if record.output is not None else set()
-        known |= {
-            (TextKind.TOOL_CALL, one.arguments) for one in turn.tool_calls if one.call_id in record.tool_calls
-        }
-        results = turn.tool_results
-        known |= {(TextKind.TOOL_RESULT, one.content) for one in results if one.call_id in record.tool_results}
         raws = messages_of_turn(turn) if record.texts else []
-        beside = {name: raws[at].get("content") for at, name in first_calls(raws).items()}
-        known |= {(TextKind.OUTPUT, str(text)) for name, text in beside.items() if name in record.texts}
+        told: list[tuple[SideRecord | None, TextKind, str | None]] = [
+            (record.input, TextKind.INPUT, turn.prompt),
+            (record.output, TextKind.OUTPUT, turn.response),
+            *((record.tool_calls.get(one.call_id), TextKind.TOOL_CALL, one.arguments) for one in turn.tool_calls),
+            *(
+                (record.tool_results.get(one.call_id), TextKind.TOOL_RESULT, one.content)
+                for one in turn.tool_results
+            ),
+            *(
+                (record.texts.get(name), TextKind.OUTPUT, raws[at].get("content"))
+                for at, name in first_calls(raws).items()
+            ),
+        ]
+        known |= {(kind, str(text)) for check, kind, text in told if check is not None and not check.blocked}
     return [{} if _is_known(message, known) else message for message in messages]
 
 

@@ -21,6 +21,7 @@ from turnwise.integrations.litellm.shapes import (
     as_message,
     as_messages,
     fitted,
+    has_tools,
     is_chat_chunk,
     plain,
     put_texts,
@@ -62,9 +63,10 @@ _SAID: Final = frozenset({"prompt", "input", "query", "contents", "params"})
 """Where requests that are no chat have what the person says."""
 
 _SPELLED: Final = frozenset({"logprobs", "signature", "encrypted_content"})
-_TOLD: Final = _SPELLED | {"id", "object", "model", "system_fingerprint", "embedding"}
+_TOLD: Final = _SPELLED | {"model", "system_fingerprint", "embedding"}
 """Keys of what is no text of its own, in requests and in replies."""
 
+_NOTHING: Final[tuple[dict[str, Any], set[str]]] = ({}, set())
 _ECHOED: Final = ("instructions", "tools", "tool_choice", "text", "prompt", "reasoning")
 _RESPONSES: Final = ("responses", "aresponses", "compact_responses", "acompact_responses")
 _TOOL_CALLS: Final = ("call_mcp_tool", "list_mcp_tools")
@@ -129,11 +131,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
                 keys &= {"mcp_arguments", "mcp_tool_description", "mcp_input_schema"}
                 await self._check_tool(data)
             key = "input" if kind in _RESPONSES else "messages"
-            rest: dict[str, Any] = {}
-            seen: set[str] = set()
-            if key in keys and isinstance(data[key], str | list):
-                anthropic = "anthropic" in kind
-                rest, seen = await self._check_conversation(data, key, named, anthropic=anthropic)
+            rest, seen = await self._check_conversation(data, key, named) if key in keys else _NOTHING
             said = (keys & _SAID) - rest.keys()
             changed = await self._check(leaves(data, said), "check_input", seen, key=named.get("key"))
             for tree, some in ((rest, None), (data, keys - said - rest.keys())):
@@ -210,32 +208,28 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         data["mcp_arguments"] = data["modified_arguments"] = json.loads(result.text)
 
     async def _check_conversation(
-        self, data: dict[str, Any], key: str, named: dict[str, Any], *, anthropic: bool
+        self, data: dict[str, Any], key: str, named: dict[str, Any]
     ) -> tuple[dict[str, Any], set[str]]:
         """Check what came last in messages; return those that were never checked, and the texts that were now."""
         given = data[key]
-        items = (
-            [{"role": "user", "content": given}]
-            if isinstance(given, str)
-            else [plain(item, f"{key}[{at}]") for at, item in enumerate(given)]
-        )
+        if isinstance(given, str):
+            items = [{"role": "user", "content": given}]
+        else:
+            listed = given if isinstance(given, list) else ()
+            items = [plain(item, f"{key}[{at}]") for at, item in enumerate(listed)]
         as_chat = as_messages if key == "input" else list
         messages = as_chat(items)
         heard = last_heard(messages)
         if not heard:
-            return {}, set()
+            return _NOTHING
         asked = await afinish(ask(self._guarding, deepcopy(messages[:heard]), named))
         self._remember(data, asked)
         assert asked.sent is not None and asked.result is not None
         sent = [*asked.sent, *messages[heard:]]
         fit = fitted(items, as_chat, sent)
+        if fit is None and key == "messages" and has_tools(sent) and not has_tools(items):
+            raise UnreadError(key, "a tool in it was blocked earlier", "leave that message out")
         items = deepcopy(fit or (as_items(sent) if key == "input" else sent))
-        if (
-            fit is None
-            and anthropic
-            and any("tool" in message["role"] or "tool_calls" in message for message in sent)
-        ):
-            raise UnreadError(key, "a tool that was blocked earlier is in it", "leave that message out")
         data[key] = items[0]["content"] if isinstance(given, str) and len(items) == 1 else items
         views = [as_message(item) or item for item in items] if key == "input" else items
         chat = self.pipeline.conversation_of(asked.result)
@@ -248,20 +242,21 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
     ) -> bool:
         """Check what a reply says, then every other text of it; return whether something was replaced."""
         named, asked = of_reply(_named(user, data)), self._recall(data)
-        before, wanted = deepcopy(tree), []
+        changed, wanted = False, []
         for message in replies_in(whole()):
             said = [*asked.messages, message]
             result = await self.pipeline.acheck_messages(said, recognised=True, **named)
             if result.blocked:
                 raise GuardrailBlocked(result)
             wanted.append([part.text for part in result.parts or (result,)])
+            changed |= texts_of([message]) != wanted[-1]
             put_texts(tree, [message], wanted[-1])
         # What a reply repeats of its request was checked there.
         seen = {leaf.text or "" for leaf in leaves(data, _ECHOED)}.union(*wanted)
-        await self._check(leaves(tree, skip=_TOLD), "check_output", seen)
+        changed |= await self._check(leaves(tree, skip=_TOLD), "check_output", seen)
         if wanted != [texts_of([message]) for message in replies_in(whole())]:
             raise UnreadError("the reply", "what must be replaced is in several of its parts", "ask again")
-        return tree != before
+        return changed
 
     async def _check(self, found: Iterable[Leaf], method: str, seen: Collection[str] = (), **named: Any) -> bool:
         return await aask(self.pipeline, self._others.check(found, method, seen, **named))

@@ -73,6 +73,11 @@ def as_items(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return items
 
 
+def has_tools(messages: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether tools have a part in messages, in the shape of OpenAI."""
+    return any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
+
+
 def replies_in(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what the model says in a reply, as messages of the assistant that share its parts."""
     said: list[dict[str, Any]] = []
@@ -179,7 +184,7 @@ class Events:
             for event in self.events
             if event.get("type") == "content_block_start"
         }
-        for (index, key), text in zip(self._places, self.texts.values(), strict=True) if blocks else ():
+        for (index, key), text in zip(self._places, self.texts, strict=True) if blocks else ():
             block = blocks[index]
             block.update(
                 {"input": json.loads(text)} if key == "partial_json" else {key: block.get(key, "") + text}
@@ -188,7 +193,7 @@ class Events:
 
     def chunks(self) -> list[Any]:
         """Return the pieces with what was replaced: each text in the place of its first piece."""
-        for places, text in zip(self._places.values(), self.texts.values(), strict=True):
+        for places, text in zip(self._places.values(), self.texts, strict=True):
             holder, key = places[0]
             holder[key] = text
         if isinstance(self._chunks[0], bytes | str):
