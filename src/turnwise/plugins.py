@@ -8,6 +8,7 @@ asked for by name.
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Callable
 from importlib import import_module
@@ -29,6 +30,7 @@ class Registry(Generic[Part]):
         group: the entry-point group that is searched beside what was registered.
         fits: whether what an installed package has under a name can be such a part.
         adapt: makes the part of what a person wrote for it; by default they are the same.
+        modules: whether ``module:attribute`` names a part as well, such as of a file in the working directory.
 
     >>> numbers: Registry[int] = Registry("number", "turnwise.doctest")
     >>> numbers.add("one", 1)
@@ -43,11 +45,14 @@ class Registry(Generic[Part]):
         group: str,
         fits: Callable[[Any], bool] = lambda _: True,
         adapt: Callable[[Any], Any] = lambda part: part,
+        *,
+        modules: bool = False,
     ) -> None:
         self._kind = kind
         self._group = group
         self._fits = fits
         self._adapt = adapt
+        self._modules = modules
         self._parts: dict[str, Part] = {}
         self._targets: dict[str, str] = {}
 
@@ -92,6 +97,12 @@ class Registry(Generic[Part]):
             shipped: Part = getattr(import_module(module), attribute)
             return self._parts.setdefault(name, shipped)
         points = self._entry_points()
+        if self._modules and ":" in name and name not in points:
+            from importlib.metadata import EntryPoint
+
+            points[name] = EntryPoint(name, name, self._group)
+            if "" not in sys.path:  # the folder that the program runs in
+                sys.path.append("")
         if name not in points:
             raise UnknownNameError(self._kind, name, self.names())
         try:

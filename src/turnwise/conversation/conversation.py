@@ -388,16 +388,17 @@ class Conversation(ToolHistory):
 
     # As JSON values
 
-    def to_messages(self, *, blocked: bool = False) -> list[dict[str, Any]]:
+    def to_messages(self, *, blocked: bool = False, until: int | None = None) -> list[dict[str, Any]]:
         """Return the conversation as OpenAI chat messages, without what a guard blocked or still checks.
 
         Args:
             blocked: whether that is among them as well; see `messages.to_messages`.
+            until: the last turn that is among them; None for all.
         """
         from turnwise.conversation.messages import write_messages
 
         with self._lock:
-            return write_messages(self, blocked=blocked)
+            return write_messages(self, blocked=blocked, until=until)
 
     def to_dict(self, *, turns: bool = True) -> dict[str, Any]:
         """Return the conversation as JSON values; `from_dict` gives back one with the same values.

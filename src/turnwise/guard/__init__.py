@@ -19,8 +19,9 @@ from turnwise.guard.guardrail import (
 )
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.records import Detail, GuardrailBlocked, PipelineResult, Status
+from turnwise.guard.records import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.session import Forgotten, GuardSession
+from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
     RedisStateStore,
     SqliteStateStore,
@@ -48,8 +49,10 @@ __all__ = [
     "GuardrailInfo",
     "GuardrailPipeline",
     "MemoryStateStore",
+    "Mode",
     "On",
     "OnError",
+    "Outcome",
     "OutputStream",
     "PipelineResult",
     "Redaction",

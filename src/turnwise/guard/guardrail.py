@@ -259,6 +259,7 @@ class Guardrail(ABC):
     - ``default_on``: the kinds of text that it looks at, a name of `On` or a tuple of them; all four unless it
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
+    - ``reads_names``: whether it is also asked about names that a text comes with: of tools, of who speaks;
     - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
       which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
@@ -268,6 +269,7 @@ class Guardrail(ABC):
 
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
+    reads_names: ClassVar[bool] = False
     files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_action: ClassVar[Action] = Action.BLOCK
     default_on: ClassVar[On | tuple[On, ...]] = On.ALL
@@ -349,7 +351,9 @@ def _as_factory(part: Any) -> Any:
     return as_factory(part)
 
 
-GUARDRAILS: Registry[GuardrailFactory] = Registry("guardrail", "turnwise.guardrails", is_factory, _as_factory)
+GUARDRAILS: Registry[GuardrailFactory] = Registry(
+    "guardrail", "turnwise.guardrails", is_factory, _as_factory, modules=True
+)
 for _name, _class in {
     "code": "Code",
     "drift": "Drift",

@@ -15,11 +15,12 @@ from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
+from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.listed import Named, check_last, open_listed_stream, sendable
 from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import digest_of
 from turnwise.guard.session import Forgotten, GuardSession, forget_conversation, forget_session, session_in
-from turnwise.guard.setup import Given, Setup
+from turnwise.guard.setup import Given, Mode, Setup
 from turnwise.guard.state.status import StateStatus
 from turnwise.guard.step import Step, afinish, finish
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
@@ -71,9 +72,10 @@ class GuardrailPipeline:
         clock: Clock = utc_now,
         audit: AuditSink | str | PathLike[str] | None = None,
         state_store: StateStore | None = None,
+        _given: Given | None = None,
     ) -> None:
         self._clock = clock
-        self._given = Given(_opened(audit, clock), state_store)
+        self._given = _given or Given(_opened(audit, clock), state_store)
         self._setup = Setup.of(Config.read(config), clock, self._given)
         self._retired: list[AuditSink | StateStore] = []
         self._changing = Lock()
@@ -107,6 +109,36 @@ class GuardrailPipeline:
         True
         """
         return cls(Config.preset(name, overrides), clock=clock, audit=audit, state_store=state_store)
+
+    def for_tenant(
+        self, tenant: str, config: Config | Mapping[str, Any] | str | PathLike[str] | None = None
+    ) -> GuardrailPipeline:
+        """Return the pipeline of a tenant, for which conversations, sessions and counts of others don't exist.
+
+        It has the audit and the state store of this one, where its own configuration names none; the caller closes
+        this one last.
+
+        Args:
+            tenant: its name: letters, digits, ``-`` and ``_``. The audit and the keys of its states carry it.
+            config: its configuration, as for the constructor; None for that of this pipeline.
+
+        Raises:
+            GuardError: as for the constructor, a name with other characters, or a guardrail that was given as an
+                object and remembers sessions, which tenants would share.
+
+        >>> pipeline = GuardrailPipeline.from_preset("basic")
+        >>> web, desk = pipeline.for_tenant("web"), pipeline.for_tenant("desk", {"guardrails": ["secrets"]})
+        >>> web.config.name, [step.name for step in desk.steps]
+        ('basic', ['secrets'])
+        """
+        if not (tenant.isascii() and tenant.replace("-", "").replace("_", "").isalnum()):
+            raise GuardError(f"the tenant's name is {tenant!r}; make it of letters, digits, - and _")
+        own = self.config if config is None else Config.read(config)
+        for entry in own.entries:
+            if isinstance(entry.kind, Guardrail) and entry.kind.sessions() is not None:
+                raise GuardError(f"{entry.name} is an object, whose sessions tenants would share; give its name")
+        given = Given(tenant=tenant, shared=lambda: self._setup)
+        return GuardrailPipeline(own, clock=self._clock, _given=given)
 
     @staticmethod
     def available_presets() -> tuple[str, ...]:
@@ -152,6 +184,33 @@ class GuardrailPipeline:
     def _switch(self, name: str, *, enabled: bool) -> None:
         with self._changing:
             self._setup = self._setup.switched(name, enabled=enabled)
+
+    @property
+    def mode(self) -> Mode:
+        """How it runs: ``on``, ``off`` or ``log``; see `set_mode`."""
+        return self._setup.mode
+
+    def set_mode(self, mode: Mode | str) -> None:
+        """Run otherwise from the next check on; what `enable`, `disable` and `reload` change stays beside it.
+
+        Args:
+            mode: ``on``: as the configuration says. ``log``: guardrails run, and nothing is blocked or redacted;
+                ``details`` tell what would have been (``"would block: ..."``). ``off``: no guardrail runs, and
+                ``details`` tell each as skipped, not enabled. But for ``on`` rate limits of keys don't count.
+
+        Raises:
+            GuardError: another mode.
+
+        >>> pipeline = GuardrailPipeline.from_preset("basic", overrides={"pii": {"action": "redact"}})
+        >>> pipeline.set_mode("log")
+        >>> result = pipeline.check_input("I am jane@example.com")
+        >>> result.text, result.details["pii"].reason
+        ('I am jane@example.com', 'would redact: 1 e-mail address')
+        """
+        if mode not in tuple(Mode):
+            raise GuardError(f"mode is {mode!r}; use {', '.join(Mode)}")
+        with self._changing:
+            self._setup = self._setup.in_mode(Mode(mode))
 
     def reload(self, config: Config | Mapping[str, Any] | str | PathLike[str]) -> None:
         """Go on with another configuration from the next check on.

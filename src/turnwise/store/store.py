@@ -161,7 +161,7 @@ class Store:
         return self._parts.sequences.read(ids, label)
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
-        """Return some turns of a sequence; how long the rest is takes no time.
+        """Return some turns of a sequence. The first call reads all of it, to see that it is what was stored.
 
         Args:
             sequence_id: id of the sequence.
