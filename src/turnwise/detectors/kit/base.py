@@ -57,7 +57,13 @@ def latch(
 
 
 def silence(state: State, turn: int, reason: str = "no principle was evaluated") -> Signal:
-    """Return the signal where there is nothing to go by: no evidence, and nothing that could fire."""
+    """Return the signal where there is nothing to go by: no evidence, and nothing that could fire.
+
+    Args:
+        state: state of the conversation, with the key `FIRED_AT`.
+        turn: number of the turn.
+        reason: what is lacking, in words.
+    """
     fired_at: int | None = state[FIRED_AT]
     fired = "" if fired_at is None else f"; fired at turn {fired_at}"
     return Signal.silent(f"{reason} up to turn {turn}{fired}", fired_at)
