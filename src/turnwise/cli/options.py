@@ -268,7 +268,7 @@ class CountedLabels(NamedTuple):
         return f"# {str(self)[0].upper()}{str(self)[1:]}.\n" if self.corrected_by else ""
 
     def tell(self, store: stores.Store, heads: Iterable[stores.SequenceHead] | None = None) -> None:
-        """Say it on standard error; where imported labels are counted, that people corrected some.
+        """Say it on standard error; where imported labels are counted, how many of them people corrected.
 
         Args:
             store: the record.
@@ -278,32 +278,22 @@ class CountedLabels(NamedTuple):
 
         if self.corrected_by:
             note(str(self))
-        else:
-            note_corrections(store, heads)
-
-
-def note_corrections(store: stores.Store, heads: Iterable[stores.SequenceHead] | None = None) -> None:
-    """Say on standard error of how many sequences people corrected the label, where imported labels are counted.
-
-    Args:
-        store: the record.
-        heads: the sequences that are counted; all by default.
-    """
-    from turnwise.cli.output import note
-
-    said = store.people.labels()
-    if not said:
-        return
-    known = store.heads(ids=said) if heads is None else heads  # only these can differ
-    others = sum(said.get(head.sequence_id, head.label) is not head.label for head in known)
-    if not others:
-        return
-    authors = sorted({one.author for one in store.people.corrections() if one.label})
-    names = (f"--corrected-by {author!r}" if " " in author else f"--corrected-by {author}" for author in authors)
-    note(
-        f"people say of {others} of these conversations that their label is another one, which is not counted "
-        f"here; {' '.join(names)} counts it"
-    )
+            return
+        said = store.people.labels()
+        if not said:
+            return
+        known = store.heads(ids=said) if heads is None else heads  # only these can differ
+        others = sum(said.get(head.sequence_id, head.label) is not head.label for head in known)
+        if not others:
+            return
+        authors = sorted({one.author for one in store.people.corrections() if one.label})
+        names = (
+            f"--corrected-by {author!r}" if " " in author else f"--corrected-by {author}" for author in authors
+        )
+        note(
+            f"people say of {others} of these conversations that their label is another one, which is not counted "
+            f"here; {' '.join(names)} counts it"
+        )
 
 
 def check_turn(option: str, turn: int, sequence_id: str, turns: int) -> None:

@@ -29,11 +29,6 @@ class AsyncGuardrail(Guardrail):
     lasts as long as the check, so that it can't keep a connection that belongs to a loop.
     """
 
-    @property
-    def waits(self) -> bool:
-        """It does, so it has a time limit unless that is set to none."""
-        return True
-
     @abstractmethod
     async def acheck(self, check: Check) -> Finding:
         """Return what is found in a text. An exception is a failed check, which ends as ``on_error`` says."""

@@ -102,7 +102,7 @@ class QueryResult:
         counted = connection.execute(
             "SELECT label, source, count(*) FILTER (matched), count(*) FROM found GROUP BY ALL ORDER BY ALL"
         ).fetchall()
-        self.not_scored = _count(connection, "found WHERE NOT scored")
+        [[self.not_scored]] = connection.execute("SELECT count(*) FILTER (NOT scored) FROM found").fetchall()
         self.rates = {(Label(label), str(source)): Rate(count, of) for label, source, count, of in counted}
 
     @property
@@ -235,7 +235,9 @@ def query(
         sequences, corrected, disputed = "copied.sequences", 0, 0
         if said:
             sequences = _corrected_sequences(connection, said)
-            disputed = _count(connection, f"(FROM {table}) JOIN {sequences} USING (sequence) WHERE label IS NULL")
+            counts = "count(*) FILTER (label <> imported), count(*) FILTER (label IS NULL)"
+            asked = f"SELECT {counts} FROM (FROM {table}) JOIN {sequences} USING (sequence) WHERE {wanted}"
+            [(corrected, disputed)] = connection.execute(asked, given).fetchall()
             wanted += " AND label IS NOT NULL"
         some = f"(SELECT t.* FROM {table} t SEMI JOIN (FROM {sequences} WHERE {wanted}) USING (sequence))"
         matched = "turn IS NOT NULL" if when is When.EVER else "final"
@@ -247,15 +249,7 @@ def query(
             f"JOIN {sequences} USING (sequence)",
             given,
         )
-        if said:
-            told = "found JOIN copied.sequences imported USING (sequence) WHERE found.label <> imported.label"
-            corrected = _count(connection, told)
     return QueryResult(read, run, when, connection, time.perf_counter() - began, corrected, disputed)
-
-
-def _count(connection: DuckDBPyConnection, rows: str) -> int:
-    [(count,)] = connection.execute(f"SELECT count(*) FROM {rows}").fetchall()
-    return int(count)
 
 
 def _corrected_sequences(connection: DuckDBPyConnection, said: Mapping[str, Label | None]) -> str:
@@ -265,7 +259,8 @@ def _corrected_sequences(connection: DuckDBPyConnection, said: Mapping[str, Labe
     connection.execute("INSERT INTO said SELECT unnest(?), unnest(?)", [list(said), labels])
     connection.execute(
         "CREATE TEMP TABLE corrected AS SELECT s.* REPLACE (CASE WHEN said.sequence_id IS NULL THEN s.label "
-        "ELSE said.label END AS label) FROM copied.sequences s LEFT JOIN said USING (sequence_id)"
+        "ELSE said.label END AS label), s.label AS imported "
+        "FROM copied.sequences s LEFT JOIN said USING (sequence_id)"
     )
     return "corrected"
 
