@@ -1,5 +1,6 @@
 """The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
 
+from turnwise.guard.functions import AsyncGuardrail, guardrail
 from turnwise.guard.guardrail import (
     CLEAN,
     Action,
@@ -14,7 +15,6 @@ from turnwise.guard.guardrail import (
     TextKind,
     ToolText,
     describe_guardrails,
-    guardrail,
     guardrail_names,
 )
 from turnwise.guard.kit import check_guardrail, finding_of
@@ -36,6 +36,7 @@ from turnwise.sessions import MemoryStateStore, StateStore
 __all__ = [
     "CLEAN",
     "Action",
+    "AsyncGuardrail",
     "AsyncOutputStream",
     "Check",
     "Cost",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
@@ -18,6 +18,7 @@ from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.metadata import read_turn
+from turnwise.guard.names import check_names
 from turnwise.guard.records import Detail, Outcome, PipelineResult, Records, SideRecord, Status, TurnRecord
 from turnwise.guard.setup import KINDS, Mode, Setup
 from turnwise.guard.step import (
@@ -65,13 +66,14 @@ def run_check(
     known: tuple[str, Detail] | None = None,
     trouble: Detail | None = None,
     forged: str = "",
+    names: Iterable[str] = (),
 ) -> CheckRun:
     """Run the guardrails of one side in order, here or where the steps go that are yielded."""
     tool = check.tool
     content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
     details: list[Detail] = []
     check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
-    extra = _told(setup, unread, forged) if unread or forged else {}
+    extra = yield from _told(setup, check, unread, forged, names, here=here)
     held = _held(setup, check, trouble, extra)
     blocker: Step | None = None
     try:
@@ -318,9 +320,17 @@ def _refused_length(length: int, most: int) -> Detail:
     return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
 
-def _told(setup: Setup, unread: str, forged: str) -> dict[str, Detail]:
-    """Return what is told beside what guardrails say: what nobody read, and what the model never said."""
-    extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
+def _told(
+    setup: Setup, check: Check, unread: str, forged: str, names: Iterable[str], *, here: bool
+) -> Generator[tuple[Step, Check], Detail, dict[str, Detail]]:
+    """Return what is told beside the text: of its names, what nobody read, and what the model never said."""
+    sides = check.turn.participants
+    plain = sides is not None and setup.clean_names.issuperset((sides.initiator, sides.responder))
+    extra: dict[str, Detail] = {}
+    if names or check.tool is not None or not plain:
+        extra = yield from check_names(setup, check, names, here=here)
+    if unread:
+        extra[UNREAD] = failure(setup.config.on_unread, unread)
     if forged and setup.mode is not Mode.OFF:
         action = _FORGED_ACTIONS[setup.config.on_forged]
         blocked = action is Action.BLOCK

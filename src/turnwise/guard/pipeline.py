@@ -644,7 +644,20 @@ class GuardrailPipeline:
         run = open_listed_stream(self._setup, messages, session_id, metadata, named, here=False)
         return AsyncOutputStream(*await afinish(run))
 
-    def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
+    def check_messages(
+        self,
+        messages: Ordered[Mapping[str, Any]],
+        *,
+        key: str | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        conversation_id: str | None = None,
+        conversation: Conversation | None = None,
+        after: str | None = None,
+        recognised: bool = False,
+        scope: str | None = None,
+    ) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
 
         For callers who keep the list and no `Conversation`. With a state store that keeps conversations the list
@@ -669,24 +682,45 @@ class GuardrailPipeline:
         Args:
             messages: objects with ``role`` and ``content``. The last one is the user's, the assistant's, or what a
                 tool or function gave back.
-            kwargs: as for `check_input` and `check_output`, save the conversation and the turn; for calls and
-                results ``session_id`` alone counts. Also ``conversation_id``, the name of the conversation where
-                the caller has one, or ``conversation``, itself; and ``after``, the `PipelineResult.place` of an
-                earlier check: the list then holds only what came since. Without a state store what these name
-                is known to this process alone, and lists without a name stand by themselves without
-                ``recognised=True``. They are told apart by ``session_id`` and ``scope``: where one of these
-                differs, they never meet.
+            key: whose rate limits count, where a prompt came last; as for `check_input`.
+            role: role of that key.
+            session_id: as for `check_input`; lists without a name whose sessions differ never meet.
+            metadata: joins the metadata of the turn, where a prompt or a reply came last.
+            conversation_id: the name of the conversation, where the caller has one. Without a state store what
+                this and the next two name is known to this process alone.
+            conversation: the conversation itself.
+            after: the `PipelineResult.place` of an earlier check: the list holds only what came since.
+            recognised: whether lists without a name are recognised without a state store; else each of them stands
+                by itself.
+            scope: keeps lists without a name apart, as `session_id` does.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
             GuardError: the last message is of another role, or holds nothing; or a conversation is named, and the
                 state store keeps none.
         """
-        return finish(check_last(self._setup, messages, kwargs))
+        named = Named(conversation_id, conversation, after, recognised, scope)
+        given = {"key": key, "role": role, "session_id": session_id, "metadata": metadata}
+        return finish(check_last(self._setup, messages, named, given))
 
-    async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
+    async def acheck_messages(
+        self,
+        messages: Ordered[Mapping[str, Any]],
+        *,
+        key: str | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        conversation_id: str | None = None,
+        conversation: Conversation | None = None,
+        after: str | None = None,
+        recognised: bool = False,
+        scope: str | None = None,
+    ) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        return await afinish(check_last(self._setup, messages, kwargs, here=False))
+        named = Named(conversation_id, conversation, after, recognised, scope)
+        given = {"key": key, "role": role, "session_id": session_id, "metadata": metadata}
+        return await afinish(check_last(self._setup, messages, named, given, here=False))
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:

@@ -325,11 +325,12 @@ class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, w
 
     Args:
         result: the verdict.
+        path: where the text stands, in something that has several; empty for the text as such.
     """
 
-    def __init__(self, result: PipelineResult) -> None:
-        kind = result.pipeline_type.replace("_", " ")
-        super().__init__(f"the {kind} was blocked: {'; '.join(result.reasons) or 'no reason was given'}")
+    def __init__(self, result: PipelineResult, path: str = "") -> None:
+        what = path or f"the {result.pipeline_type.replace('_', ' ')}"
+        super().__init__(f"{what} was blocked: {'; '.join(result.reasons) or 'no reason was given'}")
         self.result = result
 
 

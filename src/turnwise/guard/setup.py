@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
@@ -105,6 +105,7 @@ class Setup:
         tenant: whose checks these are; empty for nobody's.
         mode: how it runs.
         limited: whether rate limits of keys count prompts.
+        clean_names: names in which these guardrails found nothing.
     """
 
     config: Config
@@ -122,6 +123,7 @@ class Setup:
     tenant: str = ""
     mode: Mode = Mode.ON
     limited: bool = False
+    clean_names: set[str] = field(default_factory=set, init=False, compare=False)
 
     @classmethod
     def of(cls, config: Config, clock: Clock, given: Given, before: Setup | None = None) -> Self:

@@ -41,6 +41,9 @@ DROPPED = "dropped"
 UNREAD = "unread"
 """Name under which results tell of content that no guardrail can read; no guardrail is called so."""
 
+NAMES = "names"
+"""Name under which results tell of names that come with a text; no guardrail is called so."""
+
 FORGED = "forged"
 """Name under which results tell of what the model never said; no guardrail is called so."""
 
@@ -56,7 +59,7 @@ TIMED_OUT = "timed_out"
 CANCELLED = "cancelled"
 """Name under which results tell of a check that nobody waited for any more; no guardrail is called so."""
 
-RESERVED = (DROPPED, UNREAD, FORGED, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
+RESERVED = (DROPPED, UNREAD, FORGED, NAMES, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
 """Names that no guardrail can have."""
 
 NOBODY_WAITS = "nobody waits for the check any more"

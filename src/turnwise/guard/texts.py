@@ -41,11 +41,13 @@ class CheckMode(NamedTuple):
         here: whether the guardrails run in this thread; else each step is yielded to who awaits it.
         kept: whether a state store keeps the conversation.
         placed: where the text stands, where it came in a list of messages; None for one that came by itself.
+        names: names that came with it in a list of messages.
     """
 
     here: bool = True
     kept: bool = True
     placed: PlacedText | None = None
+    names: tuple[str, ...] = ()
 
 
 HERE: Final = CheckMode()
@@ -85,7 +87,7 @@ def check_prompt(
                 return refused(setup, content, chat, None, session, perf_counter() - start)
             return Check(content, Side.PROMPT, turn, chat, session)
 
-        run = partial(run_check, setup, unread=unread, start=start, here=mode.here)
+        run = partial(run_check, setup, unread=unread, start=start, here=mode.here, names=mode.names)
         counted = (content, key, role) if setup.limited else None
         mode = _kept_if_given(mode, conversation)
         return _kept(setup, setup.keeper, prompt, run, chat, session, mode, counted=counted)
@@ -95,7 +97,7 @@ def check_prompt(
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
     check = Check(content, Side.PROMPT, turn, chat, session)
     forged = "" if mode.placed is None else mode.placed.forged
-    return run_check(setup, check, unread, start, here=mode.here, forged=forged)
+    return run_check(setup, check, unread, start, here=mode.here, forged=forged, names=mode.names)
 
 
 def check_response(
@@ -280,8 +282,8 @@ def _checked(
     """Check a text, which `make` makes part of its turn; with a state store where there is one."""
     if setup.keeper is None:
         forged = "" if mode.placed is None else mode.placed.forged
-        return run_check(setup, make(), unread, start, here=mode.here, forged=forged)
-    run = partial(run_check, setup, unread=unread, start=start, here=mode.here)
+        return run_check(setup, make(), unread, start, here=mode.here, forged=forged, names=mode.names)
+    run = partial(run_check, setup, unread=unread, start=start, here=mode.here, names=mode.names)
     return _kept(setup, setup.keeper, make, run, chat, session, mode)
 
 
@@ -314,7 +316,7 @@ def _kept(
         counted: the text, with key and role whose limits count it; None for none.
         but: the turn that is under check already; 0 for none.
     """
-    here, kept, placed = mode
+    here, kept, placed, _ = mode
     start, trouble = perf_counter(), None if placed is None else placed.trouble
     if counted is not None:
         content, key, role = counted

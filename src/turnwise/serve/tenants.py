@@ -13,6 +13,7 @@ from fastapi import Depends, Request
 from turnwise.errors import StateError
 from turnwise.guard import GuardrailPipeline, MemoryStateStore, Mode
 from turnwise.guard.config import Config
+from turnwise.integrations.other_texts import OtherTexts
 from turnwise.serve.conversations import HeldConversations
 from turnwise.serve.keys import ApiKeys, TenantSettings
 from turnwise.serve.metrics import Metrics
@@ -62,6 +63,11 @@ class Tenant:
     places: MemoryStateStore = field(default_factory=lambda: MemoryStateStore(limit=100_000))
     chosen: Mode | None = None
     followed: float = -_FOLLOWED
+    others: OtherTexts = field(init=False)
+    """Checks texts of a proxy that belong to no conversation."""
+
+    def __post_init__(self) -> None:
+        self.others = OtherTexts(self.pipeline)
 
     @property
     def mode(self) -> Mode:
