@@ -256,6 +256,45 @@ def test_what_does_not_fit_is_a_problem_without_the_text_of_the_request(client):
         assert set(response.json()) >= {"type", "title", "status", "detail"}
 
 
+def test_a_request_that_does_not_fit_is_told_the_field(client):
+    for body, field in (
+        ({"text": 1}, "text"),
+        ({"text": "x", "side": "sideways"}, "side"),
+        ({"text": "x", "turn_number": 0, "side": "output"}, "turn_number"),
+        ({"text": "x", "participants": {"initiator_type": "cat"}}, "participants/initiator_type"),
+        ({"messages": []}, "messages"),
+    ):
+        told = client.post("/v1/check", json=body).json()
+        assert told["detail"].startswith(f"{field}: ") and told["errors"][0]["pointer"] == f"/{field}"
+    told = client.get("/v1/conversations", params={"limit": 0}).json()
+    assert told["detail"].startswith("limit: ")
+    told = client.post("/v1/conversations", json={"rate_limit": {"turns_per_day": 0}}).json()
+    assert told["detail"].startswith("rate_limit/turns_per_day: ")
+
+
+def test_who_speaks_is_known_by_name_where_several_prompt():
+    config = CONFIG | {"session_by": "initiator"}
+    about = {"initiator": "ann", "responder": "desk", "initiator_type": "human", "responder_type": "human"}
+    with TestClient(create_app(GuardrailPipeline(config))) as client:
+        for name, text in (("ann", "Hello"), ("bob", "Me too"), ("desk", "Good morning.")):
+            check(client, text, conversation_id="several", participants=about, participant=name)
+        turns = client.get("/v1/conversations/several").json()["turns"]
+        assert [(turn["prompt"], turn["response"]) for turn in turns] == [
+            ("Hello", "Good morning."),
+            ("Me too", None),
+        ]
+        found = client.get("/v1/conversations/several/forensics").json()
+        prompts = [one for one in found["timeline"] if one["side"] == "input"]
+        assert [one["speaker"] for one in prompts] == ["ann", "bob"]
+        assert [client.get(f"/v1/sessions/{name}").status_code for name in ("ann", "bob", "eve")] == [
+            200,
+            200,
+            404,
+        ]
+        body = {"text": "{}", "side": "tool_call", "tool": "mail", "participant": "ann"}
+        assert client.post("/v1/check", json=body).status_code == 422
+
+
 def test_a_reply_is_checked_while_it_grows(client):
     check(client, "Whom?", conversation_id="grows")
     text, shown = "Yes. " * 100 + "Write to jane@example.com.", []

@@ -12,7 +12,6 @@ from time import monotonic
 from typing import Any, Final
 
 from turnwise.deadline import Deadline, WorkStopped, within
-from turnwise.process_memory import give_back_memory
 from turnwise.serve.shares import FairLine, Shares
 
 _LEAST: Final = 100
@@ -20,9 +19,6 @@ _LEAST: Final = 100
 
 _KEPT: Final = 0.9
 """Share of what earlier calls say of the time that a character takes which stays after each one."""
-
-_TRIM_SECONDS: Final = 10.0
-"""How often memory is given back: each thread has a heap of its own, in which long texts leave room behind."""
 
 _SLOWEST: Final = 1e-2
 """Seconds a character that are expected at most."""
@@ -96,7 +92,6 @@ class Lane:
         self._seconds = rate * self._characters
         self._line: FairLine[Job] = FairLine()
         self._threads: list[Thread] = []
-        self._trimmed = monotonic()
         self._closed = False
         self._changed = Condition()
 
@@ -155,6 +150,3 @@ class Lane:
                     self._seconds = _KEPT * self._seconds + took
                     self._characters = _KEPT * self._characters + job.characters
             del job  # nothing of a call is kept while the next is waited for
-            if monotonic() > self._trimmed + _TRIM_SECONDS:
-                self._trimmed = monotonic()
-                give_back_memory()

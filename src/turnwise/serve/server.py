@@ -23,6 +23,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import UsageError
+from turnwise.process_memory import keep_no_freed_arrays
 from turnwise.serve.settings import ServeSettings
 from turnwise.serve.source import ConfigSource
 
@@ -140,6 +141,7 @@ def work(
 ) -> bool:
     """Serve in this process until a signal ends it; return whether all that ran in threads has ended."""
     logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
+    keep_no_freed_arrays()
     if settings.metrics_folder is not None:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = settings.metrics_folder
     import uvicorn
