@@ -9,7 +9,7 @@ import sys
 def give_back_memory() -> None:
     """Give memory that nobody uses any more back to the system; glibc would keep much of it for later.
 
-    For after something large, done once: some milliseconds. What loading weights leaves behind is 60 MB.
+    For after something large, or at times: some milliseconds. What loading weights leaves behind is 60 MB.
     """
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none, and need none

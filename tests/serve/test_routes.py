@@ -309,7 +309,10 @@ def test_a_guardrail_that_fails_is_a_verdict_and_not_an_error():
     with TestClient(create_app(pipeline)) as client:
         result = check(client, "Hello")
         assert result["details"]["failing"]["status"] == Status.FAILED and not result["blocked"]
-        assert 'turnwise_failures_total{guardrail="failing",path="open"} 1.0' in client.get("/metrics").text
+        assert (
+            'turnwise_failures_total{guardrail="failing",path="open",tenant="anybody"} 1.0'
+            in client.get("/metrics").text
+        )
 
 
 def test_too_many_requests_at_once_are_refused_and_the_event_loop_stays_free():
@@ -364,8 +367,8 @@ def test_conversations_are_bounded_and_one_that_made_room_comes_back_from_the_st
                 check(client, "Hello", conversation_id=name)
             assert check(client, "Hello", conversation_id="first")["turn_number"] == turn
             text = client.get("/metrics").text
-            assert "turnwise_conversations 2.0" in text
-            assert "turnwise_conversations_evicted_total 2.0" in text
+            assert 'turnwise_conversations{tenant="anybody"} 2.0' in text
+            assert 'turnwise_conversations_evicted_total{tenant="anybody"} 2.0' in text
 
 
 def test_presets_are_listed_and_a_given_pipeline_has_nothing_to_reload(client):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.tool_reading import (
@@ -32,6 +32,7 @@ from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from turnwise.conversation.conversation import Conversation
+    from turnwise.conversation.options import ConversationArguments
 
 LEAD = "before"
 """Key of the messages before the first turn, in what a format keeps in a conversation's metadata."""
@@ -286,7 +287,7 @@ _KIND = 30
 """Characters that the type of a content part has at most where it is named."""
 
 
-def from_messages(messages: object, **kwargs: Any) -> Conversation:
+def from_messages(messages: object, **kwargs: Unpack[ConversationArguments]) -> Conversation:
     """Return the conversation of a list of OpenAI chat messages, without time stamps.
 
     Each user message begins a turn; all assistant texts up to the next one are its response, joined by

@@ -33,6 +33,7 @@ from turnwise.guard.texts import (
     check_prompt,
     check_response,
     check_result,
+    checked_session,
     open_stream,
     session_of,
 )
@@ -45,12 +46,15 @@ _OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
 
 
 def check_last(
-    setup: Setup, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any], *, here: bool = True
+    setup: Setup,
+    messages: Ordered[Mapping[str, Any]],
+    named: Named,
+    given: Mapping[str, Any],
+    *,
+    here: bool = True,
 ) -> CheckRun | PipelineResult:
     """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
     last = last_texts(messages)
-    given = {name: value for name, value in kwargs.items() if name not in _NAMES}
-    named = Named(**{name: kwargs[name] for name in _NAMES if name in kwargs})
     lists = _lists(setup, named)
     if lists is None:
         return _several(setup, last.texts, before_last(messages, last), given, CheckMode(here, kept=False))
@@ -80,9 +84,6 @@ class Named(NamedTuple):
         return self.conversation_id if self.conversation is None else self.conversation.conversation_id
 
 
-_NAMES = Named._fields
-
-
 def _lists(setup: Setup, named: Named) -> MessageLists | None:
     """Return what finds conversations by lists of messages; None where each list stands by itself.
 
@@ -99,6 +100,11 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
     if setup.lists is not None and named.conversation is not None:
         setup.lists.hold(usable(named.conversation))
     return setup.lists
+
+
+def _scope(session_id: str | None, named: Named) -> tuple[str | None, str | None]:
+    """Return what keeps lists without a name apart."""
+    return None if session_id is None else checked_session(session_id), named.scope
 
 
 def _as_state_error(error: SessionError) -> StateError:
@@ -118,9 +124,10 @@ def _found(
     """Check what came last in a list of messages, in the conversation that it continues."""
     start = perf_counter()
     listed = ListedTexts.of(*last)
+    scope = _scope(kwargs.get("session_id"), named)
     for _ in range(_PLACES):
         try:
-            find = partial(lists.find, listed, named.name, (kwargs.get("session_id"), named.scope), named.after)
+            find = partial(lists.find, listed, named.name, scope, named.after)
             found: Found = yield from done(find, here=here)
             if found.retry is not None:
                 return (yield from _again(setup, found.retry, found.chat, kwargs, start, here=here))
@@ -139,7 +146,7 @@ def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
     """Return what the record says of messages that were checked before; a prompt counts for rate limits again."""
-    if setup.limits.active and retry.pipeline_type is TextKind.INPUT:
+    if setup.limited and retry.pipeline_type is TextKind.INPUT:
         key, role = kwargs.get("key"), kwargs.get("role")
         if setup.keeper is None:
             refusal = setup.limits.refuse(key, role, setup.clock())
@@ -212,12 +219,12 @@ def open_listed_stream(
 ) -> Generator[Any, Any, Opened]:
     """Open the reply to a list of messages, in the conversation that it continues; as `open_stream`."""
     listed = ListedTexts.of(entries := OPENAI.entries(messages), len(entries), ())
-    lists = _lists(setup, named)
+    lists, scope = _lists(setup, named), _scope(session_id, named)
     placed = None
     for _ in range(_PLACES if lists is not None else 0):
         assert lists is not None
         try:
-            find = partial(lists.find, listed, named.name, (session_id, named.scope), named.after)
+            find = partial(lists.find, listed, named.name, scope, named.after)
             found: Found = yield from done(find, here=here)
             assert found.place is not None
             found.place.enter(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -10,7 +10,7 @@ from turnwise.conversation import Side
 from turnwise.guard.guardrail import Action, Check, TextKind
 from turnwise.guard.records import Detail, Status
 from turnwise.guard.setup import Setup
-from turnwise.guard.step import NAMES
+from turnwise.guard.step import NAMES, Step
 
 _LONGEST: Final = 1_000
 """Characters of a name at most; providers take 64."""
@@ -27,7 +27,9 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _SIGNS: Final = str.maketrans(dict.fromkeys("_.,:;/\\-+|~#=@'()", " "))
 
 
-def check_names(setup: Setup, check: Check, names: Iterable[str]) -> dict[str, Detail]:
+def check_names(
+    setup: Setup, check: Check, names: Iterable[str], *, here: bool
+) -> Generator[tuple[Step, Check], Detail, dict[str, Detail]]:
     """Return what guardrails with `Guardrail.reads_names` say of the names of a text; nothing of clean ones.
 
     A name can't be replaced without losing what it refers to: what would be redacted in one is blocked. Names of
@@ -37,11 +39,15 @@ def check_names(setup: Setup, check: Check, names: Iterable[str]) -> dict[str, D
         setup: the guardrails, and the names in which they found nothing.
         check: the text, with its tool and the two sides.
         names: further names, of messages.
+        here: whether the guardrails run in this thread; else each step is yielded to who awaits it.
     """
     sides = (check.conversation.initiator, check.conversation.responder)
     others = names if check.tool is None else (check.tool.name, *names)
-    found = [_found(setup, check, name, of_side=True) for name in sides if name not in setup.clean_names]
-    found += [_found(setup, check, name, of_side=False) for name in others if name not in setup.clean_names]
+    found: list[Detail | None] = []
+    for some, of_side in ((sides, True), (others, False)):
+        for name in some:
+            if name not in setup.clean_names:
+                found.append((yield from _found(setup, check, name, of_side=of_side, here=here)))
     told = sorted(filter(None, found), key=lambda one: (one.blocked, one.warned, one.confidence))
     return {NAMES: told[-1]} if told else {}
 
@@ -72,7 +78,9 @@ def as_text(name: str) -> str:
     return name if words == name else f"{name}\n{words}"
 
 
-def _found(setup: Setup, check: Check, name: str, *, of_side: bool) -> Detail | None:
+def _found(
+    setup: Setup, check: Check, name: str, *, of_side: bool, here: bool
+) -> Generator[tuple[Step, Check], Detail, Detail | None]:
     """Return the gravest that guardrails say of a name; a clean one is remembered while they stay the same."""
     if len(name) > _LONGEST:
         reason = f"a name of {len(name):,} characters; at most {_LONGEST:,} are read"
@@ -83,7 +91,7 @@ def _found(setup: Setup, check: Check, name: str, *, of_side: bool) -> Detail | 
         looks = step.looks_at(TextKind.INPUT) or step.looks_at(TextKind.TOOL_RESULT)
         if not (step.enabled and looks and step.guardrail.reads_names) or (of_side and step.guardrail.redacts):
             continue
-        detail = step.run(read)
+        detail = step.run(read) if here else (yield step, read)
         if detail.action is None and detail.path is None:
             continue
         blocked = detail.blocked or detail.action is Action.REDACT

@@ -411,9 +411,11 @@ class Drift(Guardrail):
             pass  # they are read as they were taken then, and the turn under check is scored all the same
         try:
             given = built.scorer.score(progress.scores, turn, text)
-        finally:
-            # The turn was said, whether it could be scored or not.
+        except Exception:
+            # The turn was said, though it could not be scored.
             progress.turns = max(progress.turns, turn.number)
+            raise
+        progress.turns = max(progress.turns, turn.number)
         first = given
         if progress.scores.passed is not None:
             given = self._settled(progress, turn, text, given)
@@ -473,7 +475,7 @@ class Drift(Guardrail):
             reason = reason and whose + reason
         if action is Action.BLOCK:
             return Finding(True, reason, confidence, data=data, stance=stance)
-        if signal.contributions and built.warn is not None and signal.score >= built.warn:
+        if signal.evidence and built.warn is not None and signal.score >= built.warn:
             reason, action = f"{whose}{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import StateError, TurnwiseError, UsageError
 from turnwise.guard import GuardrailBlocked, GuardrailPipeline, open_state_store
+from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.identity.turns import unchecked
 from turnwise.integrations.asking import aask
 from turnwise.integrations.litellm.shapes import (
@@ -301,6 +302,7 @@ def _refuse_unseen(data: Mapping[str, Any], kind: str, *, replies: bool) -> None
 def _named(user: Any, data: dict[str, Any]) -> dict[str, Any]:
     """Return whose conversation a request is of."""
     api_key, end_user = (str(getattr(user, key, None) or "") for key in ("api_key", "end_user_id"))
+    end_user = canonical_name(end_user)
     scope = f"{api_key}|{end_user}"
     named: dict[str, Any] = {"scope": scope}
     if end_user or api_key:
