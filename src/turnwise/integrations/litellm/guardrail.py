@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import StateError, TurnwiseError, UsageError
-from turnwise.guard import GuardrailBlocked, GuardrailPipeline, open_state_store
+from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state_store
 from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.identity.turns import unchecked
 from turnwise.integrations.asking import aask
@@ -139,7 +139,8 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             if changed and kind in _PASSED_ON:
                 raise UnreadError(kind, "a request is sent as it came, so nothing can be replaced", "take it out")
         except TurnwiseError as error:
-            raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+            if not self._passes(error):
+                raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
         return data
 
     async def async_post_call_success_hook(
@@ -150,7 +151,9 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             tree = plain(response, "the reply")
             changed = await self._check_reply(tree, data, user_api_key_dict, lambda: tree)
         except TurnwiseError as error:
-            raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+            if not self._passes(error):
+                raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+            return response
         if changed and tree is not response:
             built = type(response)(**tree)
             for key in tree:
@@ -192,12 +195,20 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         except StopIteration:
             return
         except TurnwiseError as error:
+            if self._passes(error):
+                for chunk in held:
+                    yield chunk
+                return
             # The answer has begun: LiteLLM makes of this one a last line that tells the error.
             told, name = _told(error), self.guardrail_name
             raise GuardrailRaisedException(name, told, should_wrap_with_default_message=False) from None
         finally:
             if reply is not None:
                 reply.drop()
+
+    def _passes(self, error: TurnwiseError) -> bool:
+        """Return whether what can't be read may pass, since nothing is refused in the mode of the pipeline."""
+        return isinstance(error, UnreadError) and self.pipeline.mode is not Mode.ON
 
     async def _check_tool(self, data: dict[str, Any]) -> None:
         """Check the call of a tool of an MCP server."""
