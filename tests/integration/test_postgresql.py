@@ -276,23 +276,18 @@ def test_a_server_that_is_killed_during_an_evaluation_costs_no_score(
             store.add_sequences(chat(f"s{number}", 10) for number in range(60))
     command = ("evaluate", "--run", "first", "--observer", "scripted:0.1,0.5,0.9", "--json", "--store")
     assert turnwise(capsys, *command, file)[0] == 0
-    told: list[int] = []
 
-    def evaluated() -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "turnwise", *command, url], capture_output=True, text=True, check=False
-        )
-        assert "Traceback" not in done.stderr
-        told.append(done.returncode)
+    def evaluated() -> str:
+        words = [sys.executable, "-m", "turnwise", *command, url]
+        return subprocess.run(words, capture_output=True, text=True, check=False).stderr
 
-    for _ in range(2):
-        job = threading.Thread(target=evaluated)
-        job.start()
-        before = _scores(url)
-        wait_until(lambda job=job, before=before: not job.is_alive() or _scores(url) > before, "nothing is scored")
-        mortal.kill()
-        mortal.start()
-        job.join()
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(2):
+            job, before = pool.submit(evaluated), _scores(url)
+            wait_until(lambda job=job, before=before: job.done() or _scores(url) > before, "nothing is scored")
+            mortal.kill()
+            mortal.start()
+            assert "Traceback" not in job.result()
     assert turnwise(capsys, *command, url)[0] == 0
     with Store(url) as there, Store(file) as here:
         for number in range(60):
