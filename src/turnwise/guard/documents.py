@@ -163,9 +163,10 @@ def plain(value: Any) -> Any:
 
 def as_json(value: Any, depth: int = 0) -> Any:
     """Return what foreign code gave as JSON has it; what JSON lacks becomes null, or the name of its type."""
-    for kind in (str, bool, int, float):
-        if isinstance(value, kind):
-            return None if kind is float and not isfinite(value) else kind.__new__(kind, value)
+    if isinstance(value, str | bool | int):
+        return value if isinstance(value, bool) else str.__str__(value) if isinstance(value, str) else int(value)
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
     if value is None or depth >= _DEPTH:
         return None
     if isinstance(value, Mapping):
