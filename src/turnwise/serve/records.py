@@ -93,7 +93,7 @@ def _found(tenant: Tenant, conversation_id: str) -> Conversation:
         raise not_known("conversation")
     if tenant.pipeline.state_store is not None:
         # What is held may wait to be brought up to date by its next check.
-        return tenant.pipeline.load_conversation(conversation_id) or chat
+        return tenant.pipeline.find_conversation(conversation_id) or chat
     return chat
 
 

@@ -102,7 +102,7 @@ class Conversations:
 
         Args:
             conversation_id: its name.
-            held: the conversation as this process has it; see `GuardrailPipeline.load_conversation`.
+            held: the conversation as this process has it; see `GuardrailPipeline.find_conversation`.
 
         Raises:
             StateError: the store can't be read, or the conversation in it.
