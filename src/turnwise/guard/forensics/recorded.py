@@ -77,8 +77,8 @@ def _audited(lines: Iterable[tuple[int, bytes]]) -> Iterator[Sequence | BadRecor
             missing = (event.get("dropped") or 0) + (event.get("unwritten") or 0)
             yield BadRecord(number, f"the audit misses {missing} checks here")
         elif event["kind"] == CHECK and not event.get("rate_limited"):
-            name = str(event.get("tenant") or ""), str(event.get("conversation_id") or "")
-            found.setdefault(name, []).append((number, event))
+            whose = str(event.get("tenant") or ""), str(event.get("conversation_id") or "")
+            found.setdefault(whose, []).append((number, event))
     for (_, name), events in found.items():
         yield _spoken(name, events)
 
