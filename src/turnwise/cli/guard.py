@@ -16,7 +16,7 @@ from turnwise.cli.output import say
 from turnwise.errors import UsageError
 
 guard = typer.Typer(
-    help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, sessions.",
+    help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -68,5 +68,7 @@ def check(
 
 guard.command()(chat)
 guard.command()(replay)
+guard.command()(forget)
+guard.command()(expire)
 guard.add_typer(audit, name="audit")
 guard.add_typer(sessions, name="sessions")
