@@ -9,6 +9,7 @@ import typer
 from turnwise.cli import options
 from turnwise.cli.guard_audit import audit
 from turnwise.cli.guard_chat import chat
+from turnwise.cli.guard_forget import expire, forget
 from turnwise.cli.guard_options import ConfigFile, Findings, Preset
 from turnwise.cli.guard_replay import replay
 from turnwise.cli.guard_sessions import sessions

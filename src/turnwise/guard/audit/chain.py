@@ -214,12 +214,12 @@ class ChainReader:
 
     def line(self, place: str, line: bytes) -> None:
         """Follow a line with its end."""
-        self._told_unreadable("it is not JSON")
         try:
             record = read_json(line)
         except ValueError:
             record = None
         if not isinstance(record, dict):
+            self._told_unreadable()
             self._unreadable = place
         elif Head.of(record) is None:
             self.record(place, record)
@@ -237,7 +237,7 @@ class ChainReader:
         if record.get("kind") == TORN and self._unreadable is not None:
             self.notes.append(f"{self._unreadable} was cut off while it was written; the next writer says so")
             self._unreadable = None
-        self._told_unreadable("it is not JSON")
+        self._told_unreadable()
         head = Head.of(record)
         if head is None:
             self._unchained += 1
@@ -275,17 +275,17 @@ class ChainReader:
         if erased is not ("personal" in record) or (erased and (personal or "salt" in record)):
             return False
         digest = str(record["personal"]) if erased else _digest(str(record.get("salt")), text_of(personal))
-        return _hash(str(record.get("prev")), text_of(kept), digest, self.key) == record["hash"]
+        return bool(_hash(str(record.get("prev")), text_of(kept), digest, self.key) == record["hash"])
 
     def _broken(self, place: str, what: str) -> None:
         """Note damage of a line that stands for one event; what comes next is not compared with it."""
         self.damage.append(Damage(place, what))
         self.last, self._sure = Head(self.last.n + 1, self.last.hash), False
 
-    def _told_unreadable(self, why: str) -> None:
+    def _told_unreadable(self) -> None:
         if self._unreadable is not None:
             place, self._unreadable = self._unreadable, None
-            self._broken(place, why)
+            self._broken(place, "it is not JSON")
 
     def end(self, name: str, kept: Head | None = None, *, cut_off: bool = False) -> Verification:
         """Return what was found.
@@ -298,7 +298,7 @@ class ChainReader:
         if self._unreadable is not None and cut_off and (kept is None or kept.n <= self.last.n):
             self.notes.append(f"{self._unreadable}, the last one, was cut off while it was written")
             self._unreadable = None
-        self._told_unreadable("it is not JSON")
+        self._told_unreadable()
         if not self.events:
             self.notes.append(f"{name} has no chain: none of its {self._unchained} events carries a hash")
         elif self._unchained:

@@ -355,9 +355,9 @@ def _next(path: Path) -> Path:
 
 
 def _private(path: Path, mode: int) -> IO[bytes]:
-    file = path.open("wb", opener=lambda name, flags: os.open(name, flags, 0o600))
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC, 0o600)
     path.chmod(mode)
-    return file
+    return os.fdopen(file, "wb")
 
 
 def _read(line: bytes) -> dict[str, Any] | None:
