@@ -58,7 +58,11 @@ def forget(
 
     _check_places(state, audit)
     with ExitStack() as opened:
-        stores = [] if state is None else _parts(opened.enter_context(open_store(state)), tenant)
+        stores: list[StateStore] = []
+        if state is not None:
+            store = open_store(state)
+            opened.callback(store.close)
+            stores = _parts(store, tenant)
         receipt = forget_in(
             stores,
             audit or (),
@@ -99,7 +103,8 @@ def expire(
     from turnwise.guard.audit.table import erase_audit
 
     _check_places(state, audit)
-    before, states, unreached = utc_now() - timedelta(days=days), 0, []
+    before, states = utc_now() - timedelta(days=days), 0
+    unreached: list[str] = []
     events: dict[str, int] = {}
     if state is not None:
         with open_store(state) as store:

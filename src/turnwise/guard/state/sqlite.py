@@ -188,7 +188,7 @@ class SqliteStateStore(SharedStore):
     def scrub(self) -> tuple[str, ...]:
         """Write the file anew and empty its log, so that neither has a byte of what was removed.
 
-        Other processes wait meanwhile, about a second for 100 MB. What is returned names the log, where another
+        Other processes wait meanwhile, one to three seconds for 100 MB. What is returned names the log, where another
         process read in it all the while.
 
         Raises:
