@@ -10,6 +10,7 @@
     │   └── PatternError          a pattern that can't be read, or does not fit together
     ├── ScoreError                T, I or F is not a finite number in [0, 1]
     ├── ConversationError         a conversation or turn that can't be
+    │   └── ForgottenError        one that was forgotten, and that somebody still holds
     ├── LocationError             a folder, file or URL that can't be reached, read or written
     ├── DatasetError              a data set file that can't be read
     ├── ObserverError             an observer that can't be built or can't score
@@ -130,6 +131,10 @@ class ScoreError(TurnwiseError, ValueError):
 
 class ConversationError(TurnwiseError, ValueError):
     """A conversation or turn that is not valid: an unknown role or type, or no text where text is needed."""
+
+
+class ForgottenError(ConversationError):
+    """A conversation was forgotten, and whoever holds it still would bring its texts back."""
 
 
 class LocationError(TurnwiseError):

@@ -31,6 +31,7 @@ from turnwise.guard import (
 )
 from turnwise.guard.limits import LIMIT
 from turnwise.guard.request import digest_of
+from turnwise.guard.state.forgotten import FORGOTTEN
 from turnwise.guard.state.payloads import STORED
 from turnwise.sessions import SESSION
 
@@ -399,11 +400,12 @@ def test_forgetting_a_person_leaves_nothing(store: StateStore) -> None:
     talk(pipeline, 2, "c2")
     talk(pipeline, 1, "c3", "ben")
     pipeline.check_input("hi", key="ann")
-    assert pipeline.forget("ann") == (1, 2, True)
-    assert pipeline.forget("ann") == (0, 0, False)
+    receipt = pipeline.forget("ann")
+    assert (receipt.sessions, receipt.conversations, receipt.limits) == (1, 2, 1)
+    assert not pipeline.forget("ann")
     assert pipeline.find_conversation("c2") is None
     assert pipeline.load_conversation("c3").get_turn_count() == 1
-    assert len(store) == 2
+    assert len(store) - len(store.keys(FORGOTTEN)) == 2
 
 
 @pytest.mark.parametrize("name", [None, "unknown", "Unknown", "  "])
@@ -676,6 +678,9 @@ def test_sessions_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert [row["session"] for row in run("list", "--terminated")] == [digest_of("ann")]
     shown = run("show", "ann")
     assert shown["conversations"] == ["c1"] and shown["memories"][0]["guardrail"] == "drift"
-    assert run("forget", "ann") == {"sessions": 1, "conversations": 1, "limits": False}
+    with pytest.raises(SystemExit):
+        main(["guard", "forget", "ann", "--state", path, "--json"])
+    receipt = json.loads(capsys.readouterr().out)
+    assert (receipt["sessions"], receipt["conversations"], receipt["limits"]) == (1, 1, 0)
     assert "no session 'ann'" in run("show", "ann")
     assert run("show", digest_of("ben"))["memories"][0]["turns"] == 1

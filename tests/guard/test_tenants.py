@@ -196,6 +196,9 @@ def test_sessions_of_a_tenant_on_the_command_line(tmp_path, capsys):
 
     assert {row["guardrail"] for row in run("list")} == {"web/drift", "desk/drift"}
     assert [one["guardrail"] for one in run("show", "ANN", "--tenant", "web")["memories"]] == ["drift"]
-    assert run("forget", " Ann", "--tenant", "web") == {"sessions": 1, "conversations": 1, "limits": True}
+    with pytest.raises(SystemExit):
+        main(["guard", "forget", " Ann", "--state", path, "--tenant", "web", "--json"])
+    receipt = json.loads(capsys.readouterr().out)
+    assert (receipt["sessions"], receipt["conversations"], receipt["limits"]) == (1, 1, 1)
     assert run("show", "ann", "--tenant", "web") == 2
     assert run("show", "ann", "--tenant", "desk")["memories"]

@@ -26,6 +26,7 @@ from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
 from turnwise.guard import Check, Finding, Guardrail, guardrail
 from turnwise.guard.audit import read_audit
+from turnwise.guard.audit.record import pseudonym
 from turnwise.guard.guardrail import GUARDRAILS
 from turnwise.integrations.opentelemetry import OpenTelemetryAudit
 
@@ -114,6 +115,16 @@ def attributes(thing: Any) -> dict[str, Any]:
         value = getattr(pair.value, kind)
         values[pair.key] = [one.string_value for one in value.values] if kind == "array_value" else value
     return values
+
+
+def test_ids_are_hashed_where_the_audit_hashes_them(telemetry: Telemetry, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    with GuardrailPipeline(GUARD, audit=telemetry.audit(also=log)) as pipeline:
+        chat = Conversation.human_ai("ann", "gpt-5", conversation_id="jane@example.com")
+        pipeline.check_input("Hello", conversation=chat)
+        told = [attributes(one)["gen_ai.conversation.id"] for one in (*telemetry.spans, *telemetry.events)]
+        assert len(told) > 1 and set(told) == {pseudonym("jane@example.com")}
+        assert pipeline.forget_conversation("jane@example.com").audit == {str(log): 1}
 
 
 def test_a_check_is_a_span_and_what_each_guardrail_said_an_event_in_it(telemetry: Telemetry) -> None:

@@ -28,7 +28,8 @@ from turnwise.errors import (
     TurnwiseError,
     UsageError,
 )
-from turnwise.guard.audit import AuditSettings, read_audit
+from turnwise.guard import GuardrailPipeline
+from turnwise.guard.audit import AuditSettings, read_audit, verify_audit
 from turnwise.scoring import Evaluation, EvaluationKey, Provenance, Reply, Score
 from turnwise.store import Run, Store, shown_location
 from turnwise.store.sql import ask
@@ -156,6 +157,22 @@ def test_a_guard_keeps_its_audit_in_a_server(url: str) -> None:
         store.audit.append([{"time": NOW.isoformat(), "kind": "check", "conversation_id": long, "blocked": False}])
         assert [record["conversation_id"] for record in store.audit.events(conversation_ids=[long])] == [long]
     assert read_audit(url).checked == 1
+
+
+def test_what_is_forgotten_is_in_no_row_of_the_audit_and_the_chain_holds(url: str) -> None:
+    config = {"guardrails": ["pii"], "audit": {"path": url, "sink": "store", "text": "raw"}}
+    with GuardrailPipeline(config) as guard, GuardrailPipeline(config) as other:
+        for number in range(5):
+            guard.check_input(f"what Ann says {number}", Conversation.human_ai("Ann", "m"))
+            other.check_input(f"what Ben says {number}", Conversation.human_ai("Ben", "m"))
+        assert other._setup.audit.flush()
+        receipt = guard.forget("ann")
+    assert list(receipt.audit.values()) == [5] and "write-ahead log" in receipt.unreached[0]
+    found = verify_audit(url)
+    assert found.intact and (found.events, found.erased) == (11, 5)
+    with Store(url) as store:
+        rows = json.dumps([record for _, record in store.audit.rows()])
+    assert "Ann" not in rows and "what Ben says 4" in rows
 
 
 # Many at once --------------------------------------------------------------------------------------------

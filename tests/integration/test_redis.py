@@ -20,7 +20,7 @@ from redis_server import RedisServer, Wire, free_port
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
-from turnwise.errors import StateError
+from turnwise.errors import ForgottenError, StateError
 from turnwise.guard import RedisStateStore, check_state_store
 from turnwise.guard.request import digest_of
 
@@ -482,8 +482,32 @@ def test_sessions_on_the_command_line(server: RedisServer, capsys: pytest.Captur
 
     assert [row["session"] for row in run("list", "--terminated")] == [digest_of("ann")]
     assert run("show", "ann")["conversations"] == ["c1"]
-    assert run("forget", "ann") == {"sessions": 1, "conversations": 1, "limits": False}
+    with pytest.raises(SystemExit):
+        main(["guard", "forget", "ann", "--state", server.url, "--json"])
+    receipt = json.loads(capsys.readouterr().out)
+    assert (receipt["sessions"], receipt["conversations"], receipt["limits"]) == (1, 1, 0)
+    assert any("append-only file" in place for place in receipt["unreached"])
     assert f"no session 'ann' in {server.url}" in run("show", "ann")
+
+
+def test_a_conversation_that_was_forgotten_is_refused_by_whoever_holds_it(
+    shared: RedisServer, prefix: str
+) -> None:
+    stores = [RedisStateStore(shared.url, prefix=prefix) for _ in range(2)]
+    one, other = map(guard, stores)
+    talk(one, 2)
+    held = other.load_conversation("c1")
+    assert held is not None and held.turn(1).prompt
+    receipt = one.forget("Ann")
+    assert receipt.conversations == 1 and any("snapshots" in place for place in receipt.unreached)
+    for pipeline in (one, other):
+        with pytest.raises(ForgottenError, match="'c1' was forgotten"):
+            pipeline.check_input("and now?", held)
+    client = shared.client()
+    texts = b"".join(client.dump(key) or b"" for key in client.scan_iter(f"{prefix}state:conversation:*"))
+    assert texts == b""
+    talk(one, 1)
+    assert one.load_conversation("c1").get_turn_count() == 1
 
 
 def test_what_a_clock_says_decides_what_is_old(shared: RedisServer, prefix: str) -> None:

@@ -89,7 +89,7 @@ def test_a_server_that_takes_no_writes_is_told_and_used_again(
         while not pipeline.state_status(ask=True).up:  # type: ignore[union-attr]
             pass
         assert not ask(pipeline, "Once more", chat).failures
-        kept = pipeline.load_conversation("c1")
+        kept = pipeline.find_conversation("c1")
         assert kept is not None and [turn.prompt for turn in kept] == ["Hello", "Hello again", "Once more"]
 
 
@@ -107,7 +107,7 @@ def outcome(server: RedisServer, sound: Any) -> str:
         return "not opened"
     with pipeline:
         try:
-            kept, session = pipeline.load_conversation("c1"), pipeline.session("ann").states
+            kept, session = pipeline.find_conversation("c1"), pipeline.session("ann").states
         except TurnwiseError as error:
             assert server.url in str(error) or "ann" in str(error) or "c1" in str(error)
             kept, read = None, False

@@ -47,9 +47,20 @@ def test_a_conversation_goes_on_from_check_to_check(client):
     found = client.get("/v1/conversations/a/forensics").json()
     assert found["totals"]["checks"] == 3 and found["blocked_turns"]["input"] == [2]
     assert client.get("/v1/sessions/a").json()["stance"]["interactions"] == 1
-    assert client.delete("/v1/conversations/a").status_code == 204
+    assert client.delete("/v1/conversations/a").json()["what"] == "conversation"
     assert client.get("/v1/conversations/a").status_code == client.get("/v1/sessions/a").status_code == 404
     assert client.delete("/v1/conversations/a").status_code == 404
+
+
+def test_a_person_is_forgotten_with_all_conversations_and_a_receipt(client):
+    for name in ("p1", "p2"):
+        client.post("/v1/conversations", json={"conversation_id": name, "participants": {"initiator": "Polly"}})
+        check(client, "Hello", conversation_id=name)
+    receipt = client.delete("/v1/people/POLLY")
+    assert receipt.status_code == 200 and receipt.json()["what"] == "person" and receipt.json()["unreached"]
+    assert client.get("/v1/conversations/p1").status_code == 404
+    assert client.delete("/v1/people/POLLY").status_code == 404
+    assert check(client, "Hello", conversation_id="p1")["turn_number"] == 1
 
 
 def test_conversations_are_listed_the_one_used_last_first(client):
@@ -123,7 +134,7 @@ def test_messages_with_a_name_are_a_conversation_of_which_only_what_is_new_is_ch
             assert fork["turn_number"] == 2 and fork["conversation_id"].startswith("list~")
             assert "message 2" in fork["details"]["forged"]["reason"]
             assert len(asked.get(f"/v1/conversations/{fork['conversation_id']}").json()["turns"]) == 2
-            assert asked.delete("/v1/conversations/list").status_code == 204
+            assert asked.delete("/v1/conversations/list").status_code == 200
             assert not said(messages[:1])["recorded"]
     bad = {"messages": messages, "participants": {"initiator": "jane"}}
     assert client.post("/v1/check", json=bad).status_code == 422

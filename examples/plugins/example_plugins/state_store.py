@@ -105,6 +105,10 @@ class MappingStateStore:
                 del self._mapping[place]
         return len(old)
 
+    def scrub(self) -> tuple[str, ...]:
+        """Return where removed states may still be: a mapping such as shelve's keeps them until it is rewritten."""
+        return ("the file of the mapping, until it is written anew",)
+
     def close(self) -> None:
         """Do nothing: whoever opened the mapping closes it."""
 

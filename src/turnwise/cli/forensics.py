@@ -36,6 +36,9 @@ def forensics(
         str | None, typer.Option(help="Check it first with this preset, where no guard looked at it.")
     ] = None,
     config: ConfigFile = None,
+    audit: Annotated[
+        str | None, typer.Option(metavar="FILE_OR_STORE", help="Say as well where the chain of this audit breaks.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Say what the guard saw in a conversation: what was blocked by whom, and where it began to drift."""
@@ -60,6 +63,14 @@ def forensics(
     if html is not None:
         write_text(html, forensics_page(conversation, analysis))
         note(f"{html} written{_without_charts()}")
+    if audit is not None:
+        from turnwise.guard.audit import verify_audit
+
+        found = verify_audit(audit)
+        analysis["audit"] = found.to_dict()
+        for line in (*(f"{place}: {what}" for place, what in found.damage), *found.notes):
+            note(line)
+        note(f"{audit}: the chain {'holds' if found.intact else 'does not hold'}, {found.events} events")
     if json:
         print_json(analysis)
     else:

@@ -9,6 +9,7 @@ import typer
 from turnwise.cli import options
 from turnwise.cli.guard_audit import audit
 from turnwise.cli.guard_chat import chat
+from turnwise.cli.guard_forget import expire, forget
 from turnwise.cli.guard_options import ConfigFile, Findings, Preset
 from turnwise.cli.guard_replay import replay
 from turnwise.cli.guard_sessions import sessions
@@ -16,7 +17,7 @@ from turnwise.cli.output import say
 from turnwise.errors import UsageError
 
 guard = typer.Typer(
-    help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, sessions.",
+    help="Guardrails: check a text, chat under guard, replay recorded conversations, ask the audit, forget.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -68,5 +69,7 @@ def check(
 
 guard.command()(chat)
 guard.command()(replay)
+guard.command()(forget)
+guard.command()(expire)
 guard.add_typer(audit, name="audit")
 guard.add_typer(sessions, name="sessions")

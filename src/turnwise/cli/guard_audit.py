@@ -17,7 +17,9 @@ SHOWN = 50
 """Events that a table shows by default."""
 
 audit = typer.Typer(
-    help="The audit: ask a file or store of checks, or export it.", no_args_is_help=True, rich_markup_mode=None
+    help="The audit: ask a file or store of checks, export it, verify it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Location: TypeAlias = Annotated[str, typer.Argument(metavar="FILE_OR_STORE", show_default=False)]
@@ -117,6 +119,45 @@ def export(
     _tell(location, answer)
 
 
+@audit.command()
+def verify(
+    location: Location,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            help="Hash of an event that has to be in it, as an earlier verify printed it.", show_default=False
+        ),
+    ] = None,
+    first: Annotated[
+        int, typer.Option(min=1, help="Number of the first event, where older files were deleted.")
+    ] = 1,
+    json: options.Json = False,
+) -> None:
+    """Verify the chain of hashes over the events, and say where it breaks; exit code 1 where it does.
+
+    Files that rotation moved away are part of it: beside the file, with its name and more. The key of the
+    environment variable TURNWISE_AUDIT_KEY is used where there is one.
+    """
+    from turnwise.cli.output import note, print_json
+    from turnwise.guard.audit import verify_audit
+
+    found = verify_audit(location, expected=head, first=first)
+    if json:
+        print_json(found.to_dict())
+    else:
+        say(*(f"{place}: {what}" for place, what in found.damage))
+        for one in found.notes:
+            note(one)
+        what = (
+            "the chain holds" if found.intact else "the chain is broken" if found.events else "there is no chain"
+        )
+        say(f"{what}: {found.events} events, {found.erased} of them with their texts erased")
+        if found.events:
+            say(f"head: event {found.head.n}, {found.head.hash}; keep it elsewhere for --head")
+    if not found.intact:
+        raise typer.Exit(1)
+
+
 def _ask(
     location: str,
     conversation: str | None,
@@ -161,7 +202,8 @@ def _cells(event: dict[str, Any]) -> list[str]:
     verdict = event.get("outcome") or (
         "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
     )
-    said = "; ".join([*event.get("reasons", ()), *event.get("warnings", ())])
+    erased = [f"erased {str(event['erased'])[:19]}"] if "erased" in event else []
+    said = "; ".join([*erased, *event.get("reasons", ()), *event.get("warnings", ())])
     text = event.get("text")
     return [
         str(event.get("time", ""))[:19],

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from turnwise.sessions import SessionState, StateStore
 
 sessions = typer.Typer(
-    help="The sessions that a guard keeps in a state store: list, show, forget.",
+    help="The sessions that a guard keeps in a state store: list, show.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -50,7 +50,7 @@ def list_(
     from turnwise.sessions import SESSION
 
     rows, broken = [], []
-    with _open(state) as store:
+    with open_store(state) as store:
         for key in store.keys(SESSION):
             try:
                 found = store.get(SESSION, key)
@@ -79,7 +79,7 @@ def show(session: Session, state: StateFile, tenant: Tenant = None, json: option
     from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION
 
-    with _open(state) as whole:
+    with open_store(state) as whole:
         store = _of(whole, tenant)
         digest = _digest(store, session, whole.path)
         states = {key: store.get(SESSION, key) for key in store.keys(SESSION, owner=digest)}
@@ -96,29 +96,8 @@ def show(session: Session, state: StateFile, tenant: Tenant = None, json: option
     say(f"  conversations: {', '.join(conversations) or 'none'}")
 
 
-@sessions.command()
-def forget(session: Session, state: StateFile, tenant: Tenant = None, json: options.Json = False) -> None:
-    """Forget a session: its memory, its conversations with their turns, and prompts counted in its name."""
-    from turnwise.cli.output import print_json
-    from turnwise.guard.limits import LIMIT
-    from turnwise.guard.state.payloads import STORED
-    from turnwise.sessions import SESSION
-
-    with _open(state) as whole:
-        store = _of(whole, tenant)
-        digest = _digest(store, session, whole.path)
-        memories, conversations = (
-            sum(store.remove(kind, key) for key in store.keys(kind, owner=digest)) for kind in (SESSION, STORED)
-        )
-        limits = store.remove(LIMIT, digest)
-    if json:
-        print_json({"sessions": memories, "conversations": conversations, "limits": limits})
-    else:
-        counted = ", and the prompts that were counted" if limits else ""
-        say(f"forgot {memories} session memories and {conversations} conversations{counted}")
-
-
-def _open(state: str) -> RedisStateStore | SqliteStateStore:
+def open_store(state: str) -> RedisStateStore | SqliteStateStore:
+    """Return a state store that is there."""
     from turnwise.guard import open_state_store
     from turnwise.guard.state.settings import store_of
     from turnwise.paths import to_path

@@ -1,5 +1,6 @@
 """The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
 
+from turnwise.guard.forgetting import Forgotten
 from turnwise.guard.functions import AsyncGuardrail, guardrail
 from turnwise.guard.guardrail import (
     CLEAN,
@@ -21,7 +22,7 @@ from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.records import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.request import NO_CONVERSATION, NoConversation
-from turnwise.guard.session import Forgotten, GuardSession
+from turnwise.guard.session import GuardSession
 from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
     RedisStateStore,

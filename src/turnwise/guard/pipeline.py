@@ -15,11 +15,12 @@ from turnwise.guard.audit.record import AuditSink, pseudonym
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
+from turnwise.guard.forgetting import Forgotten, forget_conversation, forget_person
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.listed import Named, check_last, open_listed_stream, sendable
 from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import NO_CONVERSATION, NoConversation, digest_of
-from turnwise.guard.session import Forgotten, GuardSession, forget_conversation, forget_session, session_in
+from turnwise.guard.session import GuardSession, session_in
 from turnwise.guard.setup import Given, Mode, Setup
 from turnwise.guard.state.status import StateStatus
 from turnwise.guard.step import Step, afinish, finish
@@ -347,16 +348,22 @@ class GuardrailPipeline:
         if setup.keeper is not None:
             setup.keeper.keep(conversation, digest_of(session_of(None, conversation, setup)))
 
-    def forget_conversation(self, conversation_id: str) -> bool:
-        """Forget a conversation in the state store, and its session where that is the conversation's own.
+    def forget_conversation(self, conversation_id: str) -> Forgotten:
+        """Forget a conversation and its forks, its session where that is its own, and its texts in the audit.
 
-        Sessions of people, rate limits and the audit stay; see `forget`. Return whether anything was known.
+        Sessions of people and rate limits stay; see `forget`. Whoever holds its `Conversation` still, here or in
+        another process with the same state store, is refused at the next check: a `ForgottenError`. One that is
+        begun anew under its name is another one.
 
         Args:
             conversation_id: its name.
 
+        Returns:
+            The receipt: what was erased, and what could not be reached.
+
         Raises:
-            StateError: the store can't be written.
+            StateError: the state store can't be written.
+            GuardError: the audit can't be written; forget again.
         """
         return forget_conversation(self._setup, conversation_id)
 
@@ -369,18 +376,33 @@ class GuardrailPipeline:
         """
         return session_in(self._setup, session_id)
 
-    def forget(self, session_id: str) -> Forgotten:
-        """Forget all that is known of a session: its memory, its conversations, and prompts counted in its name.
+    def forget(self, name: str) -> Forgotten:
+        """Forget a person: whatever any spelling of a name stands for.
 
-        What callers hold themselves, such as a `Conversation`, stays with them; so does the audit.
+        That is the session of the name, the prompts counted under it, all conversations of that session and those
+        in which a participant other than a model, bot or agent is called so, and what the audit has of them. The
+        audit keeps its chain: an event without its personal parts says when they were erased. Whoever holds a
+        `Conversation` of it is refused, as by `forget_conversation`.
 
         Args:
-            session_id: as for `session`; rate limits are forgotten of the key of the same name.
+            name: as for `session`, or as a conversation names its participant.
+
+        Returns:
+            The receipt: what was erased, and what could not be reached.
 
         Raises:
             StateError: the state store can't be written.
+            GuardError: the audit can't be written; forget again. Or a name that shows nothing.
+
+        >>> pipeline = GuardrailPipeline.from_preset("basic")
+        >>> chat = Conversation.human_ai("ann", "some-model")
+        >>> _ = pipeline.check_input("Hello!", chat)
+        >>> receipt = pipeline.forget(" Ann")
+        >>> pipeline.check_input("Hello again!", chat)  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        turnwise.errors.ForgottenError: conversation ... was forgotten
         """
-        return forget_session(self._setup, session_id)
+        return forget_person(self._setup, name)
 
     # Checks
 

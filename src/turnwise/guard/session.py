@@ -1,18 +1,15 @@
-"""Sessions as the operator of a pipeline sees them: what they amount to, and how they are reset or forgotten."""
+"""Sessions as the operator of a pipeline sees them: what they amount to, and how they are reset."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from turnwise.guard.guardrails.drift_sessions import sessions_of
-from turnwise.guard.identity.chain import LINK, owner_of
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.setup import Setup
-from turnwise.guard.state.payloads import STORED
 from turnwise.guard.state.work import key_of
 from turnwise.guard.texts import checked_session
-from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateKind, StateStore
+from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateStore
 
 _MODES = tuple(EngagementMode)
 
@@ -123,34 +120,17 @@ class GuardSession:
         return f"GuardSession({self.session_id!r}, {'not known' if stance is None else stance.rationale!r})"
 
 
-class Forgotten(NamedTuple):
-    """What `GuardrailPipeline.forget` forgot.
+def session_in(setup: Setup, session_id: str, ids: Iterable[str] = ()) -> GuardSession:
+    """Return a session; see `GuardrailPipeline.session`.
 
     Args:
-        sessions: session memories.
-        conversations: conversations with their turns, verdicts and guardrail states.
-        limits: whether prompts were counted under that name.
+        setup: what the pipeline runs by.
+        session_id: the session.
+        ids: the ids that it may have; by default `ids_of` its name.
     """
-
-    sessions: int
-    conversations: int
-    limits: bool
-
-
-def session_in(setup: Setup, session_id: str) -> GuardSession:
-    """Return a session; see `GuardrailPipeline.session`."""
-    return _session_of(setup, session_id, _ids(session_id))
-
-
-def _ids(session_id: str) -> tuple[str, ...]:
-    """Return the ids that a session may have: that of all spellings, and that of a conversation called so."""
-    return tuple(dict.fromkeys((checked_session(session_id), short_id(session_id))))
-
-
-def _session_of(setup: Setup, session_id: str, ids: Iterable[str]) -> GuardSession:
     store = None if setup.keeper is None else setup.keeper.store
     memories: list[tuple[str, Memory]] = []
-    for known in ids:
+    for known in ids or ids_of(session_id):
         digest = digest_of(known)
         for step in setup.steps:
             sessions = step.guardrail.sessions(store)
@@ -160,37 +140,6 @@ def _session_of(setup: Setup, session_id: str, ids: Iterable[str]) -> GuardSessi
     return GuardSession(session_id, memories, store)
 
 
-def forget_session(setup: Setup, session_id: str) -> Forgotten:
-    """Forget all that is known of a session; see `GuardrailPipeline.forget`."""
-    limits, own = setup.limits.forget(session_id), _ids(session_id)
-    ids = [beside for one in own for beside in sessions_of(one)]
-    if setup.keeper is None:
-        return Forgotten(sum(_session_of(setup, one, [one]).reset() for one in ids), 0, limits)
-    store = setup.keeper.store
-
-    def removed(kind: StateKind[Any], among: Iterable[str]) -> int:
-        return sum(store.remove(kind, key) for one in among for key in store.keys(kind, owner=digest_of(one)))
-
-    limits = setup.keeper.limits.forget(session_id) or limits
-    for one in own:
-        for conversation_id in store.keys(STORED, owner=digest_of(one)):
-            _forget_links(store, conversation_id)
-    return Forgotten(removed(SESSION, ids), removed(STORED, own), limits)
-
-
-def forget_conversation(setup: Setup, conversation_id: str) -> bool:
-    """Forget a conversation, and return whether it was known; see `GuardrailPipeline.forget_conversation`."""
-    known = setup.lists is not None and setup.lists.forget(conversation_id)
-    if setup.keeper is not None:
-        store = setup.keeper.store
-        known |= store.remove(STORED, short_id(conversation_id))
-        _forget_links(store, conversation_id)
-    if not setup.by_person:
-        known |= _session_of(setup, conversation_id, sessions_of(short_id(conversation_id))).reset()
-    return known
-
-
-def _forget_links(store: StateStore, conversation_id: str) -> None:
-    """Forget the places of a conversation, by which lists of messages are recognised."""
-    for key in store.keys(LINK, owner=owner_of(short_id(conversation_id))):
-        store.remove(LINK, key)
+def ids_of(session_id: str) -> tuple[str, ...]:
+    """Return the ids that a session may have: that of all spellings, and that of a conversation called so."""
+    return tuple(dict.fromkeys((checked_session(session_id), short_id(session_id))))

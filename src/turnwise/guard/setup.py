@@ -102,6 +102,7 @@ class Setup:
         keeper: keeps what must survive; None where that is this process alone.
         lists: finds conversations by lists of messages; None where a state store keeps no conversations.
         opened: what the pipeline closes in the end.
+        forgotten: has what was forgotten, by hash.
         tenant: whose checks these are; empty for nobody's.
         mode: how it runs.
         limited: whether rate limits of keys count prompts.
@@ -120,6 +121,7 @@ class Setup:
     keeper: Keeper | None
     lists: MessageLists | None
     opened: tuple[AuditSink | StateStore, ...]
+    forgotten: StateStore
     tenant: str = ""
     mode: Mode = Mode.ON
     limited: bool = False
@@ -190,6 +192,7 @@ class Setup:
             keeper=keeper,
             lists=lists,
             opened=tuple(opened),
+            forgotten=_forgotten(store, before),
             tenant=given.tenant,
             mode=mode,
             limited=limits.active and mode is Mode.ON,
@@ -225,6 +228,12 @@ class Setup:
         if self.config.short_circuit == "costly":
             return step.cost > blocker.cost
         return self.config.short_circuit
+
+
+def _forgotten(store: StateStore | None, before: Setup | None) -> StateStore:
+    if store is not None:
+        return store
+    return MemoryStateStore() if before is None or before.keeper is not None else before.forgotten
 
 
 def _in_order(steps: tuple[Step, ...], mode: Mode) -> dict[str, Any]:

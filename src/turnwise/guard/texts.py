@@ -27,6 +27,7 @@ from turnwise.guard.request import (
     usable,
 )
 from turnwise.guard.setup import Setup
+from turnwise.guard.state.forgotten import refuse_forgotten
 from turnwise.guard.state.keeper import Begun, Keeper
 from turnwise.guard.state.work import Work
 from turnwise.guard.step import CheckRun
@@ -79,6 +80,8 @@ def check_prompt(
     chat = conversation if isinstance(conversation, Conversation) else usable(conversation)
     if setup.own_clock:
         chat.use_clock(setup.clock)
+    if setup.keeper is None and len(setup.forgotten):
+        refuse_forgotten(setup.forgotten, chat)
     session = session_of(session_id, chat, setup)
     extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
     if setup.keeper is not None:
@@ -197,6 +200,8 @@ def _placed(
     chat = usable(conversation)
     if setup.own_clock:
         chat.use_clock(setup.clock)
+    if setup.keeper is None and len(setup.forgotten):
+        refuse_forgotten(setup.forgotten, chat)
     return chat, session_of(session_id, chat, setup)
 
 

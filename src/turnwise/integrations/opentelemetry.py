@@ -26,7 +26,8 @@ except ImportError as error:
 from turnwise._version import __version__
 from turnwise.errors import GuardError
 from turnwise.guard.audit import AuditEvent, AuditSettings, AuditSink, AuditStatus
-from turnwise.guard.audit.record import Redact, Redactor, unchanged
+from turnwise.guard.audit.file import Erased, Wanted
+from turnwise.guard.audit.record import Redact, Redactor, private_name, unchanged
 from turnwise.guard.records import Detail, Status
 
 EVENT: Final = "gen_ai.evaluation.result"
@@ -57,7 +58,8 @@ class OpenTelemetryAudit:
         also: another audit that is told of every check, or the path of a file of JSON lines; closed with this one.
         texts: whether spans have the text as it may go on: ``none``; ``redacted``, with personal data and secrets
             replaced; or ``raw``. Reasons are redacted but for ``raw``; with ``none`` those of guardrails that
-            failed are left out, since the message of an error may hold anything.
+            failed are left out, since the message of an error may hold anything. Ids of conversations and calls
+            are as the audit has them: hashed where they are personal, but for ``raw``.
         tracer_provider: makes the spans; by default the global one.
         logger_provider: takes the events; by default the global one.
 
@@ -100,6 +102,14 @@ class OpenTelemetryAudit:
         if self._also is not None:
             self._also.write(event)
 
+    def erase(self, wanted: Wanted, why: str) -> Erased:
+        """Erase personal parts of events in the other audit; what OpenTelemetry was told stays where it is."""
+        erase = getattr(self._also, "erase", None)
+        if erase is None:
+            return Erased({}, () if self._also is None else (f"a {type(self._also).__name__}, which can't erase",))
+        erased: Erased = erase(wanted, why)
+        return erased
+
     def close(self) -> None:
         """Close the other audit. The providers are their owner's."""
         if self._also is not None:
@@ -133,7 +143,7 @@ class OpenTelemetryAudit:
 
     def _about(self, event: AuditEvent) -> Iterator[tuple[str, AttributeValue]]:
         result = event.result
-        yield CONVERSATION, result.conversation_id[:_LONGEST]
+        yield CONVERSATION, self._name(result.conversation_id)
         yield "turnwise.pipeline", event.pipeline
         yield "turnwise.kind", str(result.pipeline_type)
         yield "turnwise.outcome", str(result.outcome)
@@ -143,7 +153,7 @@ class OpenTelemetryAudit:
             yield "turnwise.turn", result.turn_number
         if result.call_id is not None:
             yield "gen_ai.tool.name", self._redact((result.tool or "")[:_LONGEST])
-            yield "gen_ai.tool.call.id", result.call_id[:_LONGEST]
+            yield "gen_ai.tool.call.id", self._name(result.call_id)
         if result.stance is not None:
             yield "turnwise.stance", str(result.stance.mode)
         for what in ("blocked", "warned"):
@@ -152,6 +162,10 @@ class OpenTelemetryAudit:
                 yield f"turnwise.{what}_by", names
         if self._texts != "none":
             yield "turnwise.text", self._redact(result.text)
+
+    def _name(self, name: str) -> str:
+        """Return an id as the audit has it: hashed where it is personal."""
+        return private_name(name, self._redact)[:_LONGEST]
 
     @staticmethod
     def _set_status(span: Span, event: AuditEvent) -> None:
@@ -162,7 +176,7 @@ class OpenTelemetryAudit:
 
     def _said(self, event: AuditEvent, name: str, detail: Detail) -> Iterator[tuple[str, AttributeValue]]:
         yield "gen_ai.evaluation.name", name
-        yield CONVERSATION, event.result.conversation_id[:_LONGEST]
+        yield CONVERSATION, self._name(event.result.conversation_id)
         yield "gen_ai.evaluation.score.label", label_of(detail)
         failed = detail.status is Status.FAILED
         if failed:

@@ -9,7 +9,8 @@ from typing import Any
 
 from turnwise.conversation import Conversation
 from turnwise.errors import ConversationError, StateError
-from turnwise.guard import GuardrailPipeline
+from turnwise.guard import Forgotten, GuardrailPipeline
+from turnwise.guard.identity.names import canonical_name
 from turnwise.serve.metrics import Metrics
 
 
@@ -99,17 +100,32 @@ class HeldConversations:
         if conversation is not None:
             self._hold(conversation)
 
-    def forget(self, conversation_id: str) -> bool:
-        """Forget a conversation, and return whether it was known.
+    def forget(self, conversation_id: str) -> Forgotten | None:
+        """Forget a conversation, and return the receipt; None for one that is not known.
 
         Raises:
             StateError: the state store can't be written.
+            GuardError: the audit can't be written.
         """
         with self._lock:
             held = self._held.get(conversation_id)
-        known = self._pipeline.forget_conversation(conversation_id)
+        receipt = self._pipeline.forget_conversation(conversation_id)
         self._let_go(conversation_id, held)
-        return known or held is not None
+        return receipt if receipt or held is not None else None
+
+    def forget_person(self, name: str) -> Forgotten | None:
+        """Forget a person, likewise; see `GuardrailPipeline.forget`."""
+        receipt = self._pipeline.forget(name)
+        person = canonical_name(name)
+        with self._lock:
+            held = [
+                chat
+                for chat in self._held.values()
+                if person in map(canonical_name, (chat.initiator, chat.responder))
+            ]
+        for chat in held:
+            self._let_go(chat.conversation_id, chat)
+        return receipt if receipt or held else None
 
     @property
     def _stored(self) -> bool:

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Body, Path, Query
 from fastapi.responses import Response
 
 from turnwise.conversation import Conversation
+from turnwise.guard import Forgotten
 from turnwise.guard.forensics import analyze_conversation_forensics
 from turnwise.serve.bodies import ConversationRequest, Id
 from turnwise.serve.checks import json_response
@@ -52,15 +53,17 @@ def record_routes(service: Service) -> APIRouter:
 
     @routes.delete(
         "/conversations/{conversation_id}",
-        status_code=204,
         tags=["conversations"],
         summary="Forget a conversation",
     )
     async def forget(tenant: Caller, conversation_id: ConversationId) -> Response:
-        """Forget a conversation, and its session where that is its own. Sessions of people and the audit stay."""
-        if not await service.run(tenant.conversations.forget, conversation_id):
-            raise not_known("conversation")
-        return Response(status_code=204)
+        """Forget a conversation, its session where that is its own, and its texts in the audit; the receipt."""
+        return _receipt(await service.run(tenant.conversations.forget, conversation_id), "conversation")
+
+    @routes.delete("/people/{name}", tags=["people"], summary="Forget a person")
+    async def forget_person(tenant: Caller, name: SessionId) -> Response:
+        """Forget a person: session, conversations, counts, and their texts in the audit; return the receipt."""
+        return _receipt(await service.run(tenant.conversations.forget_person, name), "person")
 
     @routes.get("/sessions/{session_id}", tags=["sessions"], summary="Read a session")
     async def session(tenant: Caller, session_id: SessionId) -> Response:
@@ -85,6 +88,12 @@ def record_routes(service: Service) -> APIRouter:
 def not_known(what: str) -> Problem:
     """Return the problem of a name that nothing has."""
     return Problem(404, f"there is no {what} of that name", "not-known")
+
+
+def _receipt(forgotten: Forgotten | None, what: str) -> Response:
+    if forgotten is None:
+        raise not_known(what)
+    return json_response(forgotten.to_dict())
 
 
 def _found(tenant: Tenant, conversation_id: str) -> Conversation:

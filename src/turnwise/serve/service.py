@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 
 from turnwise.conversation import Conversation
 from turnwise.conversation.turn import PARTICIPANT_KEY
-from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
+from turnwise.errors import ConversationError, ForgottenError, StateError, TurnwiseError, UsageError
 from turnwise.guard import (
     NO_CONVERSATION,
     GuardrailPipeline,
@@ -156,6 +156,8 @@ class Service:
                 given["conversation"] = chat
             try:
                 result = pipeline.check_messages(request.messages, session_id=session, **given)
+            except ForgottenError:
+                raise
             except ConversationError:
                 raise Problem(422, "messages are not a list of OpenAI messages", "messages") from None
             if result.conversation_id != request.conversation_id and request.conversation_id is not None:
@@ -299,6 +301,8 @@ def problem_of(error: TurnwiseError) -> Problem:
     """Return what is told of an error; its message may quote the request, so it is not part of that."""
     if isinstance(error, StateError):
         return Problem(503, "the state store can't be used; its log says why", "state", retry_after=1)
+    if isinstance(error, ForgottenError):
+        return Problem(410, "the conversation was forgotten while its text was checked", "forgotten")
     if isinstance(error, ConversationError):
         told = (
             "the conversation does not allow it: there is no such turn, it has its response already, or messages, "

@@ -168,6 +168,10 @@ class MemoryStateStore:
         self._tell(let_go)
         return len(old)
 
+    def scrub(self) -> tuple[str, ...]:
+        """Return nothing: what was removed is nowhere."""
+        return ()
+
     def close(self) -> None:
         """Do nothing: there is nothing to let go of."""
 

@@ -180,6 +180,9 @@ class StateStore(ChangesStates, Protocol):
     def purge(self, before: datetime) -> int:
         """Let go of states that were not used since a time, save what must last, and return how many."""
 
+    def scrub(self) -> Sequence[str]:
+        """Leave no byte of what was removed in files of the store; return where it may still be, in words."""
+
     def close(self) -> None:
         """Let go of what the store holds open; closing twice is harmless."""
 

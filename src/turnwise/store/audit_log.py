@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, Select, insert, select, text, update
 
 from turnwise.store import schema
 from turnwise.store.database import PAGE, Database
 
+Seal = Callable[[Mapping[str, Any] | None], Sequence[Mapping[str, Any]]]
+"""Gives records to append from the last one that is there; None for none."""
+
 
 class AuditLog:
-    """The events of an audit: appended, never changed.
+    """The events of an audit: appended, and never changed but for texts that are erased.
 
     Args:
         database: where they are.
@@ -22,29 +26,73 @@ class AuditLog:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, records: Sequence[Mapping[str, Any]], seal: Seal | None = None) -> None:
         """Append records in one transaction; they are durable when this returns.
 
         Args:
             records: JSON values with ``time`` (ISO 8601, with its zone) and ``kind``; where there are
                 ``conversation_id``, ``session_id`` and ``blocked``, they can be asked for.
+            seal: gives what is appended in place of them, from the record before, while nobody else appends. It
+                may be called again.
 
         Raises:
             StoreError: they can't be written; none of them is.
         """
-        rows = [
-            {
-                "time": datetime.fromisoformat(record["time"]),
-                "kind": record["kind"],
-                "conversation_id": record.get("conversation_id"),
-                "session_id": record.get("session_id"),
-                "blocked": record.get("blocked"),
-                "record": dict(record),
-            }
-            for record in records
-        ]
-        if rows:
-            self._db.write(lambda connection: connection.execute(insert(schema.audit_events), rows)).result()
+        if records:
+            seal = seal or (lambda _: records)
+            self._db.write(partial(self._append, seal)).result()
+
+    def rewrite(
+        self, change: Callable[[Mapping[str, Any]], Mapping[str, Any] | None], seal: Seal
+    ) -> tuple[int, tuple[str, ...]]:
+        """Replace records and append others that say so, in one transaction; leave nothing of the old ones.
+
+        Args:
+            change: gives what stands in place of a record; None where it stays.
+            seal: gives what is appended, as for `append`, where a record was replaced.
+
+        Returns:
+            How many records were replaced, and where something of the old ones may still be.
+
+        Raises:
+            StoreError: they can't be written; then nothing has changed.
+        """
+        count = self._db.write(partial(self._rewrite, change, seal)).result()
+        return count, self._db.scrub(schema.audit_events) if count else ()
+
+    def rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield all records, oldest first, each with its row."""
+        row = 0
+        while page := self._db.read(_page_after(row)):
+            yield from ((found["id"], found["record"]) for found in page)
+            row = page[-1]["id"]
+
+    @staticmethod
+    def _append(seal: Seal, connection: Connection) -> None:
+        if connection.dialect.name != "sqlite":  # where one writer at a time is the rule anyway
+            connection.execute(text("LOCK TABLE audit_events IN EXCLUSIVE MODE"))
+        table = schema.audit_events
+        last = connection.execute(select(table.c.record).order_by(table.c.id.desc()).limit(1)).scalar()
+        connection.execute(insert(table), [_row_of(record) for record in seal(last)])
+
+    @classmethod
+    def _rewrite(
+        cls,
+        change: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+        seal: Seal,
+        connection: Connection,
+    ) -> int:
+        table, count, row = schema.audit_events, 0, 0
+        while page := connection.execute(_page_after(row)).all():
+            for number, record in page:
+                changed = change(record)
+                if changed is not None:
+                    connection.execute(update(table).where(table.c.id == number).values(_row_of(changed)))
+                    count += 1
+            row = page[-1][0]
+        if count:
+            cls._append(seal, connection)
+        return count
 
     def after(self, row: int, most: int = PAGE) -> list[tuple[int, dict[str, Any]]]:
         """Return the records that came after a row, oldest first, each with its row; the latest so many.
@@ -86,3 +134,19 @@ class AuditLog:
         while page:
             yield from (row["record"] for row in page)
             page = self._db.read(query.where(table.c.id < page[-1]["id"]))
+
+
+def _page_after(row: int) -> Select[Any]:
+    table = schema.audit_events
+    return select(table.c.id, table.c.record).where(table.c.id > row).order_by(table.c.id).limit(PAGE)
+
+
+def _row_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "time": datetime.fromisoformat(record["time"]),
+        "kind": record["kind"],
+        "conversation_id": record.get("conversation_id"),
+        "session_id": record.get("session_id"),
+        "blocked": record.get("blocked"),
+        "record": dict(record),
+    }

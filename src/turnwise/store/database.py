@@ -131,6 +131,20 @@ class Database:
         """Return a connection on which every statement stands alone."""
         return self._backend.engine.connect().execution_options(**self._backend.standalone)
 
+    def scrub(self, table: Table) -> tuple[str, ...]:
+        """Leave no byte of what was deleted from a table in files of the record; return where it may still be.
+
+        Raises:
+            StoreError: it can't be written.
+        """
+        with self.translated(), self.standalone() as connection:
+            if connection.dialect.name != "sqlite":
+                connection.exec_driver_sql(f"VACUUM FULL {table.name}")
+                return (f"the write-ahead log, replicas and backups of {self.where}, which PostgreSQL keeps",)
+            connection.exec_driver_sql("VACUUM")
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar()
+        return (f"{self.where}-wal, which another process reads at this moment: do it again",) if busy else ()
+
     def finish(self) -> None:
         """Write what is pending, and take no more."""
         self._writer.close()

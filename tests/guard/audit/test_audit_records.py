@@ -17,8 +17,8 @@ from turnwise.conversation import Conversation
 from turnwise.errors import GuardError
 from turnwise.guard import Check, Finding, Guardrail, GuardrailPipeline
 from turnwise.guard.audit import AuditQuestion, AuditSettings, AuditWriter, read_audit
+from turnwise.guard.audit.file import JsonLinesSink
 from turnwise.guard.audit.record import Recorder, Redactor
-from turnwise.guard.audit.settings import JsonLinesSink
 
 Records = Callable[[], list[dict[str, Any]]]
 Make = Callable[..., GuardrailPipeline]

@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -202,8 +203,7 @@ def test_what_was_lost_is_written_as_soon_as_the_file_takes_events_again(
     log = folder / "audit.jsonl"
     with caplog.at_level(logging.WARNING, "turnwise.guard.audit"):
         pipeline = make_pipeline(path=log)
-        log.unlink()
-        folder.rmdir()
+        shutil.rmtree(folder)
         pipeline.check_input("lost")
         assert pipeline._setup.audit.flush()  # type: ignore[union-attr]
         assert pipeline.audit_status is not None

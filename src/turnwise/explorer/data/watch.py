@@ -175,6 +175,11 @@ class AuditWatch:
             TurnwiseError: the audit can't be read.
         """
         came = self._audit.more()
+        numbers = [n for record in came if isinstance(n := record.get("n"), int)]
+        if numbers:
+            # A file that was written anew, with texts erased, is read once more.
+            kept = [event for event in self.events if not event.get("n", 0) >= numbers[0]]
+            self.events = deque(kept, maxlen=KEPT)
         for record in came:
             if record["kind"] == GAP:
                 self.missing += (record.get("dropped") or 0) + (record.get("unwritten") or 0)

@@ -1,8 +1,11 @@
 """The audit: every check as an event, written off the hot path, without personal data unless it is asked for."""
 
+from turnwise.guard.audit.chain import Damage, Head, Verification
+from turnwise.guard.audit.file import Erased
 from turnwise.guard.audit.query import AuditAnswer, AuditQuestion, export_csv, read_audit
 from turnwise.guard.audit.record import AuditEvent, AuditSink
 from turnwise.guard.audit.settings import AuditSettings
+from turnwise.guard.audit.table import verify_audit
 from turnwise.guard.audit.writer import AuditStatus, AuditWriter
 
 __all__ = [
@@ -13,6 +16,11 @@ __all__ = [
     "AuditSink",
     "AuditStatus",
     "AuditWriter",
+    "Damage",
+    "Erased",
+    "Head",
+    "Verification",
     "export_csv",
     "read_audit",
+    "verify_audit",
 ]

@@ -14,16 +14,12 @@ from typing import Any, Final
 from turnwise.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import CHECK, GAP, pseudonym, time_text
+from turnwise.guard.audit.table import audit_at
 from turnwise.guard.fields import Field, GuardMetadataError
 from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.request import short_id
 from turnwise.paths import to_path
 from turnwise.spreadsheets import cell
-
-_SQLITE: Final = b"SQLite format 3\0"
-
-_SERVERS: Final = ("postgresql://", "postgresql+psycopg://", "postgres://")
-"""How the location of a store in a server begins."""
 
 _TEXTS: Final = (
     "conversation_id",
@@ -140,8 +136,8 @@ class _Wanted:
 
     def __post_init__(self) -> None:
         asked = self.question
-        self.conversations, self.sessions = _names(asked.conversation_id), _spellings(asked.session_id)
-        self.people = _spellings(asked.person)
+        self.conversations, self.sessions = names_of(asked.conversation_id), spellings_of(asked.session_id)
+        self.people = spellings_of(asked.person)
         self.since = None if asked.since is None else time_text(asked.since)
         self.until = None if asked.until is None else time_text(asked.until)
 
@@ -178,18 +174,14 @@ def read_audit(location: str | Path, question: AuditQuestion | None = None) -> A
         StoreError: the store can't be opened.
     """
     wanted = _Wanted(question or AuditQuestion())
-    if str(location).startswith(_SERVERS):
-        return _of_store(str(location), wanted)
+    place = audit_at(location)
+    if isinstance(place, str):
+        return _of_store(place, wanted)
     try:
-        path = to_path(str(location).removeprefix("sqlite:///"), home=True)
-        with path.open("rb") as file:
-            stored = file.read(len(_SQLITE)) == _SQLITE
-            if not stored:
-                file.seek(0)
-                return _of_lines(file, path, wanted)
+        with place.open("rb") as file:
+            return _of_lines(file, place, wanted)
     except OSError as error:
         raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error
-    return _of_store(str(path), wanted)
 
 
 def _of_lines(lines: Iterable[bytes], path: Path, wanted: _Wanted) -> AuditAnswer:
@@ -277,6 +269,7 @@ def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
         ):
             if record["kind"] == GAP:
                 gaps.append(record)
+            if record["kind"] != CHECK:
                 continue
             checked += 1
             if wanted.matches(record):
@@ -286,14 +279,14 @@ def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
     return AuditAnswer(tuple(reversed(found)), tuple(reversed(gaps)), (), checked)
 
 
-def _names(name: str | None) -> tuple[str, ...]:
+def names_of(name: str | None) -> tuple[str, ...]:
     """Return what may be written of a name: itself, or what stands for it."""
     return () if name is None else (name, pseudonym(name))
 
 
-def _spellings(name: str | None) -> tuple[str, ...]:
+def spellings_of(name: str | None) -> tuple[str, ...]:
     """Return what may be written of a session or person: the name as asked for, or as sessions know it."""
-    return () if name is None else (*_names(name), *_names(short_id(canonical_name(name))))
+    return () if name is None else (*names_of(name), *names_of(short_id(canonical_name(name))))
 
 
 def _fired(record: Mapping[str, Any], guardrail: str) -> bool:

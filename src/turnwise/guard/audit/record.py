@@ -16,6 +16,7 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.participants import FIELDS
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
+from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.records import Detail, Outcome, PipelineResult, Status
 from turnwise.guard.step import redacted
 
@@ -112,7 +113,8 @@ class Recorder:
             "conversation_id": self._name(result.conversation_id),
             "session_id": self._name(event.session_id),
             "participants": {
-                key: self._name(sides[key]) if key in ("initiator", "responder") else sides[key] for key in FIELDS
+                key: self._person(sides[key]) if key in ("initiator", "responder") else sides[key]
+                for key in FIELDS
             },
             "model": None if event.model is None else self._name(event.model),
             "turn": result.turn_number,
@@ -133,6 +135,11 @@ class Recorder:
     def _name(self, name: str) -> str:
         # As in texts: half a surrogate pair becomes its code point, since no database column takes it.
         return private_name(name.encode("utf-8", "backslashreplace").decode(), self.redact)
+
+    def _person(self, name: str) -> str:
+        # One that is hashed is found by any spelling.
+        written = self._name(name)
+        return written if written == name else self._name(canonical_name(name)) or written
 
     def _tool(self, result: PipelineResult) -> dict[str, str]:
         """Return which call of which tool the text was of; a model named both."""

@@ -1,29 +1,26 @@
-"""What may be set of the audit, and the two places that it can write to: a file of JSON lines and a store."""
+"""What may be set of the audit."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
-from turnwise.paths import to_path
 
 if TYPE_CHECKING:
     from turnwise.guard.audit.writer import AuditWriter, RecordSink
-
-_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 MOST_EVENTS = 10_000_000
 """Largest queue."""
 
 MOST_SECONDS = 60.0
 """Longest time that a check may wait for the audit."""
+
+MOST_DAYS = 36_500
+"""Longest time that events are kept, in days, where they are not kept for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +40,9 @@ class AuditSettings:
         queue_characters: characters of their texts together, at least 1.
         block_seconds: seconds that a check waits at most with ``block``, above 0; then the newest is dropped.
         fsync: whether to wait for the disk after every batch, so that a loss of power loses no written event.
+        keep_days: days after which the personal parts of an event are erased, above 0: with the first event that
+            is written after the start, and then once a day; ``turnwise guard expire`` does the same at once. None
+            for never.
 
     Raises:
         GuardError: a value out of range.
@@ -57,6 +57,7 @@ class AuditSettings:
     queue_characters: int = 50_000_000
     block_seconds: float = 1.0
     fsync: bool = False
+    keep_days: float | None = None
 
     def __post_init__(self) -> None:
         if not self.path or "\0" in self.path:
@@ -68,6 +69,8 @@ class AuditSettings:
             raise GuardError(
                 f"block_seconds is {self.block_seconds}; use seconds above 0, at most {MOST_SECONDS:g}"
             )
+        if self.keep_days is not None and not 0.0 < self.keep_days <= MOST_DAYS:
+            raise GuardError(f"keep_days is {self.keep_days}; use days above 0, at most {MOST_DAYS}, or null")
         if not self.redact and self.text != "raw":
             raise GuardError("redact is empty; name guardrails that redact, or set text to raw")
 
@@ -94,6 +97,7 @@ class AuditSettings:
             most=self.queue,
             characters=self.queue_characters,
             block_seconds=self.block_seconds,
+            keep=None if self.keep_days is None else timedelta(days=self.keep_days),
         )
 
     def _shown(self) -> str:
@@ -106,102 +110,9 @@ class AuditSettings:
 
     def _open_sink(self, clock: Clock) -> RecordSink:
         if self.sink == "store":
-            return _StoreSink(self.path, clock)
-        return JsonLinesSink(self.path, fsync=self.fsync)
+            from turnwise.guard.audit.table import StoreSink
 
+            return StoreSink(self.path, clock)
+        from turnwise.guard.audit.file import JsonLinesSink
 
-class _StoreSink:
-    """Appends records to the table ``audit_events`` of a store; each batch is durable when it is appended."""
-
-    def __init__(self, location: str, clock: Clock) -> None:
-        from turnwise.store import Store
-
-        self._store = Store(location, create=True, clock=clock)
-
-    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Append records; see `turnwise.store.AuditLog.append`."""
-        self._store.audit.append(records)
-
-    def close(self) -> None:
-        """Let go of the store."""
-        self._store.close()
-
-
-class JsonLinesSink:
-    """Appends records to a file, a line each. Several processes may append to the same file.
-
-    A batch is one write, which the system appends as a whole. Where the file is moved away, as log rotation does,
-    the next batch goes to a new file of the old name.
-
-    Args:
-        path: the file; made where it is not there, readable by its owner alone.
-        fsync: whether to wait for the disk after each batch.
-
-    Raises:
-        GuardError: it can't be written.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
-        self._fsync = fsync
-        self._file: int | None = None
-        self._torn = False
-        try:
-            self._path = to_path(path, home=True)
-            self._open()
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            raise GuardError(f"the audit can't be written to {path}: {why}") from error
-
-    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Append records.
-
-        Raises:
-            OSError: the system does not take them, or not all of them.
-            ValueError: a record that JSON can't hold.
-        """
-        lines = "".join(json.dumps(record, allow_nan=False, separators=(",", ":")) + "\n" for record in records)
-        file = self._current()
-        data = (b"\n" if self._torn else b"") + lines.encode("ascii")
-        # Until the last byte is there, the file may end within a line.
-        self._torn = True
-        while data:
-            data = data[os.write(file, data) :]
-        self._torn = False
-        if self._fsync:
-            os.fsync(file)
-
-    def close(self) -> None:
-        """Let go of the file; closing twice is harmless."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    def _current(self) -> int:
-        """Return the file, opened again where another stands under its name, or none."""
-        if self._file is not None:
-            try:
-                there, ours = self._path.stat(), os.fstat(self._file)
-            except FileNotFoundError:
-                self.close()
-            else:
-                if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino):
-                    return self._file
-                self.close()
-        return self._open()
-
-    def _open(self) -> int:
-        self._file = os.open(self._path, _FLAGS, 0o600)
-        self._torn = not _ends_whole(self._path)
-        return self._file
-
-
-def _ends_whole(path: Path) -> bool:
-    """Return whether a file is empty, or its last line is whole; a crash may have torn it."""
-    try:
-        with path.open("rb") as file:
-            if file.seek(0, os.SEEK_END) == 0:
-                return True
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
-    except OSError:  # a pipe, or a file that may be written and not read
-        return True
+        return JsonLinesSink(self.path, fsync=self.fsync, clock=clock)

@@ -8,9 +8,12 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from turnwise.clock import Clock, utc_now
+from turnwise.errors import GuardError
+from turnwise.guard.audit.file import Erased, Wanted, older_than
 from turnwise.guard.audit.queue import EventQueue
 from turnwise.guard.audit.record import AuditEvent, gap_record
 
@@ -28,6 +31,9 @@ class RecordSink(Protocol):
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Append records; an exception means that it is not known to have all of them."""
+
+    def erase(self, wanted: Wanted, why: str) -> Erased:
+        """Erase the personal parts of events, and append that it was."""
 
     def close(self) -> None:
         """Let go of what it holds."""
@@ -78,6 +84,7 @@ class AuditWriter:
         most: events that may wait.
         characters: characters of their texts together.
         block_seconds: seconds that `write` waits at most with ``block``.
+        keep: the age at which personal parts of events are erased; None for never.
 
     Raises:
         TurnwiseError: what `open_sink` raises.
@@ -94,11 +101,14 @@ class AuditWriter:
         most: int = 10_000,
         characters: int = 50_000_000,
         block_seconds: float = 1.0,
+        keep: timedelta | None = None,
     ) -> None:
         def begin(sink: RecordSink | None) -> _Work:
             queue = EventQueue(when_full, most, characters, block_seconds)
-            return _Work(queue, open_sink, sink, record, path, clock, when_full)
+            return _Work(queue, open_sink, sink, record, path, clock, when_full, keep)
 
+        self._open_sink = open_sink
+        self._path = path
         self._begin = begin
         self._parents: list[_Work] = []
         self._start(open_sink())
@@ -123,6 +133,27 @@ class AuditWriter:
             timeout: seconds.
         """
         return self._work.flush(timeout)
+
+    def erase(self, wanted: Wanted, why: str) -> Erased:
+        """Erase the personal parts of events, and append an event that says so; what waits is written before.
+
+        Args:
+            wanted: tells which events.
+            why: what that event says of it.
+
+        Raises:
+            GuardError: the file can't be written.
+            StoreError: the same of a store.
+        """
+        if not self.flush():
+            raise GuardError(f"the audit {self._path} does not take what waits to be written; nothing was erased")
+        sink = self._open_sink()
+        try:
+            return sink.erase(wanted, why)
+        except OSError as error:
+            raise GuardError(f"the audit {self._path} can't be written: {error.strerror}") from error
+        finally:
+            sink.close()
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
         """Write what waits, and close. Closing twice is harmless.
@@ -163,6 +194,7 @@ class _Work:
         path: str,
         clock: Clock,
         policy: str,
+        keep: timedelta | None,
     ) -> None:
         self.queue = queue
         self._open_sink = open_sink
@@ -171,6 +203,8 @@ class _Work:
         self._path = path
         self._clock = clock
         self._policy = policy
+        self._keep = keep
+        self._erase_from: datetime | None = None
         self._written = self._unwritten = 0
         self._told_dropped = self._told_unwritten = 0
         self._failing = False
@@ -259,6 +293,7 @@ class _Work:
         try:
             if self._sink is None:
                 self._sink = self._open_sink()
+            self._erase_old(self._sink)
             self._sink.append(records)
         except Exception as error:  # noqa: BLE001 - a full disk must not end the thread, nor any check
             self._fail(error, len(events) - broken)
@@ -268,6 +303,15 @@ class _Work:
         if self._failing and not broken:
             self._failing = False
             _LOG.warning("%s takes events again; %d were not written", self._path, unwritten)
+
+    def _erase_old(self, sink: RecordSink) -> None:
+        """Erase the texts of events that are past their time, once a day."""
+        if self._keep is None:
+            return
+        now = self._clock()
+        if self._erase_from is None or now >= self._erase_from:
+            self._erase_from = now + timedelta(days=1)
+            sink.erase(older_than(now - self._keep), "age")
 
     def _fail(self, error: Exception, lost: int) -> None:
         self._unwritten += lost

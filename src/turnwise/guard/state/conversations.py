@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -17,6 +19,7 @@ from turnwise.conversation.turn import OPENAI_KEY
 from turnwise.errors import ConversationError, StateError, TurnwiseError
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.request import short_id
+from turnwise.guard.state.forgotten import forgotten, forgotten_at, refuse_forgotten
 from turnwise.guard.state.payloads import (
     CONVERSATION_WORDS,
     COUNTS_AFTER,
@@ -57,6 +60,8 @@ class Bound:
         turns: turns that the store has.
         texts: prompt, response and number of messages of the latest turns, as the store has them.
         metadata: metadata of the conversation as JSON, as the store has it.
+        born: which conversation of its name it is; empty for one that was not written yet.
+        begun: when it was first looked for in the store; None for not yet.
         lock: held while a text of the conversation is checked.
     """
 
@@ -64,6 +69,8 @@ class Bound:
     turns: int = 0
     texts: dict[int, tuple[str, str | None, int]] = field(default_factory=dict)
     metadata: bytes = b"{}"
+    born: str = ""
+    begun: datetime | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -113,7 +120,7 @@ class Conversations:
             seen = self.bound(held).revision > 0
             if stored is None:
                 return None if seen else held
-            if seen or not held.get_turn_count():
+            if not held.get_turn_count() or (seen and stored.born == self.bound(held).born):
                 return held
         if stored is None:
             return None
@@ -135,9 +142,15 @@ class Conversations:
         Raises:
             StateError: the store can't be read, or holds another conversation under this name.
             ConversationError: another worker completed the turn that is under check.
+            ForgottenError: it was forgotten.
         """
         key = short_id(conversation.conversation_id)
+        bound.begun = bound.begun or self._clock()
         stored = self._store.get(STORED, key)
+        if bound.revision and stored is not None and stored.born != bound.born:
+            raise forgotten(conversation)
+        if bound.revision == 0 or stored is None:
+            refuse_forgotten(self._store, conversation)
         for _ in range(_TRIES):
             if stored is None:
                 # It is not there, or not any more: everything that is known here is written again.
@@ -168,6 +181,7 @@ class Conversations:
 
         Raises:
             OutrunError: another worker wrote it meanwhile; nothing was written.
+            ForgottenError: it was forgotten meanwhile; nothing of it is left.
             StateError: the store can't be written.
         """
         outline = conversation.outline
@@ -185,16 +199,26 @@ class Conversations:
         if metadata != bound.metadata:
             written[_METADATA] = pack_part(metadata, CONVERSATION_WORDS)
 
+        born = bound.born if before else secrets.token_hex(8)
+
         def apply(stored: StoredConversation | None) -> tuple[StoredConversation, None]:
-            if (0 if stored is None else stored.revision) != before:
+            known = (0, born) if stored is None else (stored.revision, stored.born)
+            if known != (before, born):
                 raise OutrunError
-            known = () if stored is None else stored.noted
-            noted = (*known, *((before + 1, one) for one in sorted(numbers)[-_NOTED:]))[-_NOTED:]
-            return StoredConversation(data, outline, before + 1, noted, owner, written), None
+            changes = () if stored is None else stored.noted
+            noted = (*changes, *((before + 1, one) for one in sorted(numbers)[-_NOTED:]))[-_NOTED:]
+            return StoredConversation(data, outline, before + 1, noted, owner, born, written), None
 
         key = short_id(conversation.conversation_id)
         self._store.change_all([Change(STORED, key, apply), *work.changes])
         bound.revision, bound.turns, bound.texts, bound.metadata = before + 1, outline.turns, texts, metadata
+        bound.born = born
+        if not before:
+            # Whoever forgot it meanwhile did not find it.
+            time = forgotten_at(self._store, conversation)
+            if time is not None and bound.begun is not None and time > bound.begun:
+                self._store.remove(STORED, key)
+                raise forgotten(conversation)
 
     def _changed(self, stored: StoredConversation, bound: Bound, conversation: Conversation) -> Sequence[int]:
         """Return the turns that have to be read: the latest of a conversation that is met here for the first time,
@@ -242,6 +266,7 @@ class Conversations:
             del changed[but]
         counts_after = stored.data.get(COUNTS_AFTER, 0)
         load = partial(self._read, name)
+        bound.born = stored.born
         conversation.take_over(stored.outline, changed, load, own_after=bound.turns, counts_after=counts_after)
         if _METADATA in parts:
             bound.metadata = unpack_part(parts[_METADATA], CONVERSATION_WORDS, f"metadata of {name!r}")

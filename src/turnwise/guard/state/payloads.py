@@ -97,6 +97,7 @@ class StoredConversation:
         revision: how often it was written, from 1.
         noted: the latest changes, oldest first: revision, and number of a turn that it wrote.
         owner: digest of the session that it belongs to.
+        born: tells it from others of its name, before and after it was forgotten.
         written: turns and guardrail states to be written with it; not there when it is read.
     """
 
@@ -105,6 +106,7 @@ class StoredConversation:
     revision: int
     noted: tuple[tuple[int, int], ...]
     owner: str
+    born: str = ""
     written: Mapping[str, bytes] = field(default_factory=dict, compare=False)
 
 
@@ -112,23 +114,26 @@ def _dump(state: StoredConversation) -> bytes:
     outline = state.outline
     times = [time and time.isoformat() for time in (outline.earliest, outline.latest)]
     turns = [outline.turns, outline.complete, outline.waiting, *times]
-    values = [state.data, turns, state.revision, state.noted, state.owner]
+    values = [state.data, turns, state.revision, state.noted, state.owner, state.born]
     return json.dumps(values, separators=(",", ":")).encode("ascii")
 
 
 def _load(data: bytes, key: str, version: int) -> StoredConversation:
-    conversation, (turns, complete, waiting, *times), revision, noted, owner = read_json(data.decode("ascii"))
+    conversation, (turns, complete, waiting, *times), revision, noted, owner, born = read_json(
+        data.decode("ascii")
+    )
     earliest, latest = (time and datetime.fromisoformat(time) for time in times)
     outline = Outline(turns, complete, tuple((first, last) for first, last in waiting), earliest, latest)
     after = conversation.get(COUNTS_AFTER, 0) if isinstance(conversation, dict) else None
     if not isinstance(after, int) or not 0 <= complete <= turns or revision < 1:
         raise ValueError(f"{complete} of {turns} turns complete, in revision {revision}")
-    return StoredConversation(conversation, outline, revision, tuple((rev, turn) for rev, turn in noted), owner)
+    changes = tuple((rev, turn) for rev, turn in noted)
+    return StoredConversation(conversation, outline, revision, changes, owner, born)
 
 
 STORED: Final = StateKind(
     "conversation",
-    1,
+    2,
     _dump,
     _load,
     owner=lambda state: state.owner,

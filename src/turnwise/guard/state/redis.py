@@ -219,6 +219,25 @@ class RedisStateStore(SharedStore):
             if not dropped:
                 return gone
 
+    def scrub(self) -> tuple[str, ...]:
+        """Let the server write its append-only file anew, where it has one; return where removed states may be.
+
+        Raises:
+            StateError: the server can't be asked.
+        """
+        errors, left = (
+            self._redis.exceptions,
+            "snapshots and replicas of the Redis server, until they are made anew",
+        )
+        with self._asking("it can't be written"):
+            try:
+                if not self._client.info("persistence").get("aof_enabled"):
+                    return (left,)
+                self._client.bgrewriteaof()
+            except errors.ResponseError as error:  # not allowed, or at it already
+                return (left, f"the append-only file of the Redis server, until it is rewritten ({error})")
+        return (left, "the append-only file of the Redis server, until it has been rewritten, which has begun")
+
     def close(self) -> None:
         """Close the connections; closing twice is harmless, and a later call is an error."""
         self._closed = True

@@ -66,6 +66,10 @@ class TenantStore:
         """Let go of states of all tenants that were not used since a time, and return how many."""
         return self.whole.purge(before)
 
+    def scrub(self) -> Sequence[str]:
+        """Leave no byte of what was removed in files of the whole store; return where it may still be."""
+        return self.whole.scrub()
+
     def close(self) -> None:
         """Close the whole store."""
         self.whole.close()

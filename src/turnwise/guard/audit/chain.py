@@ -1,0 +1,324 @@
+"""The chain of an audit: each event carries a hash over itself and the event before.
+
+What is personal in an event counts as one digest, salted with a salt that stands beside it. Both can be erased:
+the digest that stays says nothing, and the hash of the event and the chain are as they were.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from turnwise.bounded import read_json
+
+ERASURE, TORN = "erasure", "torn"
+"""Kinds of events: parts of earlier events were erased, and a line that was cut off stands before this one."""
+
+KEY_VARIABLE: Final = "TURNWISE_AUDIT_KEY"
+"""Environment variable with a secret: without it nobody can make hashes that verify."""
+
+START: Final = "0" * 64
+"""Stands for the hash before the first event."""
+
+_OF_CHECKS: Final = ("pipeline", "tenant", "model", "turn", "side", "outcome", "blocked", "warned", "rate_limited")
+_OF_OTHERS: Final = ("dropped", "policy", "unwritten", "error", "bytes", "events", "why")
+KEPT: Final = frozenset(("v", "kind", "time", "n", *_OF_CHECKS, "seconds", "characters", *_OF_OTHERS))
+"""Keys that are no personal data. What is under any other can be erased."""
+
+_CHAIN: Final = frozenset(("prev", "salt", "personal", "erased", "hash"))
+
+
+class Head(NamedTuple):
+    """The last event of a chain.
+
+    Args:
+        n: its number, from 1; 0 for none.
+        hash: its hash.
+    """
+
+    n: int = 0
+    hash: str = START
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any] | None) -> Head | None:
+        """Return the head that an event is; None for one that is no part of a chain."""
+        n, own = (None, None) if record is None else (record.get("n"), record.get("hash"))
+        return cls(n, own) if type(n) is int and isinstance(own, str) else None
+
+
+def secret() -> bytes:
+    """Return the secret that the environment has; empty for none."""
+    return os.environ.get(KEY_VARIABLE, "").encode("utf-8", "surrogateescape")
+
+
+text_of: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+"""Returns an event as its line has it, in ASCII, without the end of the line."""
+
+
+class Sealed(NamedTuple):
+    """An event with its hash.
+
+    Args:
+        record: the event.
+        text: the same as a line.
+        head: the head of the chain that it is.
+    """
+
+    record: dict[str, Any]
+    text: str
+    head: Head
+
+
+def sealed(records: Iterable[Mapping[str, Any]], head: Head, key: bytes) -> list[Sealed]:
+    """Return events with their hashes.
+
+    Args:
+        records: the events.
+        head: the event before.
+        key: the secret; empty for none.
+    """
+    chained = []
+    for record in records:
+        kept, personal = _parted(record)
+        kept["n"] = head.n + 1
+        salt, before, own = secrets.token_hex(16), text_of(kept), text_of(personal)
+        ring = {"prev": head.hash, "salt": salt, "hash": _hash(head.hash, before, _digest(salt, own), key)}
+        text = ",".join(part[1:-1] for part in (before, own, text_of(ring)) if part != "{}")
+        head = Head(head.n + 1, ring["hash"])
+        chained.append(Sealed({**kept, **personal, **ring}, f"{{{text}}}\n", head))
+    return chained
+
+
+def without_texts(record: Mapping[str, Any], time: str) -> dict[str, Any]:
+    """Return an event without what is personal in it; its hash stays.
+
+    Args:
+        record: the event.
+        time: when it is erased.
+    """
+    kept, personal = _parted(record)
+    left = {**kept, "erased": time}
+    if Head.of(record) is not None:
+        digest = _digest(str(record.get("salt")), text_of(personal))
+        left |= {"prev": record.get("prev"), "personal": digest, "hash": record["hash"]}
+    return left
+
+
+def ranges(numbers: Iterable[int]) -> list[list[int]]:
+    """Return whole numbers as first and last of each run of them.
+
+    >>> ranges([7, 1, 2, 3])
+    [[1, 3], [7, 7]]
+    """
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
+
+
+def _parted(record: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    kept = {name: value for name, value in record.items() if name in KEPT}
+    return kept, {name: value for name, value in record.items() if name not in KEPT and name not in _CHAIN}
+
+
+def _digest(salt: str, personal: str) -> str:
+    return sha256(f"{salt}{personal}".encode("ascii")).hexdigest()
+
+
+def _hash(before: str, kept: str, digest: str, key: bytes) -> str:
+    return hmac.digest(key, f"{before}{kept}{digest}".encode("ascii"), "sha256").hex()
+
+
+class Damage(NamedTuple):
+    """Where a chain breaks.
+
+    Args:
+        place: file and line, or row, such as ``audit.jsonl, line 7``; of a whole audit its name.
+        what: what is wrong there.
+    """
+
+    place: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What verifying an audit found.
+
+    Args:
+        events: events that are part of the chain.
+        erased: those of them whose personal parts were erased.
+        head: the last one; keep its hash elsewhere, and nobody can rewrite what was before.
+        damage: where the chain breaks.
+        notes: what is no damage, such as a line that a crash cut off.
+    """
+
+    events: int
+    erased: int
+    head: Head
+    damage: tuple[Damage, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def intact(self) -> bool:
+        """Whether there is a chain that breaks nowhere."""
+        return self.events > 0 and not self.damage
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "intact": self.intact,
+            "events": self.events,
+            "erased": self.erased,
+            "head": self.head._asdict(),
+            "damage": [one._asdict() for one in self.damage],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(slots=True)
+class ChainReader:
+    """Follows a chain line by line, or row by row, and notes where it breaks.
+
+    Args:
+        key: the secret that its hashes were made with; empty for none.
+        expected: a hash that has to be in it; None for none.
+        first: number of its first event, where earlier ones are known to be gone.
+    """
+
+    key: bytes
+    expected: str | None = None
+    first: int = 1
+    damage: list[Damage] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    events: int = 0
+    last: Head = field(init=False)
+    _sure: bool = field(init=False)
+    """Whether `last` is what the line before says, which was intact."""
+    _unchained: int = 0
+    _unreadable: str | None = None
+    _erased: dict[int, tuple[str, str]] = field(default_factory=dict)
+    _erasures: list[tuple[str, Sequence[Sequence[int]]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.last, self._sure = Head(self.first - 1), self.first == 1
+
+    def line(self, place: str, line: bytes) -> None:
+        """Follow a line with its end."""
+        try:
+            record = read_json(line)
+        except ValueError:
+            record = None
+        if not isinstance(record, dict):
+            self._told_unreadable()
+            self._unreadable = place
+        elif Head.of(record) is None:
+            self.record(place, record)
+        else:
+            self.record(place, record, changed=line.rstrip(b"\n") != text_of_any(record))
+
+    def record(self, place: str, record: Mapping[str, Any], *, changed: bool = False) -> None:
+        """Follow an event.
+
+        Args:
+            place: where it stands.
+            record: the event.
+            changed: whether its line is known to be none that was written.
+        """
+        if record.get("kind") == TORN and self._unreadable is not None:
+            self.notes.append(f"{self._unreadable} was cut off while it was written; the next writer says so")
+            self._unreadable = None
+        self._told_unreadable()
+        head = Head.of(record)
+        if head is None:
+            self._unchained += 1
+            if self.events:
+                self._broken(place, "it carries no hash")
+            return
+        self.events += 1
+        try:
+            changed = changed or not self._authentic(record)
+        except ValueError:  # what no event of ours holds, such as a number that is none
+            changed = True
+        if changed:
+            self._broken(place, "it was changed")
+            return
+        if head.hash == self.expected:
+            self.expected = None
+        if "erased" in record:
+            self._erased[head.n] = (place, str(record["erased"]))
+        if record.get("kind") == ERASURE:
+            self._erasures.append((str(record.get("time")), record.get("events") or ()))
+        if head.n <= self.last.n:
+            self.damage.append(Damage(place, f"event {head.n} stands here after event {self.last.n}"))
+            return
+        if head.n > self.last.n + 1:
+            missing = str(self.last.n + 1) if head.n == self.last.n + 2 else f"{self.last.n + 1} to {head.n - 1}"
+            self.damage.append(Damage(place, f"before it events are missing: {missing}"))
+        elif self._sure and record["prev"] != self.last.hash:
+            what = f"it does not follow event {self.last.n}: one of the two was written anew"
+            self.damage.append(Damage(place, what))
+        self.last, self._sure = head, True
+
+    def _authentic(self, record: Mapping[str, Any]) -> bool:
+        kept, personal = _parted(record)
+        erased = "erased" in record
+        if erased is not ("personal" in record) or (erased and (personal or "salt" in record)):
+            return False
+        digest = str(record["personal"]) if erased else _digest(str(record.get("salt")), text_of(personal))
+        return bool(_hash(str(record.get("prev")), text_of(kept), digest, self.key) == record["hash"])
+
+    def _broken(self, place: str, what: str) -> None:
+        """Note damage of a line that stands for one event; what comes next is not compared with it."""
+        self.damage.append(Damage(place, what))
+        self.last, self._sure = Head(self.last.n + 1, self.last.hash), False
+
+    def _told_unreadable(self) -> None:
+        if self._unreadable is not None:
+            place, self._unreadable = self._unreadable, None
+            self._broken(place, "it is not JSON")
+
+    def end(self, name: str, kept: Head | None = None, *, cut_off: bool = False) -> Verification:
+        """Return what was found.
+
+        Args:
+            name: what the audit is called.
+            kept: its last event, as the file beside it says; None where there is none.
+            cut_off: whether the last line has no end.
+        """
+        if self._unreadable is not None and cut_off and (kept is None or kept.n <= self.last.n):
+            self.notes.append(f"{self._unreadable}, the last one, was cut off while it was written")
+            self._unreadable = None
+        self._told_unreadable()
+        if not self.events:
+            self.notes.append(f"{name} has no chain: none of its {self._unchained} events carries a hash")
+        elif self._unchained:
+            self.notes.append(f"{self._unchained} events carry no hash")
+        if kept is not None and kept.n > self.last.n:
+            what = f"the end is missing: {kept.n} events were written, and event {self.last.n} is the last"
+            self.damage.append(Damage(name, what))
+        if self.expected is not None:
+            self.damage.append(
+                Damage(name, f"no event has the hash {self.expected}: it was written anew or cut off")
+            )
+        for n, (place, time) in self._erased.items():
+            if not any(at == time and any(a <= n <= b for a, b in runs) for at, runs in self._erasures):
+                self.damage.append(Damage(place, f"it says that it was erased, and no event of {time} says so"))
+        return Verification(self.events, len(self._erased), self.last, tuple(self.damage), tuple(self.notes))
+
+
+def text_of_any(record: Mapping[str, Any]) -> bytes:
+    """Return the line of an event that somebody else may have written; empty where it can't be one."""
+    try:
+        return text_of(record).encode("ascii")
+    except ValueError:
+        return b""

@@ -1,0 +1,388 @@
+"""An audit in a file of JSON lines: a chain that several processes append to, over files that rotation moved."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # Windows: one process a file
+    fcntl = None  # type: ignore[assignment]
+
+from turnwise.bounded import read_json
+from turnwise.clock import Clock, utc_now
+from turnwise.errors import GuardError
+from turnwise.guard.audit.chain import (
+    ERASURE,
+    TORN,
+    ChainReader,
+    Head,
+    Verification,
+    ranges,
+    sealed,
+    secret,
+    text_of,
+    without_texts,
+)
+from turnwise.guard.audit.record import VERSION, time_text
+from turnwise.paths import to_path
+
+_CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CLOEXEC
+
+_HEAD, _NEXT = ".head", ".erasing"
+"""What the names of files beside an audit end with: its last event, and an audit that is being written anew."""
+
+_HEAD_BYTES: Final = 256
+_BLOCK: Final = 65_536
+
+Wanted = Callable[[Mapping[str, Any]], bool]
+"""Tells whether the personal parts of an event are to be erased."""
+
+
+class Erased(NamedTuple):
+    """What was erased from an audit.
+
+    Args:
+        events: events without their personal parts now, by file or table; lines that a crash cut off among them.
+        unreached: what could not be looked through, and why.
+    """
+
+    events: dict[str, int]
+    unreached: tuple[str, ...] = ()
+
+
+class _Beside(NamedTuple):
+    """The last event of an audit, as the file beside it says.
+
+    Args:
+        head: the event.
+        size: bytes of the audit with it.
+        inode: which file that is.
+    """
+
+    head: Head
+    size: int
+    inode: int
+
+
+class JsonLinesSink:
+    """Appends records to a file, a line each. Several processes may append to the same file.
+
+    The file ``PATH.head`` beside it has the last event, and its lock lets one process write at a time. Where the
+    file is moved away, as log rotation does, the next batch goes to a new file of the old name, and the chain goes
+    on. What is no file, such as a pipe, has a chain for each process.
+
+    Args:
+        path: the file; made where it is not there, readable by its owner alone.
+        fsync: whether to wait for the disk after each batch.
+        clock: gives the present time, aware.
+
+    Raises:
+        GuardError: it can't be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False, clock: Clock = utc_now) -> None:
+        self._fsync = fsync
+        self._clock = clock
+        self._key = secret()
+        self._file: int | None = None
+        self._beside: int | None = None
+        self._alone = Head()
+        try:
+            self._path = to_path(path, home=True)
+            self._head_path = _head_of(self._path)
+            self._open()
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            raise GuardError(f"the audit can't be written to {path}: {why}") from error
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append records.
+
+        Raises:
+            OSError: the system does not take them.
+            ValueError: a record that JSON can't hold.
+        """
+        with self._locked():
+            file = self._current()
+            head, before, torn = self._head(file)
+            if torn:
+                records = [{"v": VERSION, "kind": TORN, "time": time_text(self._clock()), "bytes": torn}, *records]
+            chained = sealed(records, head, self._key)
+            data = before + "".join(one.text for one in chained).encode("ascii")
+            size = os.fstat(file).st_size
+            try:
+                while data:
+                    data = data[os.write(file, data) :]
+            except OSError:
+                if self._beside is not None:
+                    with suppress(OSError):
+                        os.ftruncate(file, size)  # none of the batch, rather than a part that nobody counts
+                raise
+            self._tell(file, chained[-1].head)
+            if self._fsync:
+                os.fsync(file)
+
+    def erase(self, wanted: Wanted, why: str) -> Erased:
+        """Erase the personal parts of events, here and in files that rotation moved away, and append that it was.
+
+        Args:
+            wanted: which.
+            why: what the event says of it.
+
+        Raises:
+            OSError: a file can't be written.
+            GuardError: it is no file.
+        """
+        if self._beside is None:
+            raise GuardError(f"{self._path} is no file: what was written there can't be erased")
+        with self._locked():
+            head, _, _ = self._head(self._current())
+            time = time_text(self._clock())
+            found: dict[str, int] = {}
+            unreached: list[str] = []
+            numbers: list[int] = []
+            others, unread = files_of(self._path)
+            unreached += [f"{path}: it is no audit as it stands; unpack it, and forget again" for path in unread]
+            changed: list[Path] = []
+            for path in [*others, self._path]:
+                count = self._rewritten(path, wanted, time, numbers, unreached)
+                if count:
+                    found[str(path)] = count
+                    changed.append(path)
+                else:
+                    _next(path).unlink()
+            if not changed:
+                return Erased({}, tuple(unreached))
+            event = {"v": VERSION, "kind": ERASURE, "time": time, "why": why, "events": ranges(numbers)}
+            [sealed_event] = sealed([event], head, self._key)
+            last = sealed_event.text.encode("ascii")
+            # The event first: a crash leaves lines that are still to be erased, none that nothing speaks of.
+            if self._path in changed:
+                with _next(self._path).open("ab") as file:
+                    file.write(last)
+                    file.flush()
+                    os.fsync(file.fileno())
+                changed = [self._path, *changed[:-1]]
+            else:
+                os.write(self._current(), last)
+                os.fsync(self._current())
+            for path in changed:
+                _next(path).replace(path)
+            self._open()
+            self._tell(self._current(), sealed_event.head)
+        return Erased(found, tuple(unreached))
+
+    def close(self) -> None:
+        """Let go of the files; closing twice is harmless."""
+        for file in (self._file, self._beside):
+            if file is not None:
+                os.close(file)
+        self._file = self._beside = None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let no other writer at the file, in this process or another."""
+        self._current()
+        while self._beside is not None and fcntl is not None:
+            fcntl.flock(self._beside, fcntl.LOCK_EX)
+            if _stands(self._head_path, self._beside):
+                break
+            self._open_beside()  # somebody moved it away with its folder
+        try:
+            yield
+        finally:
+            if self._beside is not None and fcntl is not None:
+                fcntl.flock(self._beside, fcntl.LOCK_UN)
+
+    def _current(self) -> int:
+        """Return the file, opened again where another stands under its name, or none."""
+        if self._file is not None and _stands(self._path, self._file):
+            return self._file
+        return self._open()
+
+    def _open(self) -> int:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        self._file = os.open(self._path, _APPENDING, 0o600)
+        if self._beside is None and stat.S_ISREG(os.fstat(self._file).st_mode):
+            self._open_beside()
+        return self._file
+
+    def _open_beside(self) -> None:
+        if self._beside is not None:
+            os.close(self._beside)
+            self._beside = None
+        self._beside = os.open(self._head_path, os.O_RDWR | os.O_CREAT | _CLOEXEC, 0o600)
+
+    def _head(self, file: int) -> tuple[Head, bytes, int]:
+        """Return the last event, what ends its line, and how many bytes of a line stand behind it cut off."""
+        if self._beside is None:
+            return self._alone, b"", 0
+        beside, there = _read_beside(self._beside), os.fstat(file)
+        known = Head() if beside is None else beside.head
+        if there.st_size == 0 or (beside is not None and beside[1:] == (there.st_size, there.st_ino)):
+            return known, b"", 0
+        # Somebody was killed while he wrote, the file was written without a chain, or it is another one.
+        whole, cut = _ends(self._path)
+        last = Head.of(_read(cut)) if cut else None
+        if last is not None:
+            return last, b"\n", 0
+        return Head.of(_read(whole)) or known, b"\n" if cut else b"", len(cut)
+
+    def _tell(self, file: int, head: Head) -> None:
+        """Write down the last event; where that fails, the next writer reads the end of the file."""
+        if self._beside is None:
+            self._alone = head
+            return
+        there = os.fstat(file)
+        values = {"n": head.n, "hash": head.hash, "size": there.st_size, "inode": there.st_ino}
+        with suppress(OSError):
+            os.lseek(self._beside, 0, os.SEEK_SET)
+            os.write(self._beside, json.dumps(values).ljust(_HEAD_BYTES - 1).encode("ascii") + b"\n")
+
+    def _rewritten(self, path: Path, wanted: Wanted, time: str, numbers: list[int], unreached: list[str]) -> int:
+        """Write a file anew beside itself, without what is to be erased; return how many lines that concerns."""
+        count, held = 0, b""
+        mode = stat.S_IMODE(path.stat().st_mode)
+        with path.open("rb") as old, _private(_next(path), mode) as new:
+            for number, line in enumerate(old, start=1):
+                record = _read(line)
+                if held and record is not None and record.get("kind") == TORN:
+                    # Nobody can tell whose it was, and it is no event.
+                    count, held = count + 1, b""
+                elif held:
+                    unreached.append(f"{path}, line {number - 1}: it can't be read, nor whose it is")
+                    new.write(held)
+                    held = b""
+                if record is None:
+                    held = line
+                elif "erased" not in record and wanted(record):
+                    count += 1
+                    numbers += [] if (known := Head.of(record)) is None else [known.n]
+                    new.write(f"{text_of(without_texts(record, time))}\n".encode("ascii"))
+                else:
+                    new.write(line if line.endswith(b"\n") else line + b"\n")
+            if held.endswith(b"\n"):
+                unreached.append(f"{path}: its last line can't be read, nor whose it is")
+                new.write(held)
+            elif held:
+                count += 1
+            new.flush()
+            os.fsync(new.fileno())
+        return count
+
+
+def verify_file(path: Path, *, expected: str | None = None, first: int = 1) -> Verification:
+    """Verify the chain of a file, and of those that rotation moved away.
+
+    Args:
+        path: the file.
+        expected: a hash that has to be in the chain; None for none.
+        first: number of the first event, where earlier ones are known to be gone.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    reader, others, line = ChainReader(secret(), expected, first), files_of(path)[0], b"\n"
+    for each in [*others, path]:
+        with each.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                reader.line(f"{each.name}, line {number}", line)
+    known = None
+    if _head_of(path).exists():
+        with _head_of(path).open("rb") as head:
+            known = _read_beside(head.fileno())
+    return reader.end(path.name, None if known is None else known.head, cut_off=not line.endswith(b"\n"))
+
+
+def files_of(path: Path) -> tuple[list[Path], list[Path]]:
+    """Return the files of an audit that rotation moved away, in the order of their events, and those unreadable.
+
+    Args:
+        path: the file that is written to. Others have its name and something behind it, and no head of their own.
+    """
+    found: list[tuple[int, Path]] = []
+    unread: list[Path] = []
+    for other in sorted(path.parent.iterdir()):
+        if (
+            other == path
+            or not other.name.startswith(path.stem)
+            or other.name.endswith((_HEAD, _NEXT))
+            or _head_of(other).exists()
+            or not other.is_file()
+        ):
+            continue
+        with other.open("rb") as file:
+            record = next((record for line in file if (record := _read(line)) is not None), None)
+        if record is not None and "kind" in record:
+            found.append(((Head.of(record) or Head()).n, other))
+        elif other.name.startswith(path.name):
+            unread.append(other)
+    return [other for _, other in sorted(found)], unread
+
+
+def older_than(time: datetime) -> Wanted:
+    """Return what tells whether an event is of before a time, aware."""
+    until = time_text(time)
+    return lambda record: record.get("kind") == "check" and str(record.get("time")) < until
+
+
+def _stands(path: Path, file: int) -> bool:
+    """Tell whether an open file is the one that stands under a name."""
+    try:
+        there, ours = path.stat(), os.fstat(file)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def _head_of(path: Path) -> Path:
+    return Path(f"{path}{_HEAD}")
+
+
+def _next(path: Path) -> Path:
+    return Path(f"{path}{_NEXT}")
+
+
+def _private(path: Path, mode: int) -> IO[bytes]:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC, 0o600)
+    path.chmod(mode)
+    return os.fdopen(file, "wb")
+
+
+def _read(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = read_json(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _read_beside(file: int) -> _Beside | None:
+    os.lseek(file, 0, os.SEEK_SET)
+    values = _read(os.read(file, _HEAD_BYTES)) or {}
+    head = Head.of(values)
+    return None if head is None else _Beside(head, values.get("size", -1), values.get("inode", -1))
+
+
+def _ends(path: Path) -> tuple[bytes, bytes]:
+    """Return the last whole line of a file, and what stands behind it."""
+    with path.open("rb") as file:
+        at, tail = file.seek(0, os.SEEK_END), b""
+        while at and tail.count(b"\n") < 2:
+            size = min(at, max(_BLOCK, len(tail)))
+            at -= size
+            file.seek(at)
+            tail = file.read(size) + tail
+    before, _, cut = tail.rpartition(b"\n")
+    return before.rpartition(b"\n")[2], cut

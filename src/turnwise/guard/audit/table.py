@@ -1,0 +1,151 @@
+"""An audit in the table of a store; and an audit wherever it is: verified, or with texts of it erased."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from turnwise.clock import Clock, utc_now
+from turnwise.errors import GuardError
+from turnwise.guard.audit.chain import (
+    ERASURE,
+    ChainReader,
+    Head,
+    Verification,
+    ranges,
+    sealed,
+    secret,
+    without_texts,
+)
+from turnwise.guard.audit.file import Erased, JsonLinesSink, Wanted, verify_file
+from turnwise.guard.audit.record import VERSION, time_text
+from turnwise.paths import to_path
+
+_SQLITE: Final = b"SQLite format 3\0"
+
+_SERVERS: Final = ("postgresql://", "postgresql+psycopg://", "postgres://")
+"""How the location of a store in a server begins."""
+
+
+class StoreSink:
+    """Appends records to the table ``audit_events`` of a store; each batch is durable when it is appended.
+
+    Args:
+        location: the store.
+        create: whether it is made where there is none.
+        clock: gives the present time, aware.
+    """
+
+    def __init__(self, location: str, clock: Clock = utc_now, *, create: bool = True) -> None:
+        from turnwise.store import Store
+
+        self._store = Store(location, create=create, clock=clock)
+        self._clock = clock
+        self._key = secret()
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append records; see `turnwise.store.AuditLog.append`."""
+        self._store.audit.append(records, lambda last: self._sealed(records, last))
+
+    def erase(self, wanted: Wanted, why: str) -> Erased:
+        """Erase the personal parts of events, and append that it was; see `turnwise.store.AuditLog.rewrite`."""
+        time = time_text(self._clock())
+        numbers: list[int] = []
+
+        def change(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+            if "erased" in record or not wanted(record):
+                return None
+            known = Head.of(record)
+            numbers.extend([] if known is None else [known.n])
+            return without_texts(record, time)
+
+        def tell(last: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+            event = {"v": VERSION, "kind": ERASURE, "time": time, "why": why, "events": ranges(numbers)}
+            return self._sealed([event], last)
+
+        count, unreached = self._store.audit.rewrite(change, tell)
+        return Erased({f"{self._store.location}, audit_events": count} if count else {}, unreached)
+
+    def _sealed(
+        self, records: Sequence[Mapping[str, Any]], last: Mapping[str, Any] | None
+    ) -> list[dict[str, Any]]:
+        return [one.record for one in sealed(records, Head.of(last) or Head(), self._key)]
+
+    def verify(self, expected: str | None, first: int) -> Verification:
+        """Verify the chain; arguments as for `verify_audit`."""
+        reader = ChainReader(secret(), expected, first)
+        for row, record in self._store.audit.rows():
+            reader.record(f"row {row}", record)
+        return reader.end(self._store.location)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self._store.close()
+
+
+def verify_audit(location: str | Path, *, expected: str | None = None, first: int = 1) -> Verification:
+    """Return where the chain of an audit breaks, if it does.
+
+    Of a file the files that rotation moved away are part of the chain: beside it, with its name and more. With the
+    environment variable ``TURNWISE_AUDIT_KEY`` hashes have to be made with that key.
+
+    Args:
+        location: as for `read_audit`.
+        expected: a hash that has to be in the chain, such as the head of an earlier verification; None for none.
+        first: number of the first event, where files with earlier ones were deleted.
+
+    Raises:
+        GuardError: it can't be read.
+        StoreError: the store can't be opened.
+    """
+    place = audit_at(location)
+    if isinstance(place, Path):
+        try:
+            return verify_file(place, expected=expected, first=first)
+        except OSError as error:
+            raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error
+    sink = StoreSink(place, create=False)
+    try:
+        return sink.verify(expected, first)
+    finally:
+        sink.close()
+
+
+def erase_audit(location: str | Path, wanted: Wanted, why: str, clock: Clock = utc_now) -> Erased:
+    """Erase the personal parts of events of an audit, and append an event that says so.
+
+    Args:
+        location: as for `read_audit`.
+        wanted: tells which.
+        why: what the event says of it.
+        clock: gives the present time, aware.
+
+    Raises:
+        GuardError: it can't be read or written.
+        StoreError: the same of a store.
+    """
+    place = audit_at(location)
+    sink = JsonLinesSink(place, clock=clock) if isinstance(place, Path) else StoreSink(place, clock, create=False)
+    try:
+        return sink.erase(wanted, why)
+    except OSError as error:
+        raise GuardError(f"the audit {location} can't be written: {error.strerror}") from error
+    finally:
+        sink.close()
+
+
+def audit_at(location: str | Path) -> Path | str:
+    """Return the file of an audit, or the location of the store that has it.
+
+    Raises:
+        GuardError: there is no such file.
+    """
+    if str(location).startswith(_SERVERS):
+        return str(location)
+    try:
+        path = to_path(str(location).removeprefix("sqlite:///"), home=True)
+        with path.open("rb") as file:
+            return str(path) if file.read(len(_SQLITE)) == _SQLITE else path
+    except OSError as error:
+        raise GuardError(f"the audit {location} can't be read: {error.strerror}") from error

@@ -1,0 +1,275 @@
+"""Forgetting a person or a conversation: in the state store, in this process and in the audit; and the receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from turnwise.conversation.participants import ParticipantType
+from turnwise.errors import StateError
+from turnwise.guard.audit.file import Erased, Wanted
+from turnwise.guard.audit.query import names_of, spellings_of
+from turnwise.guard.audit.record import time_text
+from turnwise.guard.guardrails.drift_sessions import sessions_of
+from turnwise.guard.identity.chain import LINK, owner_of
+from turnwise.guard.identity.names import canonical_name, checked_name
+from turnwise.guard.limits import LIMIT
+from turnwise.guard.request import digest_of, short_id
+from turnwise.guard.session import ids_of, session_in
+from turnwise.guard.setup import Setup
+from turnwise.guard.state.forgotten import conversation_key, note_forgotten, person_key
+from turnwise.guard.state.payloads import STORED, StoredConversation
+from turnwise.sessions import SESSION, StateStore
+
+BEYOND_REACH: Final = (
+    "backups, snapshots and exports that were made before",
+    "other systems that were told: traces and logs of OpenTelemetry, logs of servers, providers of models",
+    "lists of messages that callers keep: one that is sent again is a new conversation",
+    "events that another process has not yet written to the audit: forget again where one was busy",
+)
+"""What no receipt can vouch for."""
+
+_NO_PERSON: Final = (ParticipantType.AI_MODEL, ParticipantType.BOT, ParticipantType.AGENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The receipt of what was forgotten; true where anything was.
+
+    Args:
+        what: ``person`` or ``conversation``.
+        time: when, ISO 8601 in UTC.
+        sessions: session memories.
+        conversations: conversations with their turns, verdicts and guardrail states.
+        limits: names under which prompts were counted.
+        audit: events of the audit whose personal parts were erased, by file or table.
+        unreached: where texts may still be: what could not be read or written, and what is beyond reach.
+    """
+
+    what: Literal["person", "conversation"]
+    time: str
+    sessions: int = 0
+    conversations: int = 0
+    limits: int = 0
+    audit: Mapping[str, int] = field(default_factory=dict)
+    unreached: tuple[str, ...] = BEYOND_REACH
+
+    def __bool__(self) -> bool:
+        return bool(self.sessions or self.conversations or self.limits or self.audit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**asdict(self), "unreached": list(self.unreached)}
+
+
+@dataclass(slots=True)
+class _Removed:
+    """What was removed from a state store so far."""
+
+    sessions: int = 0
+    limits: int = 0
+    names: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
+
+
+def forget_person(setup: Setup, name: str) -> Forgotten:
+    """Forget a person in what a pipeline runs by; see `GuardrailPipeline.forget`."""
+    now = setup.clock()
+    checked_name(name, "the name")
+    limits = setup.limits.forget(name)
+    if setup.keeper is None:
+        removed = _Removed(_reset(setup, [beside for one in ids_of(name) for beside in sessions_of(one)]))
+        note_forgotten(setup.forgotten, [person_key(name)], now)
+    else:
+        removed = _person_in(setup.keeper.store, name, now)
+    removed.limits = int(limits or removed.limits)
+    erased = _erased(setup, whose(removed.names, name, setup.tenant))
+    return _receipt("person", now, removed, erased)
+
+
+def forget_conversation(setup: Setup, conversation_id: str) -> Forgotten:
+    """Forget a conversation in what a pipeline runs by; see `GuardrailPipeline.forget_conversation`."""
+    now = setup.clock()
+    removed = _Removed()
+    if setup.lists is not None and setup.lists.forget(conversation_id):
+        removed.names.append(conversation_id)
+    note_forgotten(setup.forgotten, [conversation_key(conversation_id)], now)
+    if setup.keeper is not None:
+        found = _conversation_in(setup.keeper.store, conversation_id, now)
+        removed = _Removed(found.sessions, 0, list(dict.fromkeys(removed.names + found.names)), found.unreached)
+    if not setup.by_person:
+        removed.sessions += _reset(setup, sessions_of(short_id(conversation_id)))
+    erased = _erased(setup, whose([conversation_id, *removed.names], None, setup.tenant))
+    return _receipt("conversation", now, removed, erased)
+
+
+def forget_in(
+    stores: Sequence[StateStore],
+    audits: Iterable[str],
+    *,
+    person: str | None,
+    conversation_id: str | None,
+    tenant: str | None,
+    now: datetime,
+) -> Forgotten:
+    """Forget a person or a conversation in stores and audits that no pipeline has open.
+
+    Args:
+        stores: the state stores, or parts of one.
+        audits: locations of audits, as for `read_audit`.
+        person: the name, or the digest of a session; None for a conversation.
+        conversation_id: the conversation.
+        tenant: whose events of the audits count; None for everybody's.
+        now: the present time, aware.
+
+    Raises:
+        TurnwiseError: a store or an audit can't be read or written.
+    """
+    from turnwise.guard.audit.table import erase_audit
+
+    removed, names = _Removed(), [] if conversation_id is None else [conversation_id]
+    for store in stores:
+        one = (
+            _person_in(store, person, now)
+            if person is not None
+            else _conversation_in(store, conversation_id or "", now)
+        )
+        removed.sessions += one.sessions
+        removed.limits += one.limits
+        removed.names += one.names
+        removed.unreached += one.unreached
+    found: dict[str, int] = {}
+    for location in audits:
+        erased = erase_audit(location, whose([*names, *removed.names], person, tenant), "forgotten", lambda: now)
+        found |= erased.events
+        removed.unreached += erased.unreached
+    return _receipt("conversation" if person is None else "person", now, removed, Erased(found))
+
+
+def whose(conversations: Iterable[str], person: str | None, tenant: str | None) -> Wanted:
+    """Return what tells whether an event of an audit is of some conversations, or of a person.
+
+    Args:
+        conversations: their names; forks of them count as well.
+        person: the name of a participant or session, in any spelling; None for nobody.
+        tenant: whose events count; None for everybody's.
+    """
+    chats = frozenset(written for name in conversations for written in names_of(name))
+    forks = tuple(f"{name}~" for name in chats)
+    people = frozenset(spellings_of(person))
+
+    def wanted(record: Mapping[str, Any]) -> bool:
+        if record.get("kind") != "check" or (tenant is not None and record.get("tenant", "") != tenant):
+            return False
+        chat = str(record.get("conversation_id"))
+        if chat in chats or chat.startswith(forks) or record.get("session_id") in people:
+            return True
+        sides = record.get("participants")
+        return bool(people) and isinstance(sides, Mapping) and bool(people.intersection(_people(sides)))
+
+    return wanted
+
+
+def _people(sides: Mapping[str, Any]) -> list[str]:
+    """Return the names of the participants who are people, as they are and in the form of all spellings."""
+    named = [
+        str(sides.get(side) or "")
+        for side in ("initiator", "responder")
+        if side == "initiator" or sides.get("responder_type") not in _NO_PERSON
+    ]
+    return [*named, *map(canonical_name, named)]
+
+
+def _person_in(store: StateStore, name: str, now: datetime) -> _Removed:
+    note_forgotten(store, [person_key(name)], now)
+    removed, person = _Removed(), canonical_name(name)
+    digests = {digest_of(one) for one in ids_of(name)} | {name}
+    of_session = {key for digest in digests for key in store.keys(STORED, owner=digest)}
+    for key in store.keys(STORED):
+        try:
+            stored = store.get(STORED, key)
+        except StateError as error:
+            stored = None
+            if key not in of_session:
+                removed.unreached.append(f"{error}; whose it is can't be read")
+                continue
+        if key in of_session or (stored is not None and person in _people(stored.data["participants"])):
+            _remove(store, key, stored, now, removed)
+    for one in {beside for each in ids_of(name) for beside in map(digest_of, sessions_of(each))} | {name}:
+        removed.sessions += _sessions(store, one)
+    removed.limits = sum(store.remove(LIMIT, digest) for digest in {digest_of(person), name})
+    return _scrubbed(store, removed)
+
+
+def _conversation_in(store: StateStore, conversation_id: str, now: datetime) -> _Removed:
+    note_forgotten(store, [conversation_key(conversation_id)], now)
+    removed, own = _Removed(), short_id(conversation_id)
+    for key in store.keys(STORED):
+        if key == own or key.startswith(f"{conversation_id}~"):
+            try:
+                stored = store.get(STORED, key)
+            except StateError:
+                stored = None
+            _remove(store, key, stored, now, removed)
+    if not removed.names:
+        _remove_links(store, conversation_id)
+    return _scrubbed(store, removed)
+
+
+def _remove(
+    store: StateStore, key: str, stored: StoredConversation | None, now: datetime, removed: _Removed
+) -> None:
+    """Remove a conversation, its places, and its session where that is its own."""
+    name = key if stored is None else str(stored.data["conversation_id"])
+    note_forgotten(store, [conversation_key(name)], now)
+    store.remove(STORED, key)
+    _remove_links(store, name)
+    removed.names.append(name)
+    if stored is not None and stored.owner == digest_of(short_id(name)):
+        removed.sessions += sum(_sessions(store, digest_of(one)) for one in sessions_of(short_id(name)))
+
+
+def _remove_links(store: StateStore, conversation_id: str) -> None:
+    """Remove the places of a conversation, by which lists of messages are recognised."""
+    for key in store.keys(LINK, owner=owner_of(short_id(conversation_id))):
+        store.remove(LINK, key)
+
+
+def _sessions(store: StateStore, owner: str) -> int:
+    return sum(store.remove(SESSION, key) for key in store.keys(SESSION, owner=owner))
+
+
+def _scrubbed(store: StateStore, removed: _Removed) -> _Removed:
+    if removed.names or removed.sessions or removed.limits:
+        removed.unreached += store.scrub()
+    return removed
+
+
+def _reset(setup: Setup, sessions: Iterable[str]) -> int:
+    return sum(session_in(setup, one, [one]).reset() for one in sessions)
+
+
+def _erased(setup: Setup, wanted: Wanted) -> Erased:
+    if setup.audit is None:
+        return Erased({})
+    erase = getattr(setup.audit, "erase", None)
+    if erase is None:
+        return Erased({}, (f"the audit, a {type(setup.audit).__name__}, which can't erase",))
+    erased: Erased = erase(wanted, "forgotten")
+    return erased
+
+
+def _receipt(
+    what: Literal["person", "conversation"], now: datetime, removed: _Removed, erased: Erased
+) -> Forgotten:
+    return Forgotten(
+        what,
+        time_text(now),
+        removed.sessions,
+        len(removed.names),
+        removed.limits,
+        erased.events,
+        (*dict.fromkeys([*removed.unreached, *erased.unreached]), *BEYOND_REACH),
+    )
