@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from turnwise.characters import codes_of, kinds_of, text_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _MEMORY = 64 << 20
 """Bytes that an expression may take; it grows only as expression and text need it."""
@@ -215,6 +222,62 @@ class LinearRegex:
         return [*pieces, text[at:]]
 
 
+_CLASS = LinearRegex(
+    r"\\[pP](?:\{\^?\w+\}|\w)|(?:[!-~]-)?(?:\\x\{[0-9A-Fa-f]+\}|\\x[0-9A-Fa-f]{2}|[[:^ascii:]])"
+    r"(?:-(?:\\x\{[0-9A-Fa-f]+\}|[[:^ascii:]]))?"
+)
+"""What tells characters outside ASCII apart: classes, ranges, and characters."""
+
+_BY_KIND = frozenset(rf"\p{brackets}" for name in "LMNZ" for brackets in (name, f"{{{name}}}"))
+"""Classes that hold all characters of a kind, or none."""
+
+_SHORT = 1_000
+"""Characters up to which a text is searched as it is."""
+
+
+class Alphabet:
+    """The characters that expressions tell apart; one of each kind stands for all others.
+
+    An automaton for texts of very many characters, as they are in UTF-8, would be large and slow.
+
+    Args:
+        patterns: the expressions; RE2 syntax.
+
+    >>> Alphabet([r"\\pL\\d", "caf\u00e9"]).squeeze("\u4e00\u4e01 \u2500\u2501 \u00e9")
+    '\u00aa\u00aa \x80\x80 \u00e9'
+    """
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._classes = {found[0] for pattern in patterns for found in _CLASS.finditer(pattern)} - _BY_KIND
+
+    @cached_property
+    def _forms(self) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:
+        """Which code points stay, and what stands for one of each kind."""
+        import numpy as np
+
+        stays = np.zeros(sys.maxunicode + 1, bool)
+        stays[:128] = True
+        own = LinearRegex(f"(?i)[a-z\x85{''.join(sorted(self._classes))}]+")
+        for start, end in ((128, 0xD800), (0xE000, sys.maxunicode + 1)):
+            for ((first, behind),) in own.spans(text_of(np.arange(start, end, dtype=np.uint32))):
+                stays[start + first : start + behind] = True
+        short = "".join(chr(code) for code in range(128, 0x800) if not stays[code])
+        others = np.frombuffer(bytes(256), np.uint8).astype(np.uint32)
+        for kind, character in zip(kinds_of(short), short, strict=True):
+            others[kind] = others[kind] or ord(character)
+        return stays, others
+
+    def squeeze(self, text: str) -> str:
+        """Return a text of the same length in which the expressions match where they do in the given one."""
+        import numpy as np
+
+        if text.isascii():
+            return text
+        stays, others = self._forms
+        codes = codes_of(text)
+        return text_of(np.where(stays[codes], codes, others[np.frombuffer(kinds_of(text), np.uint8)]))
+
+
 class RegexSet:
     """Tells which expressions match somewhere in a text, all at once and in linear time (an RE2 set).
 
@@ -240,10 +303,13 @@ class RegexSet:
                 self._set.Add(pattern)
                 self._names.append(name)
         self._set.Compile()
+        self._alphabet = Alphabet(pattern for several in patterns.values() for pattern in several)
         self._match = self._set._set.Match  # under the library's own method, as in `LinearRegex`
 
     def present(self, text: str) -> frozenset[str]:
         """Return the names of the expressions that match somewhere in a text."""
+        if len(text) > _SHORT:
+            text = self._alphabet.squeeze(text)
         found = self._match(text.encode("utf-8", "replace"))
         return frozenset([self._names[index] for index in found]) if found else frozenset()
 

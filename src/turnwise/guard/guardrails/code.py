@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, get_args
 
+from turnwise.characters import OTHER_ALNUM, SPACE, byte_table, kinds_of
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
 from turnwise.guard.recognisers import command_signs, compiled_signs, script_signs
@@ -14,7 +16,7 @@ from turnwise.guard.recognisers.code_types import CodeType, Signs
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
 from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.linear_regex import LinearRegex, RegexSet, replace_characters
+from turnwise.linear_regex import LinearRegex, RegexSet
 
 _NAMES = {
     "fenced": "a code block",
@@ -48,6 +50,7 @@ _MOST = 200
 
 _FENCE = LinearRegex(r"(?m)^[ \t>]{0,9}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]{0,200})$")
 _PROSE = frozenset({"text", "txt", "plain", "plaintext", "quote", "poem"})
+_IN_ASCII = byte_table({"_": OTHER_ALNUM, " ": SPACE, "": string.printable}, "~")
 _CODE = LinearRegex(r"(?m)[={}()<>;\[\]$|\\]|^\s*#|--\w")
 
 
@@ -165,7 +168,10 @@ def _find_code(plain: str, kind: CodeType) -> Iterator[Span]:
         kind: any but ``fenced``.
     """
     end = len(plain)
-    masked = _in_ascii(plain)
+    masked = plain
+    if not plain.isascii():
+        # of the same length, with what RE2 takes for a letter, a space or a sign as Unicode does
+        masked = kinds_of(plain).translate(_IN_ASCII).decode("ascii")
     for sign in _SIGNS[kind].sure:
         for count, match in enumerate(_line(sign).finditer(masked[:end])):
             start, behind = match.start, match.end
@@ -174,16 +180,6 @@ def _find_code(plain: str, kind: CodeType) -> Iterator[Span]:
                 end = start
                 break
             yield Span(start, behind, kind, 0.85)
-
-
-def _in_ascii(plain: str) -> str:
-    """Return a text of the same length with what RE2 takes for a letter, a space or a sign as Unicode does."""
-    if plain.isascii():
-        return plain
-    others = (character for character in set(plain) if not character.isascii())
-    return replace_characters(
-        plain, {each: "_" if each.isalnum() else " " if each.isspace() else "~" for each in others}
-    )
 
 
 @cache

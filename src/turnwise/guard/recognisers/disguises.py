@@ -5,17 +5,17 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate, compress, dropwhile, pairwise
 from operator import sub
 
+from turnwise.characters import LETTERS_AND_DIGITS, byte_table, kinds_of
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
 from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.numbers import digit_groups
 from turnwise.guard.recognisers.pulled_apart import APART_LEAST, GAP, pulled_apart
 from turnwise.guard.recognisers.spans import Stretch
-from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
+from turnwise.linear_regex import SPACE, WORD, LinearRegex
 
 _CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
@@ -97,7 +97,6 @@ _SPELLING = frozenset(string.whitespace + _MARKS + ",")
 Undo = Callable[[str], Iterator[Stretch]]
 
 
-@lru_cache(maxsize=1 << 17)
 def undisguised_character(character: str) -> str:
     """Return the Latin letter or digit that a character passes for, without accents; others in plain form.
 
@@ -137,10 +136,7 @@ def numbers(text: str) -> Iterator[Stretch]:
 
 def _masked(text: str) -> str:
     """Return 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
-    if not text.isascii():
-        # All else becomes ?, which is a sign.
-        text = replace_characters(text, {each: "a" for each in set(text) if not each.isascii() and each.isalnum()})
-    return text.encode("ascii", "replace").translate(_MASK).decode("ascii")
+    return kinds_of(text).translate(_MASK).decode("ascii")
 
 
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
@@ -315,10 +311,4 @@ HINTS = (
 """What a text in one line of printable ASCII has, at least, in which something is disguised; RE2."""
 
 
-_MASK = (
-    "".join(
-        "0" if mark in string.digits else "o" if mark in _DIGIT_LETTERS else "a" if mark.isalnum() else " "
-        for mark in map(chr, range(128))
-    ).encode("ascii")
-    + b" " * 128
-)
+_MASK = byte_table({"0": string.digits, "o": "".join(_DIGIT_LETTERS), "a": LETTERS_AND_DIGITS}, " ")

@@ -35,7 +35,6 @@ class Host(NamedTuple):
     is_ip: bool
 
 
-@lru_cache(maxsize=1 << 17)
 def host_character(character: str) -> str:
     """Return a character as browsers read it in a host; marks that mean nothing there stay as they are.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import string
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from turnwise.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
 from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
 from turnwise.guard.recognisers.link_text import EDGES, FILL, INSIDE_LINK, LONGEST_HOST, LinkText
 from turnwise.linear_regex import LinearRegex
@@ -69,6 +69,8 @@ _VERSION = LinearRegex(
     r"revision|kernel|driver) ?|[$€£¥])$"
 )
 """What stands right before four numbers that are no address."""
+
+_FOREIGN = byte_table({" ": LETTER + DIGIT + NUMBER + SIGN, ".": "."}, "x")
 
 _NEAR = 16
 _SHORTEST_PORT = 2
@@ -306,23 +308,13 @@ def _is_free(plain: str, first: int, stop: int) -> bool:
 
 def _latin(text: str) -> Iterator[tuple[int, int]]:
     """Yield the stretches of a text in Latin letters, digits and marks that hold a full stop."""
-    plain = "".join(" " if _is_foreign(character) else character for character in text)
+    plain = kinds_of(text).translate(_FOREIGN)
     at = 0
     for word in plain.split():
         first = plain.find(word, at)
         at = first + len(word)
-        if "." in word:
+        if b"." in word:
             yield first, at
-
-
-@lru_cache(maxsize=1 << 17)
-def _is_foreign(character: str) -> bool:
-    """Return whether a letter or digit is of another script than Latin."""
-    return not (
-        character.isascii()
-        or unicodedata.category(character)[0] == "M"
-        or unicodedata.name(character, "").startswith("LATIN ")
-    )
 
 
 def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) -> bool:
