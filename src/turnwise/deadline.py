@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
+from math import inf
 from time import monotonic
 
 
@@ -50,6 +49,12 @@ class Deadline:
         """Let the work end at its next step, since nobody waits for it."""
         self._cancelled = reason
 
+    @property
+    def left(self) -> float:
+        """Seconds that the work may still take, at least 0; infinite without a limit."""
+        left = inf if self._until is None else max(0.0, self._until - monotonic())
+        return left if self._outer is None else min(left, self._outer.left)
+
     def check(self) -> None:
         """Return while the work may go on.
 
@@ -72,14 +77,27 @@ def current_deadline() -> Deadline | None:
     return _CURRENT.get()
 
 
-@contextmanager
-def within(deadline: Deadline) -> Iterator[Deadline]:
-    """Let what runs inside end by a deadline: it asks `check_deadline` between its steps."""
-    token = _CURRENT.set(deadline)
-    try:
-        yield deadline
-    finally:
-        _CURRENT.reset(token)
+class within:  # noqa: N801 - read as `contextlib.suppress` is, and twice as fast as a generator
+    """Let what runs inside end by a deadline: it asks `check_deadline` between its steps.
+
+    Args:
+        deadline: the deadline; None where nothing changes.
+    """
+
+    __slots__ = ("_deadline", "_token")
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+        self._token: Token[Deadline | None] | None = None
+
+    def __enter__(self) -> Deadline | None:
+        if self._deadline is not None:
+            self._token = _CURRENT.set(self._deadline)
+        return self._deadline
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _CURRENT.reset(self._token)
 
 
 def check_deadline() -> None:

@@ -135,7 +135,9 @@ def test_a_cancelled_check_is_not_clean():
     asyncio.run(cancel())
     hangs.release.set()
     kept = talk.turn(1).metadata["guardrail_results"]
-    assert (kept["blocked"], kept["details"]["hangs"]["status"]) == (True, "failed")
+    details = kept["details"]
+    assert (kept["blocked"], details["hangs"]["status"]) == (True, "skipped")
+    assert (details["cancelled"]["status"], details["cancelled"]["path"]) == ("failed", "closed")
     assert talk.to_messages() == []
 
 

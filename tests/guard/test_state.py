@@ -589,7 +589,9 @@ def test_a_cancelled_check_stays_for_all_workers(store: StateStore) -> None:
 
     asyncio.run(cancelled())
     kept = pipeline.load_conversation("c1")
-    assert kept.turn(1).metadata["guardrail_results"]["reasons"] == ["waits: failed: the check was cancelled"]
+    assert kept.turn(1).metadata["guardrail_results"]["reasons"] == [
+        "cancelled: failed: nobody waits for the check any more"
+    ]
     assert pipeline.check_input("two", conversation=chat).turn_number == 2
 
 

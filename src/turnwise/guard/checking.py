@@ -12,6 +12,7 @@ from typing import Any, Final
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.tools import CALLS, RESULTS
 from turnwise.conversation.turn import GUARD_KEY
+from turnwise.deadline import Deadline, WorkStopped, current_deadline, within
 from turnwise.guard.audit.record import AuditEvent, pseudonym
 from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
@@ -19,7 +20,20 @@ from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.metadata import read_turn
 from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord
 from turnwise.guard.setup import KINDS, Setup
-from turnwise.guard.step import DROPPED, FORGED, STATE, TOO_LONG, UNREAD, CheckRun, Step, failure, redacted
+from turnwise.guard.step import (
+    CANCELLED,
+    DROPPED,
+    FORGED,
+    NOBODY_WAITS,
+    STATE,
+    TIMED_OUT,
+    TOO_LONG,
+    UNREAD,
+    CheckRun,
+    Step,
+    failure,
+    redacted,
+)
 from turnwise.sessions import Stance
 
 RATE_LIMIT = "rate_limit"
@@ -35,6 +49,8 @@ _LOG: Final = logging.getLogger("turnwise.guard")
 
 NOT_ENABLED = Detail(Status.SKIPPED, reason="not enabled")
 NOT_READ = Detail(Status.SKIPPED, reason="the text is too long")
+NO_TIME = Detail(Status.SKIPPED, reason="the time of the text was up")
+NOT_WANTED = Detail(Status.SKIPPED, reason="the check was cancelled")
 NOT_KEPT = Detail(Status.SKIPPED, reason="the state store can't be used")
 BROKEN_OFF = Detail(Status.SKIPPED, reason="the response broke off")
 
@@ -53,39 +69,43 @@ def run_check(
     """Run the guardrails of one side in order, here or where the steps go that are yielded."""
     tool = check.tool
     content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
-    most = setup.config.max_characters
     details: list[Detail] = []
-    held: Detail | None = None
+    check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
     extra = _told(setup, unread, forged) if unread or forged else {}
-    if len(content) > most:
-        extra[TOO_LONG] = _refused_length(len(content), most)
-        check.text = content[:most]
-        held = NOT_READ
-    if trouble is not None:
-        extra[STATE] = trouble
-        held = NOT_KEPT if trouble.blocked else held
+    held = _held(setup, check, trouble, extra)
     blocker: Step | None = None
     try:
-        for step in steps:
-            if not step.enabled:
-                detail = NOT_ENABLED
-            elif held is not None:
-                detail = held
-            elif known is not None and known[0] == step.name:
-                detail = known[1]
-            elif blocker is not None and setup.spares(step, blocker):
-                detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
-            else:
-                detail = step.run(check) if here else (yield step, check)
-            details.append(detail)
-            if detail.blocked and blocker is None:
-                blocker = step
-            if detail.redactions:
-                check.text = redacted(check.text, detail)
-    except BaseException:
+        with within(deadline if here else None):  # what is awaited runs in threads, each within it
+            for step in steps:
+                if not step.enabled:
+                    detail = NOT_ENABLED
+                elif held is not None:
+                    detail = held
+                elif known is not None and known[0] == step.name:
+                    detail = known[1]
+                elif blocker is not None and setup.spares(step, blocker):
+                    detail = Detail(Status.SKIPPED, reason=f"{blocker.name} blocked already")
+                else:
+                    try:
+                        deadline.check()
+                        detail = step.run(check) if here else (yield step, check)
+                    except WorkStopped as stopped:
+                        if stopped.cancelled:
+                            raise
+                        detail = held = NO_TIME
+                        extra[TIMED_OUT] = _out_of_time(setup, stopped, steps[len(details) :])
+                details.append(detail)
+                if detail.blocked and blocker is None:
+                    blocker = step
+                if detail.redactions:
+                    check.text = redacted(check.text, detail)
+    except BaseException as ended:
         # Nobody waits for the result any more, but the turn stays and must not pass for clean.
-        details += [step.failed("the check was cancelled") for step in steps[len(details) :]]
-        blocked = any(detail.blocked for detail in (*details, *extra.values()))
+        deadline.cancel(NOBODY_WAITS)
+        details += [NOT_WANTED if step.enabled else NOT_ENABLED for step in steps[len(details) :]]
+        reason = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
+        extra[CANCELLED] = failure(OnError.BLOCK, reason)
+        blocked = True
         result = conclude(setup, check, content, details, extra, start, blocked=blocked)
         if check.state is not None:
             tell(setup, result, check.session_id, check.conversation)
@@ -267,6 +287,25 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
     return result.replaced(
         blocked=blocked, details=details, warnings=record.told("warned"), reasons=record.told("blocked")
     )
+
+
+def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, Detail]) -> Detail | None:
+    """Return why no guardrail is asked about a text, which is told in `extra`; None where they are."""
+    held, most, length = None, setup.config.max_characters, len(check.text)
+    if length > most:
+        extra[TOO_LONG] = _refused_length(length, most)
+        check.text = check.text[:most]
+        held = NOT_READ
+    if trouble is not None:
+        extra[STATE] = trouble
+        held = NOT_KEPT if trouble.blocked else held
+    return held
+
+
+def _out_of_time(setup: Setup, stopped: WorkStopped, steps: Iterable[Step]) -> Detail:
+    """Return what is told of a text whose time was up before these guardrails had checked it."""
+    names = ", ".join(step.name for step in steps if step.enabled)
+    return failure(setup.config.on_timeout, f"{stopped.reason}; not checked by {names}")
 
 
 def _refused_length(length: int, most: int) -> Detail:

@@ -19,7 +19,7 @@ from turnwise.guard.building import Entry, build_step, check_keys, checked, read
 from turnwise.guard.guardrail import GUARDRAILS, OnError
 from turnwise.guard.limits import RateLimits
 from turnwise.guard.state.settings import StateSettings
-from turnwise.guard.step import DROPPED, FORGED, STATE, TOO_LONG, UNREAD, Step
+from turnwise.guard.step import RESERVED, Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, read_yaml
 from turnwise.paths import to_path
 
@@ -27,8 +27,20 @@ if TYPE_CHECKING:
     from turnwise.guard.audit.record import AuditSink
     from turnwise.sessions import StateStore
 
-PLAIN = ("name", "description", "short_circuit", "max_characters", "session_by", "on_unread", "on_forged")
+PLAIN = (
+    "name",
+    "description",
+    "short_circuit",
+    "max_characters",
+    "max_seconds",
+    "on_timeout",
+    "session_by",
+    "on_unread",
+    "on_forged",
+)
 """Keys of a configuration that hold one value each."""
+
+_MOST_SECONDS = 3_600
 
 _KEYS = (*PLAIN, "rate_limits", "audit", "state", "guardrails")
 """All keys of a configuration."""
@@ -59,6 +71,9 @@ class Config:
             that one does, true for all after it, false for none.
         max_characters: longest text that is checked, in Unicode code points, at least 1; a longer one is blocked
             and no guardrail runs.
+        max_seconds: how long the check of a text may take, above 0; None for as long as its guardrails take. When
+            the time is up, what still reads the text ends, and the result has a failure ``timed_out``.
+        on_timeout: what becomes of a text whose time was up: ``block``, ``warn`` or ``allow``.
         session_by: what a session is where a check names none: one ``conversation``, or everything that one
             ``initiator`` says; conversations whose initiator has no name are sessions of their own.
         on_unread: what becomes of a message with content that can't be read, such as an image: ``block``,
@@ -79,6 +94,8 @@ class Config:
     description: str = ""
     short_circuit: bool | Literal["costly"] = "costly"
     max_characters: int = 1_000_000
+    max_seconds: float | None = None
+    on_timeout: OnError = OnError.BLOCK
     session_by: Literal["conversation", "initiator"] = "conversation"
     on_unread: OnError = OnError.WARN
     on_forged: OnError = OnError.ALLOW
@@ -167,6 +184,9 @@ class Config:
         most = data.get("max_characters", 1)
         if isinstance(most, bool) or plain.get("max_characters", 1) < 1:
             raise lines.error(("max_characters",), f"use a whole number of at least 1, not {most!r}")
+        seconds = plain.get("max_seconds")
+        if isinstance(data.get("max_seconds"), bool) or not (seconds is None or 0 < seconds <= _MOST_SECONDS):
+            raise lines.error(("max_seconds",), f"use seconds above 0, at most {_MOST_SECONDS}, not {seconds!r}")
         items = data.get("guardrails")
         if not isinstance(items, list | tuple) or not items:
             raise lines.error(("guardrails",), "give a list of at least one guardrail")
@@ -194,7 +214,7 @@ class Config:
         steps: list[Step] = []
         for entry in self.entries:
             step = build_step(entry, self.lines, self.folder)
-            if step.name in (DROPPED, FORGED, UNREAD, TOO_LONG, STATE):
+            if step.name in RESERVED:
                 raise self.lines.error(entry.place, f"no guardrail can be called {step.name!r}; rename it")
             if any(step.name == other.name for other in steps):
                 raise self.lines.error(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from turnwise.clock import Clock
 from turnwise.conversation import Conversation, Side, Turn
+from turnwise.deadline import Deadline
 from turnwise.errors import GuardError
 from turnwise.plugins import Registry, is_factory, parameters_of
 from turnwise.sessions import Sessions, Stance, StateStore
@@ -84,11 +85,12 @@ class OnError(StrEnum):
 
 
 class Cost(IntEnum):
-    """How dear a guardrail is; the cheaper ones run first."""
+    """How dear a guardrail is; the cheaper ones run first. One of cost ``SIZE`` does not read the text."""
 
-    TEXT = 0
-    MODEL = 1
-    REMOTE = 2
+    SIZE = 0
+    TEXT = 1
+    MODEL = 2
+    REMOTE = 3
 
 
 _STRICTNESS = {action: rank for rank, action in enumerate(Action)}
@@ -205,6 +207,7 @@ class Check:
             `Guardrail.reach`.
         more: whether more of it is still to come.
         state: what sessions are kept in until the check has ended, where the pipeline has a state store.
+        deadline: when the check has to end; None for no limit.
     """
 
     text: str
@@ -218,6 +221,7 @@ class Check:
     before: int = 0
     more: bool = False
     state: Work | None = None
+    deadline: Deadline | None = None
 
     @property
     def kind(self) -> TextKind:
@@ -257,7 +261,8 @@ class Guardrail(ABC):
     - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
       which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
-      its own; None is for those that only compute, in bounded time, and runs them where they are.
+      its own; None is for those that only compute, in bounded time. One that computes for long calls
+      `turnwise.deadline.check_deadline` between its steps, so that it ends when nobody waits for it any more.
     """
 
     cost: ClassVar[Cost] = Cost.REMOTE

@@ -120,7 +120,7 @@ def check_guardrail(guardrail: Guardrail) -> None:
     _check_attributes(guardrail)
     again = _rebuilt(guardrail)
     # What asks a model takes its time for each text, and is not what would stumble over the length of one.
-    texts = HOSTILE if guardrail.cost is Cost.TEXT else ("", " \n", "\n".join(text[:_SHORT] for text in HOSTILE))
+    texts = HOSTILE if guardrail.cost <= Cost.TEXT else ("", " \n", "\n".join(text[:_SHORT] for text in HOSTILE))
     for text in texts:
         for side in Side:
             _tried(guardrail, text, side)
@@ -129,7 +129,7 @@ def check_guardrail(guardrail: Guardrail) -> None:
             _tried(guardrail, text, kind)
     # An opening text alone has no history, so what is said of it depends on nothing else.
     opening = {(text, side): _tried(guardrail, text, side) for text in TEXTS for side in Side}
-    for (text, side), finding in list(opening.items())[: None if guardrail.cost is Cost.TEXT else _REBUILT]:
+    for (text, side), finding in list(opening.items())[: None if guardrail.cost <= Cost.TEXT else _REBUILT]:
         _demand(_same(again, text, side, finding), f"{_named(text)}: built again from its settings, it differs")
     _check_threads(guardrail, opening)
     if hasattr(guardrail, "acheck"):

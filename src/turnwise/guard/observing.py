@@ -9,6 +9,7 @@ from functools import cache, partial
 
 from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.turn import CHECKING_KEYS
+from turnwise.deadline import WorkStopped
 from turnwise.errors import ObserverError
 from turnwise.guard.request import encodable
 from turnwise.guard.scorer_state import KEPT, Parked, ScorerState, SideScores, Taken, Trajectory
@@ -137,8 +138,12 @@ class Scorer:
                 self._listen(state.session, passed, turn.number, prompt)
             if passed is not None:
                 passed.observe(_readable(read))
-            # Where scoring fails the turn was said all the same, and later ones are read after it.
-            return self._scores(state.session, read, side)
+            try:
+                # Where scoring fails the turn was said all the same, and later ones are read after it.
+                return self._scores(state.session, read, side)
+            except WorkStopped:
+                self._say_again(state, turn.number)
+                raise
 
     def without_blocked(self, state: ScorerState, turn: Turn, text: str, given: SideScores) -> SideScores:
         """Return the scores of the turn that was just taken in as they settle where earlier texts were blocked.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
+from math import inf
 from time import perf_counter
 from types import GeneratorType
 from typing import TypeVar, overload
 
+from turnwise.deadline import Deadline, WorkStopped, within
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import (
     CLEAN,
@@ -25,7 +27,7 @@ from turnwise.guard.guardrail import (
     milder,
 )
 from turnwise.guard.records import Detail, Path, PipelineResult, Status
-from turnwise.guard.threads import Workers
+from turnwise.guard.threads import Workers, compute, in_time
 
 DEFAULT = "default"
 """Stands for the timeout that a guardrail has by itself."""
@@ -48,11 +50,24 @@ TOO_LONG = "too_long"
 STATE = "state"
 """Name under which results tell of a state store that could not be used; no guardrail is called so."""
 
+TIMED_OUT = "timed_out"
+"""Name under which results tell of a text whose time was up; no guardrail is called so."""
+
+CANCELLED = "cancelled"
+"""Name under which results tell of a check that nobody waited for any more; no guardrail is called so."""
+
+RESERVED = (DROPPED, UNREAD, FORGED, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
+"""Names that no guardrail can have."""
+
+NOBODY_WAITS = "nobody waits for the check any more"
+"""Why a check was cancelled, where nothing else is known."""
+
 _REASON = 500
 """Characters of an error's message that a detail keeps."""
 
-_LONG_TEXT = 20_000
-"""Characters above which an async check leaves the event loop even for guardrails that only compute."""
+_BRIEF = 500
+"""Characters up to which a guardrail that reads no more than the text runs on the event loop: well under a
+millisecond."""
 
 Member = TypeVar("Member", bound=StrEnum)
 
@@ -183,44 +198,55 @@ class Step:
             if self.timeout is None:
                 finding = self.guardrail.check(check)
             else:
-                finding = self._workers.run(self._call(check), self.timeout)
+                finding = self._workers.run(lambda: self._ask(check), self.timeout, check.deadline)
             # Two digits, which is as far as a time can be trusted.
             seconds = float(f"{perf_counter() - start:.1e}")
             clean = _clean_details().get(seconds) if finding is CLEAN else None
             return self._judged(finding, check, seconds) if clean is None else clean
-        except Exception as error:  # noqa: BLE001 - a guardrail may raise anything, and the check must go on
-            return self.failed(error, perf_counter() - start)
+        except (Exception, WorkStopped) as error:  # noqa: BLE001 - a guardrail may raise anything, and the check must go on
+            return self._failed_or_stopped(error, check, perf_counter() - start)
 
     async def arun(self, check: Check) -> Detail:
         """Return what the guardrail says, as `run`, and leave the event loop free meanwhile."""
         start = perf_counter()
+        left = inf if check.deadline is None else check.deadline.left
         acheck = getattr(self.guardrail, "acheck", None)
         try:
             if acheck is not None:
-                import asyncio
-
-                finding = await asyncio.wait_for(acheck(check), self.timeout)
+                finding = await in_time(acheck(check), min(left, self.timeout or inf))
             elif self.timeout is not None:
-                finding = await self._workers.arun(self._call(check), self.timeout)
-            elif self.guardrail.waits or len(check.text) > _LONG_TEXT:
+                finding = await self._workers.arun(lambda: self._ask(check), min(left, self.timeout))
+            elif self.guardrail.waits:
                 import asyncio
 
-                finding = await asyncio.to_thread(self.guardrail.check, check)
-            else:
+                finding = await in_time(asyncio.to_thread(self._ask, check), left)
+            elif self.cost <= Cost.TEXT and len(check.text) <= _BRIEF:
                 finding = self.guardrail.check(check)
+            else:
+                finding = await compute(lambda: self._ask(check), len(check.text))
             return self._judged(finding, check, float(f"{perf_counter() - start:.1e}"))
-        except TimeoutError:
-            return self.failed(TimeoutError(f"no answer within {self.timeout} s"), perf_counter() - start)
-        except Exception as error:  # noqa: BLE001 - as in run
-            return self.failed(error, perf_counter() - start)
+        except (Exception, WorkStopped) as error:  # noqa: BLE001 - as in run
+            return self._failed_or_stopped(error, check, perf_counter() - start)
 
-    def failed(self, error: Exception | str, seconds: float = 0.0) -> Detail:
+    def _ask(self, check: Check) -> Finding:
+        """Ask the guardrail in another thread, where it can end early once the check or its own time is over."""
+        with within(Deadline(self.timeout, check.deadline)):
+            return self.guardrail.check(check)
+
+    def _failed_or_stopped(self, error: BaseException, check: Check, seconds: float) -> Detail:
+        """Return what is told of a failure of the guardrail itself.
+
+        Raises:
+            WorkStopped: it ended because the check of the text has to.
+        """
+        if check.deadline is not None:
+            check.deadline.check()
+        return self.failed(error, seconds)
+
+    def failed(self, error: BaseException | str, seconds: float = 0.0) -> Detail:
         """Return what is told of a check that failed: it ends as ``on_error`` says."""
         reason = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
         return failure(self.on_error, reason, seconds)
-
-    def _call(self, check: Check) -> Callable[[], Finding]:
-        return lambda: self.guardrail.check(check)
 
     def _judged(self, finding: object, check: Check, seconds: float) -> Detail:
         if not isinstance(finding, Finding):
@@ -363,11 +389,22 @@ async def afinish(run: object) -> object:
     """Run a check to its end without blocking the event loop, and return the result; see `finish`."""
     if not isinstance(run, GeneratorType):
         return run
+    step, check = None, None
     try:
         step, check = next(run)
         while True:
-            step, check = run.send(await step.arun(check))
+            try:
+                said = await step.arun(check)
+            except WorkStopped as stopped:
+                step, check = run.throw(stopped)
+            else:
+                step, check = run.send(said)
     except StopIteration as end:
         return end.value
+    except BaseException:
+        # What still computes in a thread ends at its next step.
+        if isinstance(check, Check) and check.deadline is not None:
+            check.deadline.cancel(NOBODY_WAITS)
+        raise
     finally:
         run.close()

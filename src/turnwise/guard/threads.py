@@ -1,17 +1,22 @@
-"""Calls that may hang, in threads that can be left behind."""
+"""Threads of the guard: for calls that may hang, which can be left behind, and for those that compute."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextvars import copy_context
+from functools import cache
+from math import inf
 from queue import Empty, SimpleQueue
 from threading import BoundedSemaphore, Thread
+from time import monotonic
 from typing import Generic, TypeAlias, TypeVar, cast
 
+from turnwise.deadline import Deadline
 from turnwise.errors import TurnwiseError
 
 Value = TypeVar("Value")
@@ -23,6 +28,12 @@ _Calls: TypeAlias = "SimpleQueue[tuple[Callable[[], Value], Future[Value]]]"
 class TookTooLongError(TurnwiseError):
     """A call did not end in time, or could not begin because earlier ones still hang."""
 
+
+LONG = 2_000
+"""Characters of a text from which its checks are long ones, which short ones overtake."""
+
+_ASKED_SECONDS = 0.1
+"""How often who waits for a call asks whether the check is still wanted."""
 
 IDLE_SECONDS = 30.0
 """How long a thread waits for its next call before it ends."""
@@ -51,27 +62,34 @@ class Workers(Generic[Value]):
         self._free = BoundedSemaphore(self._most)
         self._idle: deque[_Calls[Value]] = deque()
 
-    def run(self, call: Callable[[], Value], timeout: float) -> Value:
+    def run(self, call: Callable[[], Value], timeout: float, deadline: Deadline | None = None) -> Value:
         """Return what a call returns.
 
         Args:
             call: the call.
             timeout: seconds that it may take.
+            deadline: ends the wait for it as well; None for none.
 
         Raises:
             TookTooLongError: it did not end in time, or no thread is free.
+            WorkStopped: the deadline has passed, or was cancelled.
         """
-        try:
-            return self._begin(call).result(timeout)
-        except FutureTimeoutError:
-            raise TookTooLongError(f"no answer within {timeout:g} s") from None
+        future, until = self._begin(call), monotonic() + timeout
+        while True:
+            left = until - monotonic()
+            try:
+                return future.result(left if deadline is None else max(0.0, min(left, _ASKED_SECONDS)))
+            except FutureTimeoutError:
+                if future.done():
+                    return future.result()  # it raised the like itself
+                if deadline is not None:
+                    deadline.check()
+                if monotonic() >= until:
+                    raise TookTooLongError(f"no answer within {timeout:g} s") from None
 
     async def arun(self, call: Callable[[], Value], timeout: float) -> Value:
         """Return what a call returns, without blocking the event loop; as `run` otherwise."""
-        try:
-            return await asyncio.wait_for(asyncio.wrap_future(self._begin(call)), timeout)
-        except TimeoutError:
-            raise TookTooLongError(f"no answer within {timeout:g} s") from None
+        return await in_time(asyncio.wrap_future(self._begin(call)), timeout)
 
     def _begin(self, call: Callable[[], Value]) -> Future[Value]:
         if self._process != os.getpid():
@@ -93,6 +111,47 @@ class Workers(Generic[Value]):
                 raise TookTooLongError(f"no thread could be started: {error}") from error
         calls.put((call, future))
         return future
+
+
+async def in_time(waited_for: Awaitable[Value], seconds: float) -> Value:
+    """Return what is waited for; a `TimeoutError` of its own passes as it is.
+
+    Args:
+        waited_for: what is waited for.
+        seconds: for how long; infinite for any time.
+
+    Raises:
+        TookTooLongError: it did not end in time.
+    """
+    scope = asyncio.timeout(None if seconds == inf else seconds)
+    try:
+        async with scope:
+            return await waited_for
+    except TimeoutError:
+        if scope.expired():
+            raise TookTooLongError(f"no answer within {seconds:.3g} s") from None
+        raise
+
+
+async def compute(call: Callable[[], Value], size: int) -> Value:
+    """Return what a call returns that computes, off the event loop.
+
+    Long texts have as many threads as there are cores, and short ones have threads of their own, so that they
+    never wait for the long ones.
+
+    Args:
+        call: the call.
+        size: characters of the text that it is about.
+    """
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_lane(os.getpid(), size >= LONG), copy_context().run, call)
+
+
+@cache
+def _lane(process: int, long: bool) -> ThreadPoolExecutor:
+    """Return the threads for long or for short texts; threads do not come along to a forked process."""
+    cores = os.cpu_count() or 1
+    return ThreadPoolExecutor(cores if long else cores + 4, f"turnwise-{'long' if long else 'short'}")
 
 
 def _work(calls: _Calls[Value], free: BoundedSemaphore, idle: deque[_Calls[Value]]) -> None:

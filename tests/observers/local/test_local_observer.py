@@ -20,9 +20,8 @@ from turnwise.errors import ObserverError
 from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.conformance import check_observer
 from turnwise.observers.local.language import LanguageReader
-from turnwise.observers.local.normalise import HEAD, TAIL
 from turnwise.observers.local.observer import LocalObserver, LocalSmallObserver, ReaderState
-from turnwise.observers.local.tokens import PIECE, WHOLE, Text
+from turnwise.observers.local.tokens import HEAD_BYTES, PIECE, TAIL_BYTES, WHOLE, Text
 from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights, shipped
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -172,7 +171,7 @@ def test_every_token_of_a_text_is_remembered_or_in_a_piece(weights_folder: Path,
 def test_what_is_not_read_is_said(observer: LocalObserver) -> None:
     (answer,) = observer.observe(start(observer), Turn(1, "a" * (WHOLE + 1)), PROMPTS[:1])
     assert isinstance(answer, Observation)
-    assert answer.reasoning == "read the first and the last tokens of the text, 4,000 together"
+    assert answer.reasoning == "read the first and the last tokens of the text, 1,920 together"
     (answer,) = observer.observe(start(observer), Turn(1, "a" * 20_000), PROMPTS[:1])
     assert isinstance(answer, Observation)
     assert "tokens" in str(answer.reasoning)
@@ -185,7 +184,7 @@ def test_a_lone_surrogate_is_read_and_what_is_kept_of_long_texts_is_bounded(weig
     weights = load_weights(weights_folder)
     speech = LanguageReader(weights.model, weights.tokenizer).speech
     assert speech.encode("a\ud800b").ids == speech.encode("a?b").ids
-    long, longer = ("b" * HEAD + "x" * size + "c" * TAIL for size in (10, 1_000_000))
+    long, longer = ("b" * HEAD_BYTES + "x" * size + "c" * TAIL_BYTES for size in (10, 1_000_000))
     assert speech.encode(long).ids == speech.encode(longer).ids
     assert speech.encode(long).left_out
 

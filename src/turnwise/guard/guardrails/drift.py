@@ -411,9 +411,11 @@ class Drift(Guardrail):
             pass  # they are read as they were taken then, and the turn under check is scored all the same
         try:
             given = built.scorer.score(progress.scores, turn, text)
-        finally:
-            # The turn was said, whether it could be scored or not.
+        except Exception:
+            # The turn was said, though it could not be scored.
             progress.turns = max(progress.turns, turn.number)
+            raise
+        progress.turns = max(progress.turns, turn.number)
         first = given
         if progress.scores.passed is not None:
             given = self._settled(progress, turn, text, given)

@@ -43,7 +43,7 @@ class Length(Guardrail):
     '11 characters, at most 5 are allowed'
     """
 
-    cost: ClassVar[Cost] = Cost.TEXT
+    cost: ClassVar[Cost] = Cost.SIZE
     default_timeout: ClassVar[float | None] = None
 
     max_characters: int | None = None

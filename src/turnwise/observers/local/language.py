@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import threading
+from array import array
+from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from turnwise.conversation import Side
-from turnwise.observers.local.network import Caches, Network, Span, beginning
+from turnwise.deadline import check_deadline
+from turnwise.observers.local.network import Cache, Caches, Network, Span, beginning
 from turnwise.observers.local.passes import Passes
 from turnwise.observers.local.protocol import BOUND, SIDES, Reading, Utterance, unread
-from turnwise.observers.local.tokens import Speech
+from turnwise.observers.local.tokens import Speech, Text
 from turnwise.observers.local.window import Window
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from tokenizers import Tokenizer
+
+_RECENT = 4
+"""Readings that are kept for who asks for the same soon: guardrails of one check do."""
+
+
+class _Recent(NamedTuple):
+    """A reading, and the cache behind it; None where that is among those of live conversations."""
+
+    outputs: NDArray[np.float32]
+    cache: Cache | None
 
 
 class LanguageReader:
@@ -36,6 +51,8 @@ class LanguageReader:
         self.speech = Speech(tokenizer)
         self.caches = Caches(cache_bytes)
         self._network = Network(model, device)
+        self._recent: OrderedDict[tuple[Side, bytes, tuple[int, ...], bytes], _Recent] = OrderedDict()
+        self._lock = threading.Lock()
 
     def start(self) -> Window:
         """Return the empty window."""
@@ -53,25 +70,39 @@ class LanguageReader:
             lasts: whether anything may be read after it, so that the cache is worth keeping.
         """
         text = self.speech.encode(said)
+        after = place.after(self.speech.remembered(text, side))
+        # What stands between the ends of a long text is in no window.
+        key = (side, after.ids, after.ends, array("H", text.ids).tobytes())
+        with self._lock:
+            known = self._recent.pop(key, None)
+        if known is None:
+            known = _Recent(*self._outputs(text, after, side))
+        if lasts and known.cache is not None:
+            self.caches.keep(known.cache, [(after.until(end), end) for end in after.ends])
+            known = known._replace(cache=None)
+        with self._lock:
+            self._recent[key] = known
+            while len(self._recent) > _RECENT:
+                self._recent.popitem(last=False)
+        fit = unread(text.bytes_per_token, len(text.ids))
+        return Reading(side, known.outputs, text.hidden, fit, text.left_out)
+
+    def _outputs(self, text: Text, after: Window, side: Side) -> tuple[NDArray[np.float32], Cache]:
+        """Read a text at the end of a window; return a row of outputs for each piece, and the window's cache."""
         head, tail = self.speech.head(side), self.speech.tail
-        remembered = self.speech.remembered(text, side)
-        after = place.after(remembered)
-        start = len(after) - len(remembered)
+        start = after.ends[-2] if len(after.ends) > 1 else 0
         found = self.caches.find(after.until(end) for end in reversed(after.ends[:-1]))
         before = beginning(*found) if found else None
         behind = before.length if before else 0
         span = Span(start - behind + head, len(after) - behind - tail + 1)
+        check_deadline()
         logits, cache = self._network.run(after.tokens(behind), [span], before)
         rows = [logits]
-        pieces = self.speech.pieces(text, side)
-        if pieces:
-            context = beginning(cache, start) if start else None
-            for piece in pieces:
-                rows.append(self._network.run(piece, [Span(head, len(piece) - tail + 1)], context)[0])
-        if lasts:
-            self.caches.keep(cache, [(after.until(end), end) for end in after.ends])
-        outputs = np.concatenate(rows)[:, SIDES.index(side)]
-        return Reading(side, outputs, text.hidden, unread(text.bytes_per_token, len(text.ids)), text.left_out)
+        context = beginning(cache, start) if start else None
+        for piece in self.speech.pieces(text, side):
+            check_deadline()
+            rows.append(self._network.run(piece, [Span(head, len(piece) - tail + 1)], context)[0])
+        return np.concatenate(rows)[:, SIDES.index(side)], cache
 
     def after(self, place: Window, said: str, side: Side) -> Window:
         """Return the window behind a text.

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnwise.conversation import Side
-from turnwise.observers.local.normalise import HEAD, TAIL, normalise
+from turnwise.observers.local.normalise import normalise
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -21,8 +21,11 @@ REMEMBERED = {Side.PROMPT: PIECE, Side.RESPONSE: 48}
 HEAD_SHARE = 5 / 8
 """Share of the head in what is kept of a long text."""
 
-WHOLE = 4_000
+WHOLE = 15 * PIECE
 """Tokens of a text that are read at all; of a longer one its head and its tail."""
+
+HEAD_BYTES, TAIL_BYTES = 8_000, 4_800
+"""Bytes of UTF-8 at both ends of a longer text that are tokenised: enough for `WHOLE` in any language."""
 
 RECENT = 32
 """Texts whose tokens are kept, since several checks may ask for the same."""
@@ -90,11 +93,16 @@ class Speech:
         Args:
             text: any text; a lone surrogate is read as a question mark.
         """
-        if len(text) <= HEAD + TAIL:
-            return self._recent(_readable(text))
+        most = HEAD_BYTES + TAIL_BYTES
+        # A character has at least a byte, so of a very long text no more is encoded than may be kept.
+        ends = text if len(text) <= 2 * most else text[:most] + text[-most:]
+        data = ends.encode("utf-8", "replace")
+        if ends is text and len(data) <= most:
+            return self._recent(data.decode("utf-8"))
         # Cut here, so that what is kept of recent texts is bounded too.
-        found = self._recent(_readable(f"{text[:HEAD]}\n{text[1 - TAIL :]}"))
-        left_out = f"read the first {HEAD:,} and the last {TAIL:,} of {len(text):,} characters"
+        head, tail = data[:HEAD_BYTES].decode("utf-8", "ignore"), data[-TAIL_BYTES:].decode("utf-8", "ignore")
+        found = self._recent(f"{head}\n{tail}")
+        left_out = f"read the first {len(head):,} and the last {len(tail):,} of {len(text):,} characters"
         return found._replace(left_out=found.left_out or left_out)
 
     def _encode(self, text: str) -> Text:
@@ -169,11 +177,6 @@ class Speech:
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
-
-
-def _readable(text: str) -> str:
-    """Return a text without lone surrogates, which no tokeniser takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _stretches(ids: list[int], size: int) -> list[list[int]]:
