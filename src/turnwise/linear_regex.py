@@ -248,7 +248,9 @@ class Alphabet:
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
-        self._classes = {found[0] for pattern in patterns for found in _CLASS.finditer(pattern)} - _BY_KIND
+        found = {found[0] for pattern in patterns for found in _CLASS.finditer(pattern)} - _BY_KIND
+        # A hyphen between two words is no range.
+        self._classes = {each if each[0] <= each[-1] else each.replace("-", "") for each in found}
 
     @cached_property
     def _forms(self) -> tuple[NDArray[np.bool_], NDArray[np.uint32]]:

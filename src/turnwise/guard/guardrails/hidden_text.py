@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
+from importlib import resources
+from itertools import chain, starmap
 
 from turnwise.guard.guardrail import Check
 from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.masked_words import HINT, Unmasking
+from turnwise.guard.guardrails.phrases import INJECTION_FILES, TOXICITY_FILES
+from turnwise.guard.recognisers.masked_words import HINT, SIGNS, Unmasking
 from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
-from turnwise.linear_regex import replace_characters
+from turnwise.linear_regex import Alphabet, replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
+
+_SHORT = 1_000
+"""Characters up to which a text is looked through as it is, whatever is in it."""
 
 _STEP = HEAD + TAIL
 _OVERLAP = 500
@@ -38,38 +46,57 @@ _SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
 """What may stand for the spaces between words."""
 
 
-def plain_texts(check: Check, known: frozenset[str]) -> tuple[str, ...]:
+def plain_texts(check: Check, known: frozenset[str], own: str = "") -> tuple[str, ...]:
     """Return `plain_texts_of` of the text under check, made once for all guardrails that know the same words."""
-    key = ("hidden", known, check.text)
+    key = ("hidden", known, own, check.text)
     made: tuple[str, ...] | None = check.shared.get(key)
     if made is None:
-        made = check.shared[key] = _texts(check.text, folded_readings(check, PLAIN), known)
+        made = check.shared[key] = _texts(check.text, folded_readings(check, PLAIN), known, own)
     return made
 
 
-def plain_texts_of(text: str, known: frozenset[str] = frozenset()) -> tuple[str, ...]:
+def plain_texts_of(text: str, known: frozenset[str] = frozenset(), own: str = "") -> tuple[str, ...]:
     """Return the texts that should be looked through.
 
     Args:
         text: any text; all of it is read, a long one in pieces.
         known: lower-case words that leetspeak may stand for, and that letters without a space may be made of.
+        own: characters that count beside those of the phrases that ship.
 
     Returns:
         The text itself, and beside it what is different once invisible and lookalike characters, spacing,
-        leetspeak, masked words, signs between words, and what is encoded are undone.
+        leetspeak, masked words, signs between words, and what is encoded are undone. In a long text one character
+        stands for all that no phrase tells from it.
 
     >>> plain_texts_of("Hello.")
     ('Hello.',)
     >>> plain_texts_of("1gn0re the rules", frozenset({"ignore"}))
     ('1gn0re the rules', 'ignore the rules')
     """
-    return _texts(text, [reading.behind(PLAIN.fold(reading.plain)) for reading in readings_of(text)], known)
+    readings = [reading.behind(PLAIN.fold(reading.plain)) for reading in readings_of(text)]
+    return _texts(text, readings, known, own)
 
 
-def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=16)
+def _alphabet(own: str) -> Alphabet:
+    """Return the characters that phrases tell apart, and those of which undoing disguises makes others."""
+    blocks = ((0x80, 0x3400), (0xA000, 0xAC00), (0xF900, 0x20000), (0x2F800, 0x2FA20), (0xE0000, 0xE0200))
+    disguised = (
+        each
+        for each in map(chr, chain.from_iterable(starmap(range, blocks)))
+        if not unicodedata.is_normalized("NFKC", each) or unicodedata.category(each) in ("Cf", "Me", "Mn", "Mc")
+    )
+    folder = resources.files("turnwise.guard.guardrails")
+    files = [folder.joinpath(file).read_text(encoding="utf-8") for file in (*INJECTION_FILES, *TOXICITY_FILES)]
+    return Alphabet((*files, "".join(disguised), SIGNS, own.lower(), own.upper()))
+
+
+def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], own: str) -> tuple[str, ...]:
     texts: dict[str, None] = {given: None}
     for reading in readings:
         texts[reading.plain] = None
+    if len(given) > _SHORT:
+        texts = dict.fromkeys(map(_alphabet(own).squeeze, texts))
     pieces: set[str] = set()
     for text in [*texts]:
         for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):

@@ -28,6 +28,9 @@ _LETTERS = tuple({**_SIGNS, **dict.fromkeys(_STROKES, letter)} for letter in "il
 _TABLES = tuple(map(str.maketrans, _LETTERS))
 _MASKS = "*#_·•×"
 _MASK = frozenset(_MASKS)
+SIGNS = "".join(each for each in (*_SIGNS, *_STROKES, *_MASKS) if not each.isascii())
+"""What stands for letters or over them and is not in ASCII."""
+
 _ENDS = ".,;:?!\"'()[]{}«»“”‘’"
 HINT = RegexSet(
     {
