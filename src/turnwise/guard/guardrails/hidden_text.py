@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
-from itertools import chain, starmap
 
+from turnwise.characters import CharacterTable
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.folding import PLAIN
+from turnwise.guard.recognisers.folding import PLAIN, SAME
 from turnwise.guard.guardrails.phrases import INJECTION_FILES, TOXICITY_FILES
 from turnwise.guard.recognisers.masked_words import HINT, SIGNS, Unmasking
 from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
@@ -79,41 +79,45 @@ def plain_texts_of(text: str, known: frozenset[str] = frozenset(), own: str = ""
 
 @lru_cache(maxsize=16)
 def _alphabet(own: str) -> Alphabet:
-    """Return the characters that phrases tell apart, and those of which undoing disguises makes others."""
-    blocks = ((0x80, 0x3400), (0xA000, 0xAC00), (0xF900, 0x20000), (0x2F800, 0x2FA20), (0xE0000, 0xE0200))
-    disguised = (
-        each
-        for each in map(chr, chain.from_iterable(starmap(range, blocks)))
-        if not unicodedata.is_normalized("NFKC", each) or unicodedata.category(each) in ("Cf", "Me", "Mn", "Mc")
-    )
+    """Return the characters that phrases tell apart, and those that make up or stand for such."""
     folder = resources.files("turnwise.guard.guardrails")
     files = [folder.joinpath(file).read_text(encoding="utf-8") for file in (*INJECTION_FILES, *TOXICITY_FILES)]
-    return Alphabet((*files, "".join(disguised), SIGNS, own.lower(), own.upper()))
+    parts = (unicodedata.decomposition(chr(code)).split() for code in range(0xC0, 0x3100))
+    marks = "".join(chr(int(both[1], 16)) for both in parts if len(both) == 2 and both[0][0] != "<")
+    return Alphabet((*files, _LOOKALIKES, SIGNS, marks, own.lower(), own.upper()))
+
+
+_LOOKALIKES = r"\p{Cyrillic}\p{Greek}"
+_COMPATIBLE = CharacterTable(
+    lambda character: "" if unicodedata.category(character) == "Cf" else unicodedata.normalize("NFKC", character), SAME
+)
+"""Plain forms of characters, but for those that only together make up one."""
 
 
 def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], own: str) -> tuple[str, ...]:
-    texts: dict[str, None] = {given: None}
-    for reading in readings:
-        texts[reading.plain] = None
+    texts = dict.fromkeys((given, *(reading.plain for reading in readings)))
+    plain = [*texts]
     if len(given) > _SHORT:
-        texts = dict.fromkeys(map(_alphabet(own).squeeze, texts))
-    pieces: set[str] = set()
-    for text in [*texts]:
-        for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
-            piece = text[start : start + _STEP].replace(_WHOLE_SENTENCE, " ")
-            if piece in pieces:
-                continue
-            pieces.add(piece)
-            plain = normalise(piece, known).text
-            if plain != piece:
-                texts[plain] = None
+        squeeze = _alphabet(own).squeeze
+        plain = [*dict.fromkeys(squeeze(_COMPATIBLE.map(text).text) for text in texts)]
+        texts = dict.fromkeys(map(squeeze, texts))
     respelling: Respelling | None = None
-    for text in [*texts]:
-        masked = bool(HINT.present(text))
-        if masked or max(map(len, text.split()), default=0) >= _RUN_TOGETHER:
-            respelling = respelling or Respelling(known)
-            texts[respelling.of(text, masked=masked)] = None
+    for text in plain:
+        for form in _normalised(text, known):
+            texts[form] = None
+            masked = bool(HINT.present(form))
+            if masked or max(map(len, form.split()), default=0) >= _RUN_TOGETHER:
+                respelling = respelling or Respelling(known)
+                texts[respelling.of(form, masked=masked)] = None
     return tuple(texts)
+
+
+def _normalised(text: str, known: frozenset[str]) -> Sequence[str]:
+    """Return the text where there is nothing to undo in it, and otherwise the pieces of it with all undone."""
+    starts = range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP)
+    pieces = [text[start : start + _STEP].replace(_WHOLE_SENTENCE, " ") for start in starts]
+    forms = [normalise(piece, known).text for piece in pieces]
+    return [text] if forms == pieces else forms
 
 
 class Respelling:

@@ -25,7 +25,7 @@ _BLANK = "\u2800"
 _DASHES = frozenset("\u2043\u2212\u02d7\u2796")
 """Characters that pass for a hyphen though Unicode does not call them dashes."""
 
-_SAME = ((0x3400, 0xD800), (0x20000, 0xE0000), (0xE1000, 0x110000))
+SAME = ((0x3400, 0xD800), (0x20000, 0xE0000), (0xE1000, 0x110000))
 """Ideographs, Hangul and private characters, which have no other form: a text can have very many of them."""
 
 
@@ -92,7 +92,7 @@ class Folding:
         self._character = character
         self._ascii_text = ascii_text
         self._join_spaces = join_spaces
-        self._table = CharacterTable(self._form, _SAME)
+        self._table = CharacterTable(self._form, SAME)
 
     def fold(self, text: str) -> Folded:
         """Return a text in plain form."""
