@@ -5,19 +5,15 @@ from __future__ import annotations
 import string
 import sys
 import unicodedata
+from codecs import utf_32_le_decode, utf_32_le_encode
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    Codes = NDArray[np.uint32]
-
-_OTHERS = sys.maxunicode + 2
-"""Entries of a table from here on stand for what is not one character; those below for a code point and one."""
 
 
 class Mapped(NamedTuple):
@@ -47,16 +43,15 @@ class CharacterTable:
     def __init__(self, form: Callable[[str], str], same: Sequence[tuple[int, int]] = ()) -> None:
         self._form = form
         self._same = same
-        self._others: list[str] = []
-        self._indexes: dict[str, int] = {}
+        self._others: dict[str, int] = {}
         self._lock = Lock()
 
     @cached_property
-    def _entries(self) -> Codes:
-        """What stands for each code point; 0 for those that were not met, which take no memory."""
+    def _table(self) -> NDArray[np.int32]:
+        """By code point the one that it becomes, a number below 0 for what is not one, and 0 where it was not met."""
         import numpy as np
 
-        return np.zeros(sys.maxunicode + 1, np.uint32)
+        return np.zeros(sys.maxunicode + 1, np.int32)  # takes memory only for what is met
 
     def map(self, text: str) -> Mapped:
         """Return what a text becomes.
@@ -65,55 +60,50 @@ class CharacterTable:
             text: any text; lone surrogates are characters like others.
         """
         codes = codes_of(text)
-        mapped = self._entries[codes] - 1
-        if mapped.max(initial=0) <= sys.maxunicode:
-            return Mapped(text_of(mapped))
-        return self._mapped(codes)
+        mapped = self._table.take(codes)
+        if text and mapped.min() <= 0:
+            if not mapped.all():
+                self._meet(codes[mapped == 0])
+                mapped = self._table.take(codes)
+            if mapped.min() < 0:
+                return self._of_odd_length(mapped)
+        return Mapped(text_of(mapped))
 
-    def _mapped(self, codes: Codes) -> Mapped:
+    def _of_odd_length(self, mapped: NDArray[np.int32]) -> Mapped:
         import numpy as np
 
-        met = self._entries[codes]
-        if not met.all():
-            self._meet(np.unique(codes[met == 0]))
-            met = self._entries[codes]
-        odd = met >= _OTHERS
-        if not odd.any():
-            return Mapped(text_of(met - 1))
-        forms = [self._others[index] for index in (met[odd] - _OTHERS).tolist()]
-        lengths = np.ones(len(codes), np.intp)
+        odd = mapped < 0
+        others = [*self._others]
+        forms = [others[~number] for number in mapped[odd].tolist()]
+        lengths = np.ones(len(mapped), np.intp)
         lengths[odd] = [*map(len, forms)]
-        origins = np.repeat(np.arange(len(codes)), lengths)
-        mapped = met[origins] - 1
-        mapped[odd[origins]] = codes_of("".join(forms))
-        return Mapped(text_of(mapped), origins)
+        origins = np.repeat(np.arange(len(mapped)), lengths)
+        plain = mapped[origins]
+        plain[odd[origins]] = codes_of("".join(forms))
+        return Mapped(text_of(plain), origins)
 
-    def _meet(self, codes: Codes) -> None:
+    def _meet(self, codes: NDArray[np.uint32]) -> None:
         for first, behind in self._same:
             inside = (codes >= first) & (codes < behind)
-            self._entries[codes[inside]] = codes[inside] + 1
+            self._table[codes[inside]] = codes[inside]
             codes = codes[~inside]
         with self._lock:
-            for code in codes.tolist():
+            for code in set(codes.tolist()):
                 form = self._form(chr(code))
-                if len(form) == 1:
-                    self._entries[code] = ord(form) + 1
-                    continue
-                if form not in self._indexes:
-                    self._others.append(form)
-                self._entries[code] = _OTHERS + self._indexes.setdefault(form, len(self._others) - 1)
+                is_one = len(form) == 1 and form != "\0"
+                self._table[code] = ord(form) if is_one else ~self._others.setdefault(form, len(self._others))
 
 
-def codes_of(text: str) -> Codes:
+def codes_of(text: str) -> NDArray[np.uint32]:
     """Return the code points of a text."""
     import numpy as np
 
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return np.frombuffer(utf_32_le_encode(text, "surrogatepass")[0], np.uint32)
 
 
-def text_of(codes: Codes) -> str:
+def text_of(codes: NDArray[np.uint32] | NDArray[np.int32]) -> str:
     """Return the text of code points."""
-    return codes.tobytes().decode("utf-32-le", "surrogatepass")
+    return utf_32_le_decode(codes.tobytes(), "surrogatepass")[0]
 
 
 LATIN, LETTER, DIGIT, NUMBER, SPACE, MARK, SIGN = "\x80\x81\x82\x83\x84\x85\x86"
@@ -125,13 +115,32 @@ LETTERS_AND_DIGITS = string.ascii_letters + string.digits + OTHER_ALNUM
 WHITE_SPACE = string.whitespace + "\x1c\x1d\x1e\x1f" + SPACE
 
 
+_NOT_MET = 255
+
+
 def kinds_of(text: str) -> bytes:
     """Return a byte for each character of a text: ASCII as it is, others by their kind.
 
     >>> kinds_of("a\u00e9\u044f\u0663\u3000\u0301\u2014").decode("latin-1") == "a" + LATIN + LETTER + DIGIT + SPACE + MARK + SIGN
     True
     """
-    return text.encode("ascii") if text.isascii() else _KINDS.map(text).text.encode("latin-1")
+    if text.isascii():
+        return text.encode("ascii")
+    codes = codes_of(text)
+    kinds = _kinds().take(codes)
+    if kinds.max() == _NOT_MET:
+        for code in set(codes[kinds == _NOT_MET].tolist()):
+            _kinds()[code] = ord(_kind(chr(code)))
+        kinds = _kinds().take(codes)
+    return kinds.tobytes()
+
+
+@cache
+def _kinds() -> NDArray[np.uint8]:
+    """Return the kinds by code point."""
+    import numpy as np
+
+    return np.full(sys.maxunicode + 1, _NOT_MET, np.uint8)
 
 
 def _kind(character: str) -> str:
@@ -146,9 +155,6 @@ def _kind(character: str) -> str:
     if character.isspace():
         return SPACE
     return MARK if unicodedata.category(character)[0] == "M" else SIGN
-
-
-_KINDS = CharacterTable(_kind)
 
 
 def byte_table(becomes: Mapping[str, str], other: str) -> bytes:

@@ -231,8 +231,13 @@ _CLASS = LinearRegex(
 _BY_KIND = frozenset(rf"\p{brackets}" for name in "LMNZ" for brackets in (name, f"{{{name}}}"))
 """Classes that hold all characters of a kind, or none."""
 
-_SHORT = 1_000
-"""Characters up to which a text is searched as it is."""
+_SHORT, _PLAIN = 1_000, 1.1
+"""Bytes, and bytes for each character, up to which a text has few characters outside ASCII."""
+
+
+def has_many_bytes(text: str) -> bool:
+    """Tell whether a text is worth an `Alphabet`: long, and with many characters outside ASCII."""
+    return not text.isascii() and len(text.encode("utf-8", "replace")) > _SHORT + _PLAIN * len(text)
 
 
 class Alphabet:
@@ -310,7 +315,7 @@ class RegexSet:
 
     def present(self, text: str) -> frozenset[str]:
         """Return the names of the expressions that match somewhere in a text."""
-        if len(text) > _SHORT:
+        if has_many_bytes(text):
             text = self._alphabet.squeeze(text)
         found = self._match(text.encode("utf-8", "replace"))
         return frozenset([self._names[index] for index in found]) if found else frozenset()

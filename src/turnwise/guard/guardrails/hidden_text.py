@@ -13,11 +13,8 @@ from turnwise.guard.recognisers.folding import PLAIN, SAME
 from turnwise.guard.guardrails.phrases import INJECTION_FILES, TOXICITY_FILES
 from turnwise.guard.recognisers.masked_words import HINT, SIGNS, Unmasking
 from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
-from turnwise.linear_regex import Alphabet, replace_characters
+from turnwise.linear_regex import Alphabet, has_many_bytes, replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
-
-_SHORT = 1_000
-"""Characters up to which a text is looked through as it is, whatever is in it."""
 
 _STEP = HEAD + TAIL
 _OVERLAP = 500
@@ -97,7 +94,7 @@ _COMPATIBLE = CharacterTable(
 def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], own: str) -> tuple[str, ...]:
     texts = dict.fromkeys((given, *(reading.plain for reading in readings)))
     plain = [*texts]
-    if len(given) > _SHORT:
+    if has_many_bytes(given):
         squeeze = _alphabet(own).squeeze
         plain = [*dict.fromkeys(squeeze(_COMPATIBLE.map(text).text) for text in texts)]
         texts = dict.fromkeys(map(squeeze, texts))
