@@ -34,6 +34,9 @@ _GLUE = frozenset(
 _RUN_TOGETHER = 14
 """Letters in a row from which they may be several words."""
 
+_LINE_END = " \0 "
+"""Stands for a line end among words."""
+
 _LONGEST_RUN = 400
 _LONGEST_WORD = 16
 _FEWEST_SIGNS = 3
@@ -101,11 +104,11 @@ def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], o
     respelling: Respelling | None = None
     for text in plain:
         for form in _normalised(text, known):
-            texts[form] = None
             masked = bool(HINT.present(form))
             if masked or max(map(len, form.split()), default=0) >= _RUN_TOGETHER:
                 respelling = respelling or Respelling(known)
-                texts[respelling.of(form, masked=masked)] = None
+                form = respelling.of(form, masked=masked)
+            texts[form] = None
     return tuple(texts)
 
 
@@ -137,13 +140,13 @@ class Respelling:
         self._parts: dict[str, str] = {}
 
     def of(self, text: str, *, masked: bool = True) -> str:
-        """Return a text with its words respelled, in single spaces; unchanged where there is nothing to do.
+        """Return a text with its words respelled, in single spaces or lines; unchanged where nothing is to be done.
 
         Args:
             text: the text.
             masked: whether words of it may be masked.
         """
-        words = text.split()
+        words = text.replace("\n", _LINE_END).split()
         different = set(words)
         plain = self._unmasking.forms(different) if masked else {}
         if plain:
@@ -152,7 +155,7 @@ class Respelling:
         apart = self._forms_apart(different)
         if apart:
             words = [*map(apart.get, words, words)]
-        return " ".join(words) if plain or apart else text
+        return " ".join(words).replace(_LINE_END, "\n").replace(_LINE_END[1], "\n") if plain or apart else text
 
     def _forms_apart(self, words: set[str]) -> Mapping[str, str]:
         """Return what words are made of, at least of those among some that are several; empty where none is."""
