@@ -171,7 +171,7 @@ class Urls(Guardrail):
         """Return what is wrong with a host, and how sure that is."""
         if host is None:
             return ("a link that can't be read", 0.5) if self.allow_only else None
-        shown = host.shown if len(host.shown) <= _SHOWN else f"…{host.shown[-_SHOWN:]}"
+        shown = host.name if len(host.name) <= _SHOWN else f"…{host.name[-_SHOWN:]}"
         if self._is_denied(host):
             return f"{shown} is denied", 1.0
         if _is_in(host, self._allowed):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterable, Iterator, Set
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
+from typing import NamedTuple
 
 from turnwise.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
 from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
 from turnwise.guard.recognisers.link_text import EDGES, FILL, INSIDE_LINK, LONGEST_HOST, LinkText
 from turnwise.linear_regex import LinearRegex
-
-if TYPE_CHECKING:
-    from publicsuffixlist import PublicSuffixList
+from turnwise.paths import to_path
 
 SHAPES = {
     "scheme": (
@@ -76,6 +74,9 @@ _NEAR = 16
 _SHORTEST_PORT = 2
 """Characters of a colon and a digit; a port that counts without a scheme has more."""
 
+_MOST_PUBLIC = 5
+"""Labels of an ending under which one can register, at most."""
+
 _INITIALS = 4
 """Characters of a host up to which it is rather initials, such as ``a.va``."""
 
@@ -101,11 +102,20 @@ class Link(NamedTuple):
 
 
 @cache
-def _public_suffixes() -> PublicSuffixList:
-    """Return the Public Suffix List, read once in a process: that takes 0.1 s, and nothing changes it."""
-    from publicsuffixlist import PublicSuffixList
+def _public_suffixes() -> Mapping[str, int]:
+    """Return the endings of the Public Suffix List under which one can register, and how many labels more it takes.
 
-    return PublicSuffixList(accept_unknown=False, only_icann=True)
+    Source: https://publicsuffix.org/list, the part of ICANN: ``*.ck`` takes one more than ``ck`` has, and of
+    ``!www.ck`` the first label is none of them.
+    """
+    from publicsuffixlist import PSLFILE
+
+    text = to_path(PSLFILE).read_text(encoding="utf-8")
+    rules = text.partition("===BEGIN ICANN DOMAINS===")[2].partition("// ===END ICANN DOMAINS===")[0].split("\n")
+    names = [rule.strip() for rule in rules if rule.strip() and not rule.startswith("//")]
+    exact = {name: 0 for name in names}
+    wild = {name[2:]: 1 for name in names if name.startswith("*.")}
+    return {**exact, **wild, **{name[1:]: -1 for name in names if name.startswith("!")}}
 
 
 class Links:
@@ -124,18 +134,26 @@ class Links:
         self._suffixes = _public_suffixes()
         self._domains = frozenset(domains)
         self._endings = frozenset(domain.rpartition(".")[2] for domain in self._domains)
-        self._private: Callable[[str], str | None] = lru_cache(maxsize=4096)(self._suffixes.privatesuffix)
 
     def registrable(self, name: str) -> str | None:
         """Return the part of a host that someone registered, such as ``example.co.uk``; None if it is unknown.
 
         Args:
-            name: a host in ASCII and lower case.
+            name: a host, as `Host.name` has it.
         """
-        found = self._private(name)
-        if found is None and name.rpartition(".")[2] in self._endings:
-            return ".".join(name.split(".")[-2:])
-        return found
+        labels = name.split(".")
+        count = self._public_labels(labels)
+        if not count and labels[-1] in self._endings:
+            count = 1
+        return ".".join(labels[-count - 1 :]) if 0 < count < len(labels) else None
+
+    def _public_labels(self, labels: Sequence[str]) -> int:
+        """Return how many labels at the end of a host are those under which one can register; 0 for none known."""
+        for count in range(min(len(labels), _MOST_PUBLIC), 0, -1):
+            more = self._suffixes.get(".".join(labels[-count:]))
+            if more is not None:
+                return min(count + more, len(labels))
+        return 0
 
     def find(self, lower: str, shapes: Set[str]) -> Iterator[Link]:
         """Find links, those with a scheme first.
@@ -281,11 +299,12 @@ class Links:
         ambiguous = _is_ambiguous(ending)
         if host.name in self._domains or (ending in self._endings and not ambiguous):
             return True
-        if host.is_ip or self._private(host.name) is None:
+        labels = host.name.split(".")
+        if host.is_ip or not 0 < self._public_labels(labels) < len(labels):
             return False
         if has_path or host.name.startswith("www."):
             return True
-        return not ambiguous and (len(host.name) > _INITIALS or ending == "com")
+        return not ambiguous and (len(host.name) > _INITIALS or ending == "com" or not host.name.isascii())
 
     def _is_listed(self, host: Host, written: str) -> bool:
         if host.is_ip:
@@ -336,5 +355,5 @@ def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) ->
 
 def _is_ambiguous(ending: str) -> bool:
     """Return whether an ending is a word, a method or a kind of file more often than that of a domain."""
-    plain = ending in _CLEAR or ending.startswith("xn--") or (len(ending) == 2 and ending.isalpha())
+    plain = ending in _CLEAR or not ending.isascii() or (len(ending) == 2 and ending.isalpha())
     return ending in _WORDS or not plain
