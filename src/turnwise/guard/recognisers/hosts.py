@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -235,17 +235,20 @@ class Lookalikes:
         name, _, ending = own.partition(".")
         if registered is None and not ending.isascii():
             ending = ""  # what is no ending may be a name
-        found = self._skeletons.get(_skeleton(own)) or self._inside(host.name, ending)
-        if found is not None:
-            return found
-        by_name = self._names.get(_skeleton(name)) or self._names.get(_skeleton(name.replace("-", "")))
-        return by_name or next(self._edited(name), None)
+        labels, shapes = host.name.split("."), _skeleton(host.name).split(".")
+        count = own.count(".") + 1
+        found = self._skeletons.get(".".join(shapes[-count:]))
+        if found is None:
+            before = len(labels) - (ending.count(".") + 1 if ending else 0)
+            found = self._inside("-".join(labels[:before]).split("-"), "-".join(shapes[:before]).split("-"))
+        if found is None and "-" in name:
+            found = self._names.get(_skeleton(name.replace("-", "")))
+        return found or self._names.get(shapes[-count]) or next(self._edited(name), None)
 
-    def _inside(self, name: str, ending: str) -> str | None:
+    def _inside(self, parts: Sequence[str], shapes: Sequence[str]) -> str | None:
         """Look for a trusted domain, or its name, among the labels of a host and their parts."""
-        parts = name.removesuffix(f".{ending}").replace("-", ".").split(".")
-        for part in parts:
-            found = self._names.get(_skeleton(part)) or self._joined.get(part)
+        for part, shape in zip(parts, shapes, strict=True):
+            found = self._names.get(shape) or self._joined.get(part)
             if found is not None:
                 return found
         for first, second in pairwise(parts):

@@ -110,19 +110,24 @@ class LinkText:
 
     def port_end(self, at: int) -> int:
         """Return where a port ends, and a full stop before it, that stand at an offset; the offset without one."""
-        if self.plain.startswith(_DOT_BEFORE, at):
+        mark = self.plain[at : at + 1]
+        if mark == "." and self.plain.startswith(_DOT_BEFORE, at):
             at += 1
-        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS] if self.plain.startswith(":", at) else ""
+            mark = self.plain[at]
+        if mark != ":":
+            return at
+        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS]
         length = len(digits) - len(digits.lstrip(string.digits))
         return at + 1 + length if 0 < length <= _PORT_DIGITS else at
 
-    def has_path(self, at: int, marks: tuple[str, ...] = ("/", "?", "#")) -> bool:
+    def has_path(self, at: int, marks: str = "/?#") -> bool:
         """Return whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
-        return self.plain.startswith(marks, self.port_end(at))
+        at = self.port_end(at)
+        return at < len(self.plain) and self.plain[at] in marks
 
     def link_end(self, at: int) -> int:
         """Return where a link ends whose host ends at an offset."""
-        if not self.has_path(at, tuple(_PATH)):
+        if not self.has_path(at, _PATH):
             return self.port_end(at)
         if not self._path[0] <= at < self._path[1]:
             end = _found(self._links, b" ", at, len(self.plain))

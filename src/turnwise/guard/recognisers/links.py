@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from turnwise.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
@@ -132,6 +132,7 @@ class Links:
 
     def __init__(self, domains: Iterable[str]) -> None:
         self._suffixes = _public_suffixes()
+        self._private = lru_cache(maxsize=4096)(self._private_part)
         self._domains = frozenset(domains)
         self._endings = frozenset(domain.rpartition(".")[2] for domain in self._domains)
 
@@ -141,19 +142,19 @@ class Links:
         Args:
             name: a host, as `Host.name` has it.
         """
-        labels = name.split(".")
-        count = self._public_labels(labels)
-        if not count and labels[-1] in self._endings:
-            count = 1
-        return ".".join(labels[-count - 1 :]) if 0 < count < len(labels) else None
+        found = self._private(name)
+        if found is None and name.rpartition(".")[2] in self._endings:
+            return ".".join(name.split(".")[-2:])
+        return found
 
-    def _public_labels(self, labels: Sequence[str]) -> int:
-        """Return how many labels at the end of a host are those under which one can register; 0 for none known."""
+    def _private_part(self, name: str) -> str | None:
+        """Return the part of a host that someone registered by the Public Suffix List."""
+        labels = name.split(".")
         for count in range(min(len(labels), _MOST_PUBLIC), 0, -1):
             more = self._suffixes.get(".".join(labels[-count:]))
             if more is not None:
-                return min(count + more, len(labels))
-        return 0
+                return ".".join(labels[-count - more - 1 :]) if count + more < len(labels) else None
+        return None
 
     def find(self, lower: str, shapes: Set[str]) -> Iterator[Link]:
         """Find links, those with a scheme first.
@@ -245,24 +246,28 @@ class Links:
     def _bare(self, text: LinkText, first: int, stop: int) -> Iterator[Link]:
         """Yield the link that a run of host characters is, if it is one."""
         plain = text.plain
-        first += len(plain[first:stop]) - len(plain[first:stop].lstrip(EDGES))
-        stop -= len(plain[first:stop]) - len(plain[first:stop].rstrip(EDGES))
-        if first >= stop or plain.startswith("@", stop):
+        run = plain[first:stop].rstrip(EDGES)
+        stop = first + len(run)
+        run = run.lstrip(EDGES)
+        first = stop - len(run)
+        if not run or plain.startswith("@", stop):
             return
         start, has_path = first, text.has_path(stop)
+        if not has_path and plain[stop : stop + 1] != ":" and run.rpartition(".")[2].isdecimal() and run not in self._domains:
+            return  # numbers are no address
         if first and plain[first - 1] == "@":
             if not has_path:
                 return  # an address of e-mail
             before = plain[max(0, first - 1 - _LONGEST_USER) : first - 1]
             start -= 1 + len(before) - len(before.rstrip(_USER))
-        likely = _is_free(plain, first, stop) and "._" not in plain[first:stop]
+        likely = _is_free(plain, first, stop) and "._" not in run
         for link in self._readings(text, start, first, stop):
             if link.host is None:
                 continue
             is_link = link.host.is_ip and _is_address(plain, first, stop, link.host, text.port_end(stop))
             if likely and link.likely and (is_link or self._is_known(link.host, has_path)):
                 yield link
-            elif self._is_listed(link.host, plain[first:stop]):
+            elif self._is_listed(link.host, run):
                 yield link._replace(likely=False)
 
     def _readings(self, text: LinkText, start: int, first: int, stop: int, anchored: bool = False) -> list[Link]:
@@ -299,8 +304,7 @@ class Links:
         ambiguous = _is_ambiguous(ending)
         if host.name in self._domains or (ending in self._endings and not ambiguous):
             return True
-        labels = host.name.split(".")
-        if host.is_ip or not 0 < self._public_labels(labels) < len(labels):
+        if host.is_ip or self._private(host.name) is None:
             return False
         if has_path or host.name.startswith("www."):
             return True
