@@ -43,11 +43,13 @@ REPEATS = 3
 SEED = 1
 
 LEFT_OUT = ("length", "drift", "harm")
-SETTINGS: Mapping[str, Mapping[str, object]] = {
-    "prompt_injection": {"observer": None},
-    "urls": {"allow": ["mybank.com", "example.org"], "deny": ["evil.example"]},
+LISTED = "lists"
+"""Preset research with hosts that are allowed and denied, with which others are compared."""
+
+SETTINGS: Mapping[str, Mapping[str, object]] = {"prompt_injection": {"observer": None}}
+LISTS: Mapping[str, Mapping[str, object]] = {
+    "urls": {"allow": ["mybank.com", "example.org"], "deny": ["evil.example"], "ip_addresses": True}
 }
-"""Settings in place of those that presets have: hosts are compared with some, as they are where lists are given."""
 
 SCRIPTS = (
     *((0xC0, 0x250), (0x370, 0x400), (0x400, 0x530), (0x5D0, 0x5EB), (0x620, 0x64B), (0x904, 0x93A)),
@@ -225,9 +227,10 @@ KINDS: Mapping[str, Text] = {
 @cache
 def guardrails_of(preset: str) -> GuardrailPipeline:
     """Return a preset's text guardrails as a pipeline, warmed up."""
-    config = Config.preset(preset)
+    config = Config.preset("research" if preset == LISTED else preset)
+    settings = {**SETTINGS, **LISTS} if preset == LISTED else SETTINGS
     entries = tuple(
-        replace(entry, settings={**entry.settings, **SETTINGS.get(str(entry.kind), {})})
+        replace(entry, settings={**entry.settings, **settings.get(str(entry.kind), {})})
         for entry in config.entries
         if entry.kind not in LEFT_OUT
     )
@@ -317,7 +320,7 @@ def by_guardrail(rails: Mapping[str, Guardrail], texts: Sequence[str]) -> Sequen
 def main() -> int:
     """Print a table; return 1 where a kind of text costs too much."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    every = GuardrailPipeline.available_presets()
+    every = (*GuardrailPipeline.available_presets(), LISTED)
     parser.add_argument("--presets", nargs="+", choices=every, default=every, metavar="PRESET")
     parser.add_argument("--lengths", nargs="+", type=int, default=[10_000, 100_000], metavar="CHARACTERS")
     parser.add_argument("--match", default="", metavar="WORD", help="only kinds of text with this in their name")

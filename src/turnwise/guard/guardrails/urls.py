@@ -91,7 +91,8 @@ class Urls(Guardrail):
             )
         allowed, denied = _entries("allow", self.allow), _entries("deny", self.deny)
         domains = {entry.removeprefix("*.") for entry in allowed | denied}
-        links = Links(domains)
+        judged = self.deny or self.allow_only or (self.allow and self.lookalikes)
+        links = Links(domains, only_addresses=not judged)
         object.__setattr__(self, "_allowed", allowed)
         object.__setattr__(self, "_denied", denied)
         object.__setattr__(self, "_links", links)

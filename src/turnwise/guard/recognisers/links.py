@@ -70,6 +70,9 @@ _VERSION = LinearRegex(
 
 _FOREIGN = byte_table({" ": LETTER + DIGIT + NUMBER + SIGN, ".": "."}, "x")
 
+_IN_ADDRESSES = frozenset(string.digits + "%[")
+"""What each IP address has one of: digits, also in percent signs, and the bracket of those of version 6."""
+
 _NEAR = 16
 _SHORTEST_PORT = 2
 """Characters of a colon and a digit; a port that counts without a scheme has more."""
@@ -128,9 +131,11 @@ class Links:
 
     Args:
         domains: domains that are looked for, whatever stands around them, and whose endings are taken as known.
+        only_addresses: whether only links to IP addresses are wanted.
     """
 
-    def __init__(self, domains: Iterable[str]) -> None:
+    def __init__(self, domains: Iterable[str], *, only_addresses: bool = False) -> None:
+        self._only_addresses = only_addresses
         self._suffixes = _public_suffixes()
         self._private = lru_cache(maxsize=4096)(self._private_part)
         self._domains = frozenset(domains)
@@ -204,7 +209,7 @@ class Links:
             end: where that ends.
         """
         region = text.plain[rest:end]
-        if not region.strip(EDGES):
+        if not region.strip(EDGES) or (self._only_addresses and _IN_ADDRESSES.isdisjoint(region)):
             return
         found: list[Link] = []
         behind = rest
@@ -281,6 +286,8 @@ class Links:
             anchored: whether a host begins where the run does.
         """
         written = text.plain[first:stop]
+        if self._only_addresses and _IN_ADDRESSES.isdisjoint(written):
+            return []
         whole = read_host(written.replace(FILL, "").strip(".")) if len(written) <= LONGEST_HOST else None
         known = whole is not None and self._is_public(whole)
         found = [Link(start, text.link_end(stop), whole)] if known else []
