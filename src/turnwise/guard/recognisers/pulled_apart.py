@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import compress, repeat
 from operator import add, itemgetter
 
-from turnwise.characters import LETTERS_AND_DIGITS, WHITE_SPACE, byte_table, kinds_of
+from turnwise.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
 from turnwise.guard.recognisers.spans import Stretch, stretches
 from turnwise.linear_regex import LinearRegex
 
@@ -23,8 +22,6 @@ _APART_MOST = 200
 """Single characters in a row that keep their own places; more are one place, as no value has so many."""
 
 _ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum())
-_MARKS_COUNTED = 200
-"""Different signs of a text up to which each is counted by itself."""
 
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
@@ -45,13 +42,9 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    marks = _marks_of(text)
-    counts = zip(map(text.count, marks), marks, strict=True)
-    common = sorted([each for each in counts if each[0] >= APART_LEAST - 1], reverse=True)[:_SEPARATORS_TRIED]
-    if not common:
-        return
     kinds = kinds_of(text)
-    tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, kinds, mark)])]
+    common = _common_marks(text, kinds)
+    tried = [(rows, mark) for mark in common if (rows := [*_rows(text, kinds, mark)])]
     tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
     taken: list[Sequence[int]] = []
     separators: dict[int, str] = {}
@@ -64,14 +57,26 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
         yield from _between(text, row, separators[row[0]])
 
 
-def _marks_of(text: str) -> Sequence[str]:
-    """Return the signs and spaces that a text may have often enough to pull words apart."""
+def _common_marks(text: str, kinds: bytes) -> Sequence[str]:
+    """Return the signs and spaces that a text has most often of those that pull words apart, the commonest first."""
     if text.isascii():
-        return _ASCII_MARKS
-    marks = [each for each in set(text) if not each.isalnum()]
-    if len(marks) <= _MARKS_COUNTED:
-        return marks
-    return [mark for mark, count in Counter(text).most_common(_MARKS_COUNTED) if not mark.isalnum()]
+        counts = [(text.count(mark), mark) for mark in _ASCII_MARKS if mark in text]
+    else:
+        counts = [*_marks_in(text, kinds)]
+    enough = [each for each in counts if each[0] >= APART_LEAST - 1]
+    return [mark for _, mark in sorted(enough, reverse=True)[:_SEPARATORS_TRIED]]
+
+
+def _marks_in(text: str, kinds: bytes) -> Iterator[tuple[int, str]]:
+    """Yield how often a text has signs and spaces, also outside ASCII."""
+    import numpy as np
+
+    every = np.frombuffer(kinds, np.uint8)
+    counts = np.bincount(every, minlength=128).tolist()
+    yield from ((counts[ord(mark)], mark) for mark in _ASCII_MARKS)
+    others = codes_of(text)[every >= ord(SPACE)]
+    for code, count in zip(*map(np.ndarray.tolist, np.unique(others, return_counts=True)), strict=True):
+        yield count, chr(code)
 
 
 def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
