@@ -131,7 +131,8 @@ def numbers(text: str) -> Iterator[Stretch]:
             groups = digit_groups(row.replace("o", "0"))
             if mask.startswith("a", behind):
                 groups.pop()
-            yield from _number(text, mask, [(begin + start, begin + end) for start, end in groups])
+            if groups:
+                yield from _number(text, mask, [(begin + start, begin + end) for start, end in groups])
 
 
 def _masked(text: str) -> str:
@@ -141,7 +142,9 @@ def _masked(text: str) -> str:
 
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
-    run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
+    has_letters = mask.find("o", run[0][0], run[-1][1]) >= 0
+    if has_letters:
+        run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
     starts, ends = zip(*run, strict=True) if run else ((), ())
     sizes = [*map(sub, ends, starts)]
     gaps = [*map(text.__getitem__, map(slice, ends, starts[1:]))]
@@ -153,8 +156,9 @@ def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[St
             continue
         if digits[index] - digits[first] in _NUMBER_LENGTHS:
             between = gaps[first : index - 1]
-            is_usual = tuple(sizes[first:index]) in _EVEN and between.count(between[0]) == len(between)
-            if not (is_usual and between[0] in _USUAL) or mask.find("o", starts[first], ends[index - 1]) >= 0:
+            is_even = tuple(sizes[first:index]) in _EVEN
+            is_usual = is_even and between[0] in _USUAL and between.count(between[0]) == len(between)
+            if not is_usual or (has_letters and mask.find("o", starts[first], ends[index - 1]) >= 0):
                 yield from _joined(text, mask, run[first:index])
         first = index
 
