@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
@@ -249,7 +250,7 @@ class Alphabet:
         patterns: the expressions; RE2 syntax.
 
     >>> Alphabet([r"\\pL\\d", "caf\u00e9"]).squeeze("\u4e00\u4e01 \u2500\u2501 \u00e9")
-    '\u00aa\u00aa \x80\x80 \u00e9'
+    '\u02b9\u02b9 \x80\x80 \u00e9'
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -268,10 +269,12 @@ class Alphabet:
         for start, end in ((128, 0xD800), (0xE000, sys.maxunicode + 1)):
             for ((first, behind),) in own.spans(text_of(np.arange(start, end, dtype=np.uint32))):
                 stays[start + first : start + behind] = True
-        short = "".join(chr(code) for code in range(128, 0x800) if not stays[code])
-        others = np.frombuffer(bytes(256), np.uint8).astype(np.uint32)
-        for kind, character in zip(kinds_of(short), short, strict=True):
-            others[kind] = others[kind] or ord(character)
+        # short in UTF-8, and without another form
+        short = [chr(code) for code in np.flatnonzero(~stays[:0x1000]).tolist()]
+        plain = "".join(each for each in short if unicodedata.normalize("NFKD", each) == each)
+        others = np.full(256, 0xA0, np.uint32)
+        for kind, character in zip(kinds_of(plain)[::-1], plain[::-1], strict=True):
+            others[kind] = ord(character)
         return stays, others
 
     def squeeze(self, text: str) -> str:
