@@ -9,8 +9,8 @@ from importlib import resources
 
 from turnwise.characters import CharacterTable
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.folding import PLAIN, SAME
 from turnwise.guard.guardrails.phrases import INJECTION_FILES, TOXICITY_FILES
+from turnwise.guard.recognisers.folding import PLAIN, SAME
 from turnwise.guard.recognisers.masked_words import HINT, SIGNS, Unmasking
 from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
 from turnwise.linear_regex import Alphabet, has_many_bytes, replace_characters
@@ -89,17 +89,18 @@ def _alphabet(own: str) -> Alphabet:
 
 _LOOKALIKES = r"\p{Cyrillic}\p{Greek}"
 _COMPATIBLE = CharacterTable(
-    lambda character: "" if unicodedata.category(character) == "Cf" else unicodedata.normalize("NFKC", character), SAME
+    lambda character: "" if unicodedata.category(character) == "Cf" else unicodedata.normalize("NFKC", character),
+    SAME,
 )
 """Plain forms of characters, but for those that only together make up one."""
 
 
 def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], own: str) -> tuple[str, ...]:
     texts = dict.fromkeys((given, *(reading.plain for reading in readings)))
-    plain = [*texts]
+    plain = [given, *([*texts][1:][-1:])]  # in the last reading is undone what is in those before it
     if has_many_bytes(given):
         squeeze = _alphabet(own).squeeze
-        plain = [*dict.fromkeys(squeeze(_COMPATIBLE.map(text).text) for text in texts)]
+        plain = [*dict.fromkeys(squeeze(_COMPATIBLE.map(text).text) for text in plain)]
         texts = dict.fromkeys(map(squeeze, texts))
     respelling: Respelling | None = None
     for text in plain:

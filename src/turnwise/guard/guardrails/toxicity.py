@@ -127,7 +127,10 @@ class Toxicity(Guardrail):
 
     def toxicity(self, text: str) -> float:
         """Return how toxic a text is by its phrases, in [0, 1]."""
-        return combined(phrase.weight for phrase in self._found(plain_texts_of(text, self._words, "".join(self.words))).values())
+        return combined(
+            phrase.weight
+            for phrase in self._found(plain_texts_of(text, self._words, "".join(self.words))).values()
+        )
 
     def _found(self, texts: Iterable[str]) -> dict[str, Phrase]:
         """Return the phrases that the readings of a text say, by name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -116,7 +116,7 @@ def _public_suffixes() -> Mapping[str, int]:
     text = to_path(PSLFILE).read_text(encoding="utf-8")
     rules = text.partition("===BEGIN ICANN DOMAINS===")[2].partition("// ===END ICANN DOMAINS===")[0].split("\n")
     names = [rule.strip() for rule in rules if rule.strip() and not rule.startswith("//")]
-    exact = {name: 0 for name in names}
+    exact = dict.fromkeys(names, 0)
     wild = {name[2:]: 1 for name in names if name.startswith("*.")}
     return {**exact, **wild, **{name[1:]: -1 for name in names if name.startswith("!")}}
 
