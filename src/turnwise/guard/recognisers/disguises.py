@@ -88,9 +88,9 @@ _ADDRESS_HINT = LinearRegex(r"(?i)@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t
 _SPELLED_HINT = LinearRegex(
     rf"(?i),|\s[@.]|[@.]\s|\s(?:at|dot|punkt|punto|point)\s|{_OPEN}\s?(?:at?|@|\.|dot|punkt|punto|point)\s?{_CLOSE}"
 )
-_DOTS = frozenset((".", ",", "dot", "punkt", "punto", "point"))
 _MARKS = "()[]{}<>*|'\""
-_PIECE = LinearRegex(rf"[\pL\pN]+|[{SPACE}()\[\]{{}}<>*|'\"]+|(?s:.)")
+_BESIDE = rf"[{SPACE}()\[\]{{}}<>*|'\"]*"
+_FULL_STOP = LinearRegex(rf"(?i){_BESIDE}(?:[.,]|\b(?:dot|punkt|punto|point)\b){_BESIDE}")
 _SPELLING = frozenset(string.whitespace + _MARKS + ",")
 """What an address has one of, or a word for a full stop, of which a separator is spelled."""
 
@@ -256,14 +256,7 @@ def _speaks_of_dots(lower: str) -> bool:
 
 def _with_dots(part: str) -> str:
     """Return a part of an address with full stops for its spelled ones and the brackets and spaces around them."""
-    pieces = [piece[0] for piece in _PIECE.finditer(part)]
-    are_dots = [piece.lower() in _DOTS for piece in pieces]
-    are_marks = [piece[0].isspace() or piece[0] in _MARKS for piece in pieces]
-    beside = [before or behind for before, behind in zip([False, *are_dots], [*are_dots[1:], False], strict=False)]
-    return "".join(
-        "." if is_dot else "" if is_mark and by_dot else piece
-        for piece, is_dot, is_mark, by_dot in zip(pieces, are_dots, are_marks, beside, strict=True)
-    )
+    return _FULL_STOP.sub(lambda _: ".", part)
 
 
 def names(text: str) -> Iterator[Stretch]:
