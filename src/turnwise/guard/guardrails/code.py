@@ -16,7 +16,7 @@ from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
 from turnwise.guard.recognisers.spans import Span, apart
 from turnwise.linear_regex import LinearRegex
-from turnwise.literals import WordFilter
+from turnwise.regex_sets import RegexFilter
 
 _NAMES = {
     "fenced": "a code block",
@@ -85,7 +85,8 @@ class Code(Guardrail):
     types: tuple[CodeType, ...] = get_args(CodeType)
     min_lines: int = 1
     placeholder: str = "[CODE]"
-    _filter: WordFilter = field(init=False, repr=False, compare=False)
+    _signs: Sequence[tuple[CodeType, LinearRegex]] = field(init=False, repr=False, compare=False)
+    _filter: RegexFilter = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_types("type of code", self.types, get_args(CodeType))
@@ -93,7 +94,9 @@ class Code(Guardrail):
             raise GuardError(f"min_lines is a whole number of at least 1, not {self.min_lines!r}")
         if not self.placeholder:
             raise GuardError("placeholder is empty")
-        object.__setattr__(self, "_filter", _filter(self.types))
+        types = tuple(self.types)
+        object.__setattr__(self, "_signs", _signs(types))
+        object.__setattr__(self, "_filter", _filter(types))
 
     def check(self, check: Check) -> Finding:
         """Return what code a text has, with a redaction for each block and line."""
@@ -120,8 +123,7 @@ class Code(Guardrail):
         # of the same length in ASCII, with what RE2 takes for a letter, a space or a sign as Unicode does
         masked = kinds_of(plain).translate(_IN_ASCII)
         ends: dict[CodeType, int] = {}
-        signs = _signs(self.types)
-        for kind, sign in map(signs.__getitem__, self._filter.possible(masked.decode("ascii"))):
+        for kind, sign in map(self._signs.__getitem__, self._filter.possible(masked)):
             for count, (start, behind) in enumerate(sign.places(masked[: ends.get(kind)])):
                 if count == _MOST:
                     yield Span(start, len(plain), kind, 0.85)
@@ -168,5 +170,5 @@ def _signs(types: Sequence[CodeType]) -> Sequence[tuple[CodeType, LinearRegex]]:
 
 
 @cache
-def _filter(types: Sequence[CodeType]) -> WordFilter:
-    return WordFilter([sign.pattern for _, sign in _signs(types)])
+def _filter(types: Sequence[CodeType]) -> RegexFilter:
+    return RegexFilter([sign.pattern for _, sign in _signs(types)])

@@ -13,8 +13,9 @@ from turnwise.guard.guardrails.phrases import INJECTION_FILES, TOXICITY_FILES
 from turnwise.guard.recognisers.folding import PLAIN, SAME
 from turnwise.guard.recognisers.masked_words import HINT, SIGNS, Unmasking
 from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
-from turnwise.linear_regex import Alphabet, has_many_bytes, replace_characters
+from turnwise.linear_regex import replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
+from turnwise.regex_sets import Alphabet, has_many_bytes
 
 _STEP = HEAD + TAIL
 _OVERLAP = 500

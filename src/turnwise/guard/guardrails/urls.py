@@ -14,7 +14,7 @@ from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_a
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
 from turnwise.guard.recognisers.readings import TextReading, readings
 from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.linear_regex import RegexSet
+from turnwise.regex_sets import RegexSet
 
 _HOSTS = 300
 """Different hosts of a text that are judged; a text with more is a finding from there to its end."""

@@ -73,7 +73,8 @@ SIGNS: Mapping[CodeType, tuple[str, ...]] = {
         r"\bputStrLn +[\"$(][^\n]*",
     ),
     "assembly": (
-        r"\b(?:movl?|movq|lea|xor|add|sub|cmp|and|or)[ \t]+%?[er]?[abcds][xilp]\b *,[^\n]*",
+        r"\b(?:movl?|movq|lea|xor|sub|cmp)[ \t]+%?[er]?[abcds][xilp]\b *,[^\n]*",
+        r"\b(?:add|and|or)[ \t]+(?:%[er]?|[er])[abcds][xilp]\b *,[^\n]*",
         r"\b(?:push|pop)[ \t]+%?[er][abcds][xilp]\b[^\n]*",
         r"\bint[ \t]+\$?0x80\b[^\n]*",
         r"^[ \t]*(?:section +\.|\.globl? +|\.section +)\w+[^\n]*",

@@ -6,7 +6,8 @@ import string
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from turnwise.linear_regex import RegexSet, replace_characters
+from turnwise.linear_regex import replace_characters
+from turnwise.regex_sets import RegexSet
 
 _SIGNS = {
     "@": "a",

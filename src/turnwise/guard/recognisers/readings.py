@@ -15,7 +15,7 @@ from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.spans import MOST, Edit, Replaced, Span, Stretch, apart, counted
-from turnwise.linear_regex import RegexSet
+from turnwise.regex_sets import RegexSet
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
