@@ -13,7 +13,7 @@ from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
 from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
-from turnwise.guard.recognisers.spans import Span, at_most
+from turnwise.guard.recognisers.spans import Span
 from turnwise.regex_sets import RegexSet
 
 
@@ -87,7 +87,7 @@ class Secrets(Guardrail):
             if kind == "generic":
                 yield from find_assigned(plain, self.min_entropy)
             else:
-                yield from at_most(find_keys(plain, kind), len(plain))
+                yield from find_keys(plain, kind)
 
     def _placeholder(self, kind: str) -> str:
         if self.placeholders == "plain" or kind == "generic":

@@ -5,9 +5,8 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator, Set
 
-from turnwise.characters import DIGIT, LATIN, LETTER, NUMBER, byte_table, kinds_of
-from turnwise.guard.recognisers.spans import Span, at_most
-from turnwise.linear_regex import LinearRegex
+from turnwise.guard.recognisers.spans import Span
+from turnwise.linear_regex import LinearRegex, replace_characters
 
 SHAPES = {
     "email": (r"[\pL\pN_+%-]@[\pL\pN][\pL\pN_-]*\.",),
@@ -22,9 +21,6 @@ _MARKS = ".!#$%&'*+/=?^`{|}~-"
 _LOCAL = _LETTERS + "_" + _MARKS
 _LONGEST_LOCAL = 64
 _LONGEST_LABEL = 63
-
-_IN_DOMAINS = byte_table({"": _LETTERS + "._-", "a": LATIN + LETTER + NUMBER, "1": DIGIT}, " ")
-"""Domains in the characters of ASCII that are like theirs, and spaces for what is in none."""
 
 _DOT = r"(?: ?[\[({<] ?dot ?[\])}>] ?| ?\[\.\] ?| ?\(\.\) ?| dot |\.)"
 _SPELLING = frozenset(" [({<")
@@ -53,21 +49,18 @@ def find_emails(lower: str, shapes: Set[str]) -> Iterator[Span]:
         shapes: which of `SHAPES` it has.
     """
     if "email" in shapes:
-        yield from at_most(_written(lower), len(lower))
+        others = {each: " " for each in set(lower) if not (each.isalnum() or each in "._- ")}
+        domains = replace_characters(lower, others)
+        at = lower.find("@")
+        while at >= 0:
+            end = _end_of_domain(domains, at + 1)
+            if end:
+                start = _start_of_local(lower, at)
+                if start < at:
+                    yield Span(start, end, "email", 0.97)
+            at = lower.find("@", at + 1)
     if "email spelled" in shapes:
-        yield from at_most(_spelled(lower), len(lower))
-
-
-def _written(lower: str) -> Iterator[Span]:
-    domains = kinds_of(lower).translate(_IN_DOMAINS).decode("ascii")
-    at = lower.find("@")
-    while at >= 0:
-        end = _end_of_domain(domains, at + 1)
-        if end:
-            start = _start_of_local(lower, at)
-            if start < at:
-                yield Span(start, end, "email", 0.97)
-        at = lower.find("@", at + 1)
+        yield from _spelled(lower)
 
 
 _BRACKETED = LinearRegex(r" ?[\[({<] ?(at|@|dot|\.) ?[\])}>] ?| (at|dot) ")

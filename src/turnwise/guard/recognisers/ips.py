@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from operator import itemgetter
 
 from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords
-from turnwise.guard.recognisers.spans import Span, at_most
+from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
 _DOT_STARTS = frozenset(". [(")
@@ -49,9 +49,9 @@ def find_ips(lower: str, shapes: Set[str], digits: Digits, private: bool) -> Ite
         private: whether those of private networks are found.
     """
     if "ip v4" in shapes:
-        yield from at_most(_version_4(lower, digits.groups, private), len(lower))
+        yield from _version_4(lower, digits.groups, private)
     if "ip v6" in shapes:
-        yield from at_most(_version_6(lower, private), len(lower))
+        yield from _version_6(lower, private)
 
 
 def _version_4(lower: str, digits: Sequence[Group], private: bool) -> Iterator[Span]:

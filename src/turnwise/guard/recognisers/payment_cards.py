@@ -17,7 +17,7 @@ from turnwise.guard.recognisers.numbers import (
     digits_of,
     is_between,
 )
-from turnwise.guard.recognisers.spans import Span, at_most
+from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
@@ -140,22 +140,19 @@ def find_cards(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
         digits: its rows of digits.
     """
     if "card" in shapes:
-        numbers = enumerate(_numbers(lower, digits.groups))
-        spans = (_grouped(lower, *number, near=count < JUDGED) for count, number in numbers)
-        yield from at_most((span for span in spans if span is not None), len(lower))
+        for count, (groups, tailed) in enumerate(_numbers(lower, digits.groups)):
+            span = _grouped(lower, groups, tailed, near=count < JUDGED)
+            if span is not None:
+                yield span
     if "card pulled apart" in shapes:
-        yield from at_most(_pulled_apart(lower), len(lower))
-
-
-def _pulled_apart(lower: str) -> Iterator[Span]:
-    for run in _RUN.finditer(lower):
-        start, end = run.start, run.end
-        text = lower[start:end]
-        number = digits_of(text) if len(text) <= _LONGEST_RUN else ""
-        if number != text and is_card(number) and _evenly(text):
-            words = _WORDS.judge(lower, start, end)
-            if words is not False:
-                yield Span(start, end, "card", 0.9 if words else 0.7)
+        for run in _RUN.finditer(lower):
+            start, end = run.start, run.end
+            text = lower[start:end]
+            number = digits_of(text) if len(text) <= _LONGEST_RUN else ""
+            if number != text and is_card(number) and _evenly(text):
+                words = _WORDS.judge(lower, start, end)
+                if words is not False:
+                    yield Span(start, end, "card", 0.9 if words else 0.7)
 
 
 def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Sequence[Group], bool]]:

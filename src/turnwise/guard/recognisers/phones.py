@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from turnwise.errors import GuardError, UnknownNameError
 from turnwise.guard.recognisers.numbers import JUDGED, Digits, Group, NearWords, digit_groups
-from turnwise.guard.recognisers.spans import Span, at_most
+from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
 if TYPE_CHECKING:
@@ -132,9 +132,11 @@ class Phones:
         """
         reads = [0]
         if "phone abroad" in shapes:
-            yield from at_most(self._with_code(lower, reads), len(lower))
+            for match in _ABROAD.finditer(lower):
+                if not (_follows_word(lower, match.start, "_+") or _precedes_word(lower, match.end)):
+                    yield from self._abroad(lower, match.start, match.end, reads)
         if self._american is not None and "phone american" in shapes:
-            yield from at_most(self._north_american(lower, reads), len(lower))
+            yield from self._north_american(lower, reads)
         if self._american is not None and "phone local" in shapes:
             for _, (start, end) in _AMERICAN_LOCAL.spans(lower, overlapping=True):
                 if _WORDS.judge(lower, start, end):
@@ -142,14 +144,8 @@ class Phones:
         if "phone named" in shapes:
             yield from _named(lower)
         if self._others and "phone national" in shapes:
-            numbers = enumerate(_national(lower, digits.groups))
-            several = (self._national(lower, *number, reads, near=count < JUDGED) for count, number in numbers)
-            yield from at_most(chain.from_iterable(several), len(lower))
-
-    def _with_code(self, lower: str, reads: list[int]) -> Iterator[Span]:
-        for match in _ABROAD.finditer(lower):
-            if not (_follows_word(lower, match.start, "_+") or _precedes_word(lower, match.end)):
-                yield from self._abroad(lower, match.start, match.end, reads)
+            for count, (start, end) in enumerate(_national(lower, digits.groups)):
+                yield from self._national(lower, start, end, reads, near=count < JUDGED)
 
     def _abroad(self, lower: str, start: int, longest: int, reads: list[int]) -> Iterator[Span]:
         for end in _ends(lower, start, longest):

@@ -14,7 +14,7 @@ from turnwise.guard.recognisers import decoding, disguises
 from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
 from turnwise.guard.recognisers.folding import PLAIN, Folding
-from turnwise.guard.recognisers.spans import MOST, Edit, Replaced, Span, Stretch, apart, counted
+from turnwise.guard.recognisers.spans import Edit, Replaced, Span, Stretch, apart, counted
 from turnwise.regex_sets import RegexSet
 
 _ROUNDS = 4
@@ -287,7 +287,7 @@ def values_found(
     check.shared[_FOUND] = (check.text, redactions)
     return Finding(
         found=True,
-        reason=counted((span.kind for span in spans), names, MOST),
+        reason=counted((span.kind for span in spans), names),
         confidence=max(span.confidence for span in spans),
         redactions=redactions,
         data={"kinds": dict(Counter(span.kind for span in spans))},

@@ -13,7 +13,7 @@ from turnwise.guard.recognisers.numbers import (
     digits_of,
     is_between,
 )
-from turnwise.guard.recognisers.spans import Span, at_most
+from turnwise.guard.recognisers.spans import Span
 from turnwise.linear_regex import LinearRegex
 
 SHAPES = {
@@ -51,7 +51,15 @@ def find_ssns(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
         digits: its rows of digits.
     """
     if "ssn" in shapes:
-        yield from at_most(_grouped(lower, digits.groups), len(lower))
+        for count, (first, second, third) in enumerate(_numbers(lower, digits.groups)):
+            start, end = first[0], third[1]
+            assigned = is_ssn(lower[start : first[1]] + lower[slice(*second)] + lower[third[0] : end])
+            between, again = lower[first[1] : second[0]], lower[second[1] : third[0]]
+            words = _WORDS.judge(lower, start, end) if count < JUDGED else assigned
+            if words and not assigned:
+                yield Span(start, end, "ssn", 0.7)
+            elif assigned and (words or (words is None and between == again)):
+                yield Span(start, end, "ssn", 0.95 if words or "-" in between else 0.75)
     if "ssn named" in shapes:
         for row in _ROW.finditer(lower):
             start, end = row.start, row.end
@@ -59,18 +67,6 @@ def find_ssns(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
             employer = lower[start + 2 : start + 3] == "-" and number[2:] == lower[start + 3 : end]
             if len(number) == _DIGITS and not employer and _WORDS.judge(lower, start, end):
                 yield Span(start, end, "ssn", 0.9 if is_ssn(number) else 0.7)
-
-
-def _grouped(lower: str, groups: Sequence[Group]) -> Iterator[Span]:
-    for count, (first, second, third) in enumerate(_numbers(lower, groups)):
-        start, end = first[0], third[1]
-        assigned = is_ssn(lower[start : first[1]] + lower[slice(*second)] + lower[third[0] : end])
-        between, again = lower[first[1] : second[0]], lower[second[1] : third[0]]
-        words = _WORDS.judge(lower, start, end) if count < JUDGED else assigned
-        if words and not assigned:
-            yield Span(start, end, "ssn", 0.7)
-        elif assigned and (words or (words is None and between == again)):
-            yield Span(start, end, "ssn", 0.95 if words or "-" in between else 0.75)
 
 
 def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[Sequence[Group]]:

@@ -27,24 +27,6 @@ class Span(NamedTuple):
     confidence: float
 
 
-MOST = 1_000
-"""Values of a kind that are told one by one; where a text has more, the rest of it goes whole."""
-
-
-def at_most(spans: Iterable[Span], end: int) -> Iterator[Span]:
-    """Yield spans up to `MOST`, and then one from where the next starts to the end of the text; it is sure.
-
-    Args:
-        spans: in order.
-        end: where the text ends.
-    """
-    for count, span in enumerate(spans):
-        if count == MOST:
-            yield Span(span.start, end, span.kind, 1.0)
-            return
-        yield span
-
-
 def apart(spans: Iterable[Span]) -> list[Span]:
     """Return the spans in order and apart from each other; of overlapping ones the surer, then the longer, stays.
 
@@ -63,13 +45,12 @@ def apart(spans: Iterable[Span]) -> list[Span]:
     return kept
 
 
-def counted(kinds: Iterable[str], names: Mapping[str, tuple[str, str]], most: int | None = None) -> str:
+def counted(kinds: Iterable[str], names: Mapping[str, tuple[str, str]]) -> str:
     """Return how many of each kind there are, in words, in the order of their first appearance.
 
     Args:
         kinds: the kinds, repeated.
         names: singular and plural by kind; a kind without one is named by itself.
-        most: how many of a kind are counted at most; what is beyond is not told from one another.
 
     >>> counted(["email", "email", "card"], {"email": ("e-mail address", "e-mail addresses")})
     '2 e-mail addresses, 1 card'
@@ -77,8 +58,7 @@ def counted(kinds: Iterable[str], names: Mapping[str, tuple[str, str]], most: in
     words = []
     for kind, count in Counter(kinds).items():
         singular, plural = names.get(kind, (kind, kind))
-        more = most is not None and count > most
-        words.append(f"more than {most} {plural}" if more else f"{count} {singular if count == 1 else plural}")
+        words.append(f"{count} {singular if count == 1 else plural}")
     return ", ".join(words)
 
 
