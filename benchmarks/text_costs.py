@@ -121,7 +121,9 @@ def in_digits(digits: str) -> Text:
 
 def between(marks: str) -> Text:
     """Return what writes cards with marks between all digits."""
-    return repeated(lambda source: "".join(each + source.choice(marks) for each in card(source, "{}{}{}{}")) + ", ")
+    return repeated(
+        lambda source: "".join(each + source.choice(marks) for each in card(source, "{}{}{}{}")) + ", "
+    )
 
 
 def digit_groups(source: random.Random) -> str:
@@ -167,13 +169,13 @@ def mixed(source: random.Random) -> str:
 KINDS: Mapping[str, Text] = {
     "ordinary messages": repeated(lambda source: source.choice(MESSAGES) + " "),
     "all of Unicode": drawn(assigned("")),
-    "Unicode without letters": drawn(
-        "".join(each for each in assigned("Lo") if not each.isalpha())
-    ),
+    "Unicode without letters": drawn("".join(each for each in assigned("Lo") if not each.isalpha())),
     "Unicode without ideographs": drawn(assigned("Lo")),
     "a few scripts": of_scripts,
     "bytes as Latin-1": lambda source, length: source.randbytes(length).decode("latin-1"),
-    "letters with accents": repeated(lambda source: source.choice("aeiou") + source.choice("\u0301\u0308\u0327\u0336")),
+    "letters with accents": repeated(
+        lambda source: source.choice("aeiou") + source.choice("\u0301\u0308\u0327\u0336")
+    ),
     "cards": repeated(lambda source: card(source) + ","),
     "cards without an end": repeated(lambda source: card(source) + " "),
     "one card": lambda source, length: ("4111 1111 1111 1111 " * (length // 20 + 1))[:length],
@@ -188,12 +190,12 @@ KINDS: Mapping[str, Text] = {
     "cards, O and l for digits": repeated(
         lambda source: card(source, "{} {} {} {}, ").replace("0", "O").replace("1", "l")
     ),
-    "cards in entities": repeated(
-        lambda source: "".join(f"&#{ord(each)};" for each in card(source)) + ", "
-    ),
+    "cards in entities": repeated(lambda source: "".join(f"&#{ord(each)};" for each in card(source)) + ", "),
     "numbers with names": repeated(
-        lambda source: f"my {source.choice(('account', 'passport', 'policy', 'patient'))} number is "
-        f"{source.randrange(10**8)}, "
+        lambda source: (
+            f"my {source.choice(('account', 'passport', 'policy', 'patient'))} number is "
+            f"{source.randrange(10**8)}, "
+        )
     ),
     "phones": repeated(lambda source: f"({source.randint(200, 999)}) 555-{source.randrange(10_000):04}, "),
     "phones abroad": repeated(lambda source: f"+{source.randint(1, 99)} {source.randrange(10**9)}, "),
@@ -203,9 +205,7 @@ KINDS: Mapping[str, Text] = {
     ),
     "IP addresses": repeated(lambda source: ".".join(map(str, source.choices(range(256), k=4))) + " "),
     "e-mail addresses": repeated(lambda source: f"{word(source)}@{host(source)} "),
-    "e-mail, spelled": repeated(
-        lambda source: f"mail {word(source)} at {host(source).replace('.', ' dot ')}, "
-    ),
+    "e-mail, spelled": repeated(lambda source: f"mail {word(source)} at {host(source).replace('.', ' dot ')}, "),
     "groups of digits": repeated(digit_groups),
     "links to one host": repeated(lambda source: f"https://example.com/{word(source)}?{word(source)}=1 "),
     "links to many hosts": repeated(lambda source: f"https://{host(source)}/{word(source)} "),
@@ -214,7 +214,9 @@ KINDS: Mapping[str, Text] = {
     "lookalike hosts": repeated(lambda source: f"{lookalike(source)} "),
     "defanged links": repeated(lambda source: f"hxxp://{host(source).replace('.', '[.]')}/ "),
     "links with users": repeated(lambda source: f"http://{host(source)}@{host(source)}:80/ "),
-    "links to addresses": repeated(lambda source: f"http://{'.'.join(map(str, source.choices(range(256), k=4)))}/ "),
+    "links to addresses": repeated(
+        lambda source: f"http://{'.'.join(map(str, source.choices(range(256), k=4)))}/ "
+    ),
     "hosts in percent signs": repeated(
         lambda source: "http://" + "".join(f"%{ord(each):02x}" for each in host(source)) + "/ "
     ),

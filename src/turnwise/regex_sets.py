@@ -120,7 +120,7 @@ class RegexSet:
         return frozenset([self._names[index] for index in found]) if found else frozenset()
 
 
-_COUNT = LinearRegex(r"([^\\])\{[0-9]+,[0-9]*\}")
+_COUNT = LinearRegex(r"([^\\])\{[0-9]+,[0-9]{2,}\}")
 
 
 class RegexFilter:
@@ -158,11 +158,11 @@ class RegexFilter:
 
 
 def uncounted(pattern: str) -> str:
-    """Return an expression that matches wherever a given one does, without limits on how often a part comes.
+    """Return an expression that matches wherever a given one does, without limits of ten times and more.
 
     An automaton has a state for each mixture of counts that it meets, so that some texts make it very large.
 
-    >>> uncounted(r"[a-z]{0,40} \\{{3,} x{4}")
-    '[a-z]* \\\\{* x{4}'
+    >>> uncounted("b{,20}[a-z]{0,40} x{2,4}")
+    'b{,20}[a-z]* x{2,4}'
     """
     return _COUNT.sub(lambda found: f"{found[1]}*", pattern)

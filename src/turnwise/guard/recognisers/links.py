@@ -258,7 +258,12 @@ class Links:
         if not run or plain.startswith("@", stop):
             return
         start, has_path = first, text.has_path(stop)
-        if not has_path and plain[stop : stop + 1] != ":" and run.rpartition(".")[2].isdecimal() and run not in self._domains:
+        if (
+            not has_path
+            and plain[stop : stop + 1] != ":"
+            and run.rpartition(".")[2].isdecimal()
+            and run not in self._domains
+        ):
             return  # numbers are no address
         if first and plain[first - 1] == "@":
             if not has_path:
