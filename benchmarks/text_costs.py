@@ -1,13 +1,13 @@
-"""What the text guardrails of the presets cost by kind of text: random Unicode, disguised numbers, links, mixtures.
+"""What text guardrails cost by kind of text: random Unicode, disguised numbers, links, mixtures.
 
     python benchmarks/text_costs.py [--presets all] [--lengths 10000 100000] [--match WORD] [--guardrails]
 
-Prints milliseconds of processor time for each 1,000 characters, the median of several texts of a kind: no two are
-equal, so what is remembered of one helps little with the next, and the process met all characters of Unicode. A pipeline is a preset without ``length``, ``drift``
-and ``harm``, with the phrases of ``prompt_injection`` alone, in which every guardrail reads every text. The column
-of a length is the dearest preset's; ``first`` is the first text of its kind that a new process reads.
-``--guardrails`` prints each guardrail of a preset by itself instead. The exit code is 1 where a kind costs more
-than `MS_PER_KB`.
+Prints milliseconds of processor time for each 1,000 characters, the median of several texts of a kind. No two are
+equal, so what is remembered of one helps little with the next; the process has met all characters of Unicode. A
+pipeline is a preset without ``length``, ``drift`` and ``harm``, with the phrases of ``prompt_injection`` alone, in
+which every guardrail reads every text. The column of a length is the dearest preset's; ``first`` is the first
+text of its kind that a new process reads. ``--guardrails`` prints each guardrail of a preset by itself instead.
+The exit code is 1 where a kind costs more than `MS_PER_KB`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.guard import MESSAGES
-from benchmarks.guard_text import MIXED, STARTS
+from benchmarks.guard_text import STARTS
 from benchmarks.hostile import MS_PER_KB, UNITS
 
 from turnwise import GuardrailPipeline

@@ -109,8 +109,9 @@ def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], o
             masked = bool(HINT.present(form))
             if masked or max(map(len, form.split()), default=0) >= _RUN_TOGETHER:
                 respelling = respelling or Respelling(known)
-                form = respelling.of(form, masked=masked)
-            texts[form] = None
+                texts[respelling.of(form, masked=masked)] = None
+            else:
+                texts[form] = None
     return tuple(texts)
 
 
@@ -142,7 +143,7 @@ class Respelling:
         self._parts: dict[str, str] = {}
 
     def of(self, text: str, *, masked: bool = True) -> str:
-        """Return a text with its words respelled, in single spaces or lines; unchanged where nothing is to be done.
+        """Return a text with its words respelled, with single spaces or lines; unchanged if nothing is to be done.
 
         Args:
             text: the text.

@@ -57,7 +57,7 @@ _AT_ONCE = 64
 take a third of the time of a large one on text that keeps them busy."""
 
 _Set = tuple[Sequence[tuple["Phrase", LinearRegex | None]], Callable[[bytes], Sequence[int]]]
-"""The phrase of each pattern, with what tells whether it is in a text if that looks for less, and what looks for all."""
+"""The phrase of each pattern, with the whole pattern where a looser one is looked for; and what looks for all."""
 
 _SIGN = "a sign"
 """Name of what makes a text worth looking through for signs."""

@@ -59,7 +59,7 @@ class Signs:
 
     @property
     def first(self) -> tuple[str, ...]:
-        """Patterns of which a text has one where it has any mix, or more: without counts their automaton is small."""
+        """Patterns of which a text has one where it has any mix; without counts, so that they cost little."""
         names = dict.fromkeys(mix.first for mixes in self.mixes.values() for mix in mixes)
         return tuple(uncounted(pattern) for name in names for pattern in self.patterns[name])
 

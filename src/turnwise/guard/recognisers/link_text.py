@@ -34,7 +34,7 @@ _HOSTS = byte_table({"": f"{LETTERS_AND_DIGITS}{MARK}-_.{FILL}"}, " ")
 _AUTHORITIES = byte_table({" ": f'{WHITE_SPACE}"<>{_PATH}'}, "x")
 _LINKS = byte_table({" ": f"{WHITE_SPACE}\"'`<>|^{{}}{SIGN}"}, "x")
 _MARKS = byte_table({"": ":/\\"}, " ")
-"""What ends a host, what a browser takes for users, host and port, a whole link, and marks behind a scheme: spaces."""
+"""Tables of `kinds_of`, with spaces for what ends a host; users, host and port; a link; and marks of a scheme."""
 
 
 class LinkText:

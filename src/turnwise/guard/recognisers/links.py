@@ -106,10 +106,10 @@ class Link(NamedTuple):
 
 @cache
 def _public_suffixes() -> Mapping[str, int]:
-    """Return the endings of the Public Suffix List under which one can register, and how many labels more it takes.
+    """Return the endings under which one can register, and how many labels more than the ending that takes.
 
-    Source: https://publicsuffix.org/list, the part of ICANN: ``*.ck`` takes one more than ``ck`` has, and of
-    ``!www.ck`` the first label is none of them.
+    Source: the part of ICANN in the Public Suffix List (https://publicsuffix.org/list). ``*.ck`` takes one more
+    than ``ck`` has, and of ``!www.ck`` the first label is none of them.
     """
     from publicsuffixlist import PSLFILE
 

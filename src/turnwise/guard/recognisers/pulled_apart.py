@@ -58,7 +58,7 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
 
 
 def _common_marks(text: str, kinds: bytes) -> Sequence[str]:
-    """Return the signs and spaces that a text has most often of those that pull words apart, the commonest first."""
+    """Return the signs and spaces that a text has most often, of those that may pull words apart."""
     if text.isascii():
         counts = [(text.count(mark), mark) for mark in _ASCII_MARKS if mark in text]
     else:
@@ -75,7 +75,8 @@ def _marks_in(text: str, kinds: bytes) -> Iterator[tuple[int, str]]:
     counts = np.bincount(every, minlength=128).tolist()
     yield from ((counts[ord(mark)], mark) for mark in _ASCII_MARKS)
     others = codes_of(text)[every >= ord(SPACE)]
-    for code, count in zip(*map(np.ndarray.tolist, np.unique(others, return_counts=True)), strict=True):
+    codes, found = np.unique(others, return_counts=True)
+    for code, count in zip(codes.tolist(), found.tolist(), strict=True):
         yield count, chr(code)
 
 
