@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-_MEMORY = 64 << 20
+MEMORY = 64 << 20
 """Bytes that an expression may take; it grows only as expression and text need it."""
 
 SPACE = r"\s\v\x1c-\x1f\x85\pZ"
@@ -69,7 +69,7 @@ class LinearRegex:
 
         options = re2.Options()
         options.log_errors = False
-        options.max_mem = _MEMORY
+        options.max_mem = MEMORY
         return re2.compile(self.pattern, options)
 
     @cached_property
@@ -213,39 +213,6 @@ class LinearRegex:
             pieces += text[at : found.start], found[1]
             at = found.end
         return [*pieces, text[at:]]
-
-
-class RegexSet:
-    """Tells which expressions match somewhere in a text, all at once and in linear time (an RE2 set).
-
-    Args:
-        patterns: expressions by name; RE2 syntax.
-        ignore_case: whether upper and lower case are equal.
-
-    >>> sorted(RegexSet({"number": ["[0-9]+"], "mail": ["@"], "link": ["://"]}).present("a@b 12"))
-    ['mail', 'number']
-    """
-
-    def __init__(self, patterns: Mapping[str, Sequence[str]], *, ignore_case: bool = False) -> None:
-        import re2
-
-        options = re2.Options()
-        options.max_mem = _MEMORY
-        options.never_capture = True
-        options.case_sensitive = not ignore_case
-        self._names: list[str] = []
-        self._set = re2.Set.SearchSet(options)
-        for name, several in patterns.items():
-            for pattern in several:
-                self._set.Add(pattern)
-                self._names.append(name)
-        self._set.Compile()
-        self._match = self._set._set.Match  # under the library's own method, as in `LinearRegex`
-
-    def present(self, text: str) -> frozenset[str]:
-        """Return the names of the expressions that match somewhere in a text."""
-        found = self._match(text.encode("utf-8", "replace"))
-        return frozenset([self._names[index] for index in found]) if found else frozenset()
 
 
 _FEW = 100

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from growth import grows_linearly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ from turnwise.guard.guardrails.pii import Pii
 from turnwise.guard.guardrails.regex import Regex
 from turnwise.guard.guardrails.secrets import Secrets
 from turnwise.guard.guardrails.topics import Topics
+from turnwise.guard.guardrails.toxicity import Toxicity
 from turnwise.guard.guardrails.urls import Urls
 from turnwise.guard.kit import finding_of
 
@@ -95,6 +98,19 @@ def test_all_characters_of_unicode(name: str) -> None:
     # One in seven of the planes that have characters, few of those that are empty or private.
     every = "".join(map(chr, (*range(0, 0x32400, 7), *range(0x32400, sys.maxunicode + 1, 997))))
     assert finding_of(guardrail, f"{every}\n {value} \n").found
+
+
+UNICODE = "".join(random.Random(1).choices([*map(chr, range(0x20, 0x3000)), " ", "1"], k=2_000))
+
+
+@pytest.mark.parametrize("name", ["pii", "secrets", "urls", "code", "toxicity"])
+@pytest.mark.parametrize(
+    "unit", [UNICODE, UNICODE.encode().decode("latin-1"), "https://m\u0443bank.example/１２3 "]
+)
+def test_strange_texts_take_linear_time(name: str, unit: str) -> None:
+    guardrail = Toxicity() if name == "toxicity" else GUARDRAILS[name][0]
+    finding_of(guardrail, unit)
+    assert grows_linearly(lambda text: finding_of(guardrail, text), unit, most=100_000)
 
 
 def test_one_guardrail_serves_many_threads() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
+
 import pytest
 
 from turnwise.errors import GuardError
@@ -396,6 +398,13 @@ def test_very_many_hosts_end_as_a_finding() -> None:
     finding = finding_of(DENY, text)
     assert finding.reason == "too many hosts"
     assert finding.redactions[-1].end == len(text)
+
+
+def test_where_only_addresses_count_very_many_hosts_are_none() -> None:
+    text = " ".join(f"https://{first}{second}.example.org/" for first in ascii_letters for second in ascii_letters)
+    addresses = Urls(ip_addresses=True)
+    assert not finding_of(addresses, text).found
+    assert finding_of(addresses, f"{text} http://10.1.2.3/x").redactions[0].start == len(text) + 1
 
 
 @pytest.mark.parametrize("entry", ["https://example.com", "example.com/x", "", "a b.com", "..", 7])

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar, get_args
 
+from turnwise.characters import MARK, OTHER_ALNUM, SIGN, SPACE, byte_table, kinds_of
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
 from turnwise.guard.recognisers import command_signs, compiled_signs, script_signs
-from turnwise.guard.recognisers.code_types import CodeType, Signs
+from turnwise.guard.recognisers.code_types import CodeType
 from turnwise.guard.recognisers.folding import PLAIN
 from turnwise.guard.recognisers.settings import check_types
 from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.linear_regex import LinearRegex, RegexSet, replace_characters
+from turnwise.linear_regex import LinearRegex
+from turnwise.regex_sets import RegexFilter
 
 _NAMES = {
     "fenced": "a code block",
@@ -32,22 +34,20 @@ _PROPER = {
     "r": "R",
 }
 
-_FENCES = (r"(?:^|\n)[ \t>]{0,9}(?:```|~~~)",)
-"""What a text with a block between fences has, at least; RE2."""
-
-_SIGNS: Mapping[CodeType, Signs] = {**command_signs.SIGNS, **script_signs.SIGNS, **compiled_signs.SIGNS}
-
-_HINTS: Mapping[CodeType, tuple[str, ...]] = {
-    "fenced": _FENCES,
-    **{kind: signs.hints for kind, signs in _SIGNS.items()},
+_SIGNS: Mapping[CodeType, tuple[str, ...]] = {
+    **command_signs.SIGNS,
+    **script_signs.SIGNS,
+    **compiled_signs.SIGNS,
 }
-"""What a text has, at least, in which there may be code of a kind; RE2, ignoring case."""
+"""By language RE2 expressions for a line (or tag) that is code by itself."""
 
 _MOST = 200
 """Blocks of a text, or matches of an expression, that are told apart. With more matches the rest counts as one."""
 
+_FENCES = ("```", "~~~")
 _FENCE = LinearRegex(r"(?m)^[ \t>]{0,9}(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]{0,200})$")
 _PROSE = frozenset({"text", "txt", "plain", "plaintext", "quote", "poem"})
+_IN_ASCII = byte_table({"_": OTHER_ALNUM, " ": SPACE, "~": MARK + SIGN, "": "".join(map(chr, range(128)))}, "~")
 _CODE = LinearRegex(r"(?m)[={}()<>;\[\]$|\\]|^\s*#|--\w")
 
 
@@ -85,7 +85,8 @@ class Code(Guardrail):
     types: tuple[CodeType, ...] = get_args(CodeType)
     min_lines: int = 1
     placeholder: str = "[CODE]"
-    _shapes: RegexSet = field(init=False, repr=False, compare=False)
+    _signs: Sequence[tuple[CodeType, LinearRegex]] = field(init=False, repr=False, compare=False)
+    _filter: RegexFilter = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_types("type of code", self.types, get_args(CodeType))
@@ -93,17 +94,14 @@ class Code(Guardrail):
             raise GuardError(f"min_lines is a whole number of at least 1, not {self.min_lines!r}")
         if not self.placeholder:
             raise GuardError("placeholder is empty")
-        object.__setattr__(
-            self, "_shapes", RegexSet({kind: _HINTS[kind] for kind in self.types}, ignore_case=True)
-        )
+        types = tuple(self.types)
+        object.__setattr__(self, "_signs", _signs(types))
+        object.__setattr__(self, "_filter", _filter(types))
 
     def check(self, check: Check) -> Finding:
         """Return what code a text has, with a redaction for each block and line."""
         folded = PLAIN.fold(check.text)
-        shapes = self._shapes.present(folded.plain)
-        if not shapes:
-            return CLEAN
-        found = list(self._find(folded.plain, shapes))
+        found = list(self._find(folded.plain))
         spans = apart(found)
         lines = sum(folded.plain.count("\n", span.start, span.end) + 1 for span in spans)
         if not spans or lines < self.min_lines:
@@ -119,10 +117,19 @@ class Code(Guardrail):
             data={"types": kinds, "lines": lines},
         )
 
-    def _find(self, plain: str, shapes: Set[str]) -> Iterator[Span]:
-        for kind in self.types:
-            if kind in shapes:
-                yield from _find_fenced(plain) if kind == "fenced" else _find_code(plain, kind)
+    def _find(self, plain: str) -> Iterator[Span]:
+        if "fenced" in self.types and any(fence in plain for fence in _FENCES):
+            yield from _find_fenced(plain)
+        # of the same length in ASCII, with what RE2 takes for a letter, a space or a sign as Unicode does
+        masked = kinds_of(plain).translate(_IN_ASCII)
+        ends: dict[CodeType, int] = {}
+        for kind, sign in map(self._signs.__getitem__, self._filter.possible(masked)):
+            for count, (start, behind) in enumerate(sign.places(masked[: ends.get(kind)])):
+                if count == _MOST:
+                    yield Span(start, len(plain), kind, 0.85)
+                    ends[kind] = start
+                    break
+                yield Span(start, behind, kind, 0.85)
 
 
 def _find_fenced(plain: str) -> Iterator[Span]:
@@ -157,35 +164,11 @@ def _is_code(info: str, body: str) -> bool:
     return bool(language) or _CODE.search(body) is not None
 
 
-def _find_code(plain: str, kind: CodeType) -> Iterator[Span]:
-    """Find the code of a language, line by line.
-
-    Args:
-        plain: the text in plain form, case kept.
-        kind: any but ``fenced``.
-    """
-    end = len(plain)
-    masked = _in_ascii(plain)
-    for sign in _SIGNS[kind].sure:
-        for count, match in enumerate(_line(sign).finditer(masked[:end])):
-            start, behind = match.start, match.end
-            if count == _MOST:
-                yield Span(start, len(plain), kind, 0.85)
-                end = start
-                break
-            yield Span(start, behind, kind, 0.85)
-
-
-def _in_ascii(plain: str) -> str:
-    """Return a text of the same length with what RE2 takes for a letter, a space or a sign as Unicode does."""
-    if plain.isascii():
-        return plain
-    others = (character for character in set(plain) if not character.isascii())
-    return replace_characters(
-        plain, {each: "_" if each.isalnum() else " " if each.isspace() else "~" for each in others}
-    )
+@cache
+def _signs(types: Sequence[CodeType]) -> Sequence[tuple[CodeType, LinearRegex]]:
+    return [(kind, LinearRegex(f"(?m){sign}")) for kind in types for sign in _SIGNS.get(kind, ())]
 
 
 @cache
-def _line(sign: str) -> LinearRegex:
-    return LinearRegex(f"(?m){sign}")
+def _filter(types: Sequence[CodeType]) -> RegexFilter:
+    return RegexFilter([sign.pattern for _, sign in _signs(types)])

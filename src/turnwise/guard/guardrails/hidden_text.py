@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+import unicodedata
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
 
+from turnwise.characters import CharacterTable
 from turnwise.guard.guardrail import Check
-from turnwise.guard.recognisers.folding import PLAIN
-from turnwise.guard.recognisers.masked_words import HINT, Unmasking
+from turnwise.guard.guardrails.phrases import INJECTION_FILES, TOXICITY_FILES
+from turnwise.guard.recognisers.folding import PLAIN, SAME
+from turnwise.guard.recognisers.masked_words import HINT, SIGNS, Unmasking
 from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
 from turnwise.linear_regex import replace_characters
 from turnwise.observers.local.normalise import HEAD, TAIL, normalise
+from turnwise.regex_sets import Alphabet, has_many_bytes
 
 _STEP = HEAD + TAIL
 _OVERLAP = 500
@@ -29,6 +35,9 @@ _GLUE = frozenset(
 _RUN_TOGETHER = 14
 """Letters in a row from which they may be several words."""
 
+_LINE_END = " \0 "
+"""Stands for a line end among words."""
+
 _LONGEST_RUN = 400
 _LONGEST_WORD = 16
 _FEWEST_SIGNS = 3
@@ -38,55 +47,80 @@ _SIGNS = dict.fromkeys("+_.,;:|/\\~*#=-", " ")
 """What may stand for the spaces between words."""
 
 
-def plain_texts(check: Check, known: frozenset[str]) -> tuple[str, ...]:
+def plain_texts(check: Check, known: frozenset[str], own: str = "") -> tuple[str, ...]:
     """Return `plain_texts_of` of the text under check, made once for all guardrails that know the same words."""
-    key = ("hidden", known, check.text)
+    key = ("hidden", known, own, check.text)
     made: tuple[str, ...] | None = check.shared.get(key)
     if made is None:
-        made = check.shared[key] = _texts(check.text, folded_readings(check, PLAIN), known)
+        made = check.shared[key] = _texts(check.text, folded_readings(check, PLAIN), known, own)
     return made
 
 
-def plain_texts_of(text: str, known: frozenset[str] = frozenset()) -> tuple[str, ...]:
+def plain_texts_of(text: str, known: frozenset[str] = frozenset(), own: str = "") -> tuple[str, ...]:
     """Return the texts that should be looked through.
 
     Args:
         text: any text; all of it is read, a long one in pieces.
         known: lower-case words that leetspeak may stand for, and that letters without a space may be made of.
+        own: characters that count beside those of the phrases that ship.
 
     Returns:
         The text itself, and beside it what is different once invisible and lookalike characters, spacing,
-        leetspeak, masked words, signs between words, and what is encoded are undone.
+        leetspeak, masked words, signs between words, and what is encoded are undone. In a long text one character
+        stands for all that no phrase tells from it.
 
     >>> plain_texts_of("Hello.")
     ('Hello.',)
     >>> plain_texts_of("1gn0re the rules", frozenset({"ignore"}))
     ('1gn0re the rules', 'ignore the rules')
     """
-    return _texts(text, [reading.behind(PLAIN.fold(reading.plain)) for reading in readings_of(text)], known)
+    readings = [reading.behind(PLAIN.fold(reading.plain)) for reading in readings_of(text)]
+    return _texts(text, readings, known, own)
 
 
-def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str]) -> tuple[str, ...]:
-    texts: dict[str, None] = {given: None}
-    for reading in readings:
-        texts[reading.plain] = None
-    pieces: set[str] = set()
-    for text in [*texts]:
-        for start in range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP):
-            piece = text[start : start + _STEP].replace(_WHOLE_SENTENCE, " ")
-            if piece in pieces:
-                continue
-            pieces.add(piece)
-            plain = normalise(piece, known).text
-            if plain != piece:
-                texts[plain] = None
+@lru_cache(maxsize=16)
+def _alphabet(own: str) -> Alphabet:
+    """Return the characters that phrases tell apart, and those that make up or stand for such."""
+    folder = resources.files("turnwise.guard.guardrails")
+    files = [folder.joinpath(file).read_text(encoding="utf-8") for file in (*INJECTION_FILES, *TOXICITY_FILES)]
+    parts = (unicodedata.decomposition(chr(code)).split() for code in range(0xC0, 0x3100))
+    marks = "".join(chr(int(both[1], 16)) for both in parts if len(both) == 2 and both[0][0] != "<")
+    return Alphabet((*files, _LOOKALIKES, SIGNS, marks, own.lower(), own.upper()))
+
+
+_LOOKALIKES = r"\p{Cyrillic}\p{Greek}"
+_COMPATIBLE = CharacterTable(
+    lambda character: "" if unicodedata.category(character) == "Cf" else unicodedata.normalize("NFKC", character),
+    SAME,
+)
+"""Plain forms of characters, but for those that only together make up one."""
+
+
+def _texts(given: str, readings: Iterable[TextReading], known: frozenset[str], own: str) -> tuple[str, ...]:
+    texts = dict.fromkeys((given, *(reading.plain for reading in readings)))
+    plain = [given, *([*texts][1:][-1:])]  # in the last reading is undone what is in those before it
+    if has_many_bytes(given):
+        squeeze = _alphabet(own).squeeze
+        plain = [*dict.fromkeys(squeeze(_COMPATIBLE.map(text).text) for text in plain)]
+        texts = dict.fromkeys(map(squeeze, texts))
     respelling: Respelling | None = None
-    for text in [*texts]:
-        masked = bool(HINT.present(text))
-        if masked or max(map(len, text.split()), default=0) >= _RUN_TOGETHER:
-            respelling = respelling or Respelling(known)
-            texts[respelling.of(text, masked=masked)] = None
+    for text in plain:
+        for form in _normalised(text, known):
+            masked = bool(HINT.present(form))
+            if masked or max(map(len, form.split()), default=0) >= _RUN_TOGETHER:
+                respelling = respelling or Respelling(known)
+                texts[respelling.of(form, masked=masked)] = None
+            else:
+                texts[form] = None
     return tuple(texts)
+
+
+def _normalised(text: str, known: frozenset[str]) -> Sequence[str]:
+    """Return the text where there is nothing to undo in it, and otherwise the pieces of it with all undone."""
+    starts = range(0, max(1, len(text) - _OVERLAP), _STEP - _OVERLAP)
+    pieces = [text[start : start + _STEP].replace(_WHOLE_SENTENCE, " ") for start in starts]
+    forms = [normalise(piece, known).text for piece in pieces]
+    return [text] if forms == pieces else forms
 
 
 class Respelling:
@@ -109,13 +143,13 @@ class Respelling:
         self._parts: dict[str, str] = {}
 
     def of(self, text: str, *, masked: bool = True) -> str:
-        """Return a text with its words respelled, in single spaces; unchanged where there is nothing to do.
+        """Return a text with its words respelled, with single spaces or lines; unchanged if nothing is to be done.
 
         Args:
             text: the text.
             masked: whether words of it may be masked.
         """
-        words = text.split()
+        words = text.replace("\n", _LINE_END).split()
         different = set(words)
         plain = self._unmasking.forms(different) if masked else {}
         if plain:
@@ -124,7 +158,7 @@ class Respelling:
         apart = self._forms_apart(different)
         if apart:
             words = [*map(apart.get, words, words)]
-        return " ".join(words) if plain or apart else text
+        return " ".join(words).replace(_LINE_END, "\n").replace(_LINE_END[1], "\n") if plain or apart else text
 
     def _forms_apart(self, words: set[str]) -> Mapping[str, str]:
         """Return what words are made of, at least of those among some that are several; empty where none is."""

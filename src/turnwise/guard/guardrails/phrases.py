@@ -26,7 +26,7 @@ whatever the text.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -35,6 +35,8 @@ from typing import Any
 from turnwise.errors import GuardError
 from turnwise.guard.guardrails.signs import Mix, Signs
 from turnwise.guard.recognisers.mentions import Heads, Mentions
+from turnwise.linear_regex import LinearRegex
+from turnwise.regex_sets import uncounted
 
 _MEMORY = 128 << 20
 """Bytes that an automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
@@ -53,6 +55,9 @@ TOXICITY_FILES = (
 _AT_ONCE = 64
 """Patterns that one automaton looks for. Its states are as many as mixes of half-read patterns: a few small ones
 take a third of the time of a large one on text that keeps them busy."""
+
+_Set = tuple[Sequence[tuple["Phrase", LinearRegex | None]], Callable[[bytes], Sequence[int]]]
+"""The phrase of each pattern, with the whole pattern where a looser one is looked for; and what looks for all."""
 
 _SIGN = "a sign"
 """Name of what makes a text worth looking through for signs."""
@@ -113,7 +118,8 @@ class Phrases:
         self._together = {phrase.name: phrase for phrase in together}
         first = () if signs is None else (Phrase(_SIGN, 1.0, signs.first),)
         self._sets = _compiled([*phrases, *first])
-        self._script_sets = _compiled(scripts)
+        # In scripts that need no spaces a part without a limit is nearly always open, and takes more states.
+        self._script_sets = _compiled(scripts, str)
 
     def find(self, text: str) -> tuple[Phrase, ...]:
         """Return the phrases that are in a text, each once, the weightiest first."""
@@ -121,8 +127,10 @@ class Phrases:
         data = text.encode("utf-8", "replace")
         owners = []
         for known, match in self._sets if text.isascii() else (*self._sets, *self._script_sets):
-            if found := match(data):
-                owners += [known[index] for index in found]
+            for index in match(data):
+                phrase, exact = known[index]
+                if exact is None or any(exact.places(data)):
+                    owners.append(phrase)
         if not owners:
             return ()
         if self._signs is not None and any(phrase.name == _SIGN for phrase in owners):
@@ -158,13 +166,15 @@ class Phrases:
         return tuple(phrase for phrase in self.find(bare) if phrase.name in names)
 
 
-def _compiled(phrases: Sequence[Phrase]) -> tuple[tuple[tuple[Phrase, ...], Any], ...]:
-    """Return the phrases of some patterns, and what gives those that are in a text in UTF-8, for all patterns."""
+def _compiled(phrases: Sequence[Phrase], loosen: Callable[[str], str] = uncounted) -> tuple[_Set, ...]:
+    """Return sets of all patterns of some phrases, looked for in the form that a function gives them."""
     patterns = [(phrase, pattern) for phrase in phrases for pattern in phrase.patterns]
-    return tuple(_set_of(patterns[start : start + _AT_ONCE]) for start in range(0, len(patterns), _AT_ONCE))
+    return tuple(
+        _set_of(patterns[start : start + _AT_ONCE], loosen) for start in range(0, len(patterns), _AT_ONCE)
+    )
 
 
-def _set_of(patterns: Sequence[tuple[Phrase, str]]) -> tuple[tuple[Phrase, ...], Any]:
+def _set_of(patterns: Sequence[tuple[Phrase, str]], loosen: Callable[[str], str]) -> _Set:
     import re2
 
     options = re2.Options()
@@ -172,14 +182,17 @@ def _set_of(patterns: Sequence[tuple[Phrase, str]]) -> tuple[tuple[Phrase, ...],
     options.log_errors = False
     options.max_mem = _MEMORY
     several = re2.Set.SearchSet(options)
+    known: list[tuple[Phrase, LinearRegex | None]] = []
     for phrase, pattern in patterns:
         try:
-            several.Add(pattern)
+            loose = loosen(pattern)
+            several.Add(loose)
+            known.append((phrase, None if loose == pattern else LinearRegex(f"(?i){pattern}")))
         except re2.error as error:
             raise GuardError(f"phrase {phrase.name!r}: {pattern!r} can't be read: {error}") from error
     several.Compile()
     # What gives them is under the library's own method, as in `LinearRegex`.
-    return tuple(phrase for phrase, _ in patterns), several._set.Match
+    return known, several._set.Match
 
 
 @cache

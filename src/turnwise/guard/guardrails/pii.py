@@ -24,7 +24,7 @@ from turnwise.guard.recognisers.phones import Phones
 from turnwise.guard.recognisers.readings import TextReading, Value, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
-from turnwise.linear_regex import RegexSet
+from turnwise.regex_sets import RegexSet
 
 PiiType = Literal[
     "ssn",

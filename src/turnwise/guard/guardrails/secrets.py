@@ -14,7 +14,7 @@ from turnwise.guard.recognisers.keys import HINTS, NAMES, KeyType, find_keys
 from turnwise.guard.recognisers.readings import TextReading, values_found, values_in
 from turnwise.guard.recognisers.settings import Allowed, check_types
 from turnwise.guard.recognisers.spans import Span
-from turnwise.linear_regex import RegexSet
+from turnwise.regex_sets import RegexSet
 
 
 @dataclass(frozen=True)

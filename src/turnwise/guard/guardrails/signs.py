@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from turnwise.linear_regex import RegexSet
+from turnwise.regex_sets import RegexSet, uncounted
 
 _WINDOW = 320
 """Characters within which signs belong together."""
@@ -59,9 +59,9 @@ class Signs:
 
     @property
     def first(self) -> tuple[str, ...]:
-        """The patterns of which a text has one where it has any mix."""
+        """Patterns of which a text has one where it has any mix; without counts, so that they cost little."""
         names = dict.fromkeys(mix.first for mixes in self.mixes.values() for mix in mixes)
-        return tuple(pattern for name in names for pattern in self.patterns[name])
+        return tuple(uncounted(pattern) for name in names for pattern in self.patterns[name])
 
     @cached_property
     def _set(self) -> RegexSet:

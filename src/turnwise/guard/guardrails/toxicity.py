@@ -105,7 +105,7 @@ class Toxicity(Guardrail):
         Raises:
             ObserverError: it could not be scored, and the phrases are no finding in full.
         """
-        found = self._found(plain_texts(check, self._words))
+        found = self._found(plain_texts(check, self._words, "".join(self.words)))
         by_phrases = self._together(found) if found else CLEAN
         if self._scorer is None or self._observer_levels is None or by_phrases.in_full:
             return by_phrases
@@ -127,7 +127,10 @@ class Toxicity(Guardrail):
 
     def toxicity(self, text: str) -> float:
         """Return how toxic a text is by its phrases, in [0, 1]."""
-        return combined(phrase.weight for phrase in self._found(plain_texts_of(text, self._words)).values())
+        return combined(
+            phrase.weight
+            for phrase in self._found(plain_texts_of(text, self._words, "".join(self.words))).values()
+        )
 
     def _found(self, texts: Iterable[str]) -> dict[str, Phrase]:
         """Return the phrases that the readings of a text say, by name."""

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from turnwise.characters import CharacterTable
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import CLEAN, Check, Cost, Finding, Guardrail, On, Redaction
 from turnwise.guard.recognisers.hosts import HOST_FORM, Host, Lookalikes, read_authority, read_host
 from turnwise.guard.recognisers.links import SHAPES, Link, Links
 from turnwise.guard.recognisers.readings import TextReading, readings
 from turnwise.guard.recognisers.spans import Span, apart
-from turnwise.linear_regex import RegexSet, replace_characters
+from turnwise.regex_sets import RegexSet
 
 _HOSTS = 300
 """Different hosts of a text that are judged; a text with more is a finding from there to its end."""
@@ -23,6 +24,9 @@ _NAMED = 5
 
 _ENCODED = ("&", "%", "<")
 """What a text has, at least, of which a part may be encoded: entities, percent signs and tags."""
+
+_SPACED = CharacterTable(lambda character: character if HOST_FORM.fold(character).plain else " ")
+"""Makes spaces of the characters that show nothing."""
 
 _SHOWN = 80
 """Characters of a host that a reason shows at most."""
@@ -87,7 +91,8 @@ class Urls(Guardrail):
             )
         allowed, denied = _entries("allow", self.allow), _entries("deny", self.deny)
         domains = {entry.removeprefix("*.") for entry in allowed | denied}
-        links = Links(domains)
+        judged = self.deny or self.allow_only or (self.allow and self.lookalikes)
+        links = Links(domains, only_addresses=not judged)
         object.__setattr__(self, "_allowed", allowed)
         object.__setattr__(self, "_denied", denied)
         object.__setattr__(self, "_links", links)
@@ -138,10 +143,9 @@ class Urls(Guardrail):
         for link, place in self._links_of(TextReading(check.text)):
             own.append(place)
             yield link, place
-        if not check.text.isprintable():
-            unseen = {each: " " for each in set(check.text) if not HOST_FORM.fold(each).plain}
-            spaced = TextReading(replace_characters(check.text, unseen)) if unseen else None
-            for link, place in self._links_of(spaced) if spaced else ():
+        spaced = check.text if check.text.isprintable() else _SPACED.map(check.text).text
+        if spaced != check.text:
+            for link, place in self._links_of(TextReading(spaced)):
                 yield link._replace(likely=False), place
         if not any(mark in check.text for mark in _ENCODED):
             return
@@ -168,7 +172,7 @@ class Urls(Guardrail):
         """Return what is wrong with a host, and how sure that is."""
         if host is None:
             return ("a link that can't be read", 0.5) if self.allow_only else None
-        shown = host.shown if len(host.shown) <= _SHOWN else f"…{host.shown[-_SHOWN:]}"
+        shown = host.name if len(host.name) <= _SHOWN else f"…{host.name[-_SHOWN:]}"
         if self._is_denied(host):
             return f"{shown} is denied", 1.0
         if _is_in(host, self._allowed):

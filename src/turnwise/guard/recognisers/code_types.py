@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 CodeType = Literal[
     "fenced",
@@ -32,15 +32,3 @@ CodeType = Literal[
     "assembly",
 ]
 """What is known: blocks between fences whatever they hold, and languages."""
-
-
-class Signs(NamedTuple):
-    """What gives a language away.
-
-    Args:
-        hints: what any of the expressions contains, as RE2 expressions that ignore case.
-        sure: RE2 expressions for a line (or tag) that is code by itself.
-    """
-
-    hints: tuple[str, ...]
-    sure: tuple[str, ...]

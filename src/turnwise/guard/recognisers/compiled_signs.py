@@ -4,140 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from turnwise.guard.recognisers.code_types import CodeType, Signs
+from turnwise.guard.recognisers.code_types import CodeType
 
-SIGNS: Mapping[CodeType, Signs] = {
-    "java": Signs(
-        (
-            "public ",
-            "system.out",
-            "private ",
-            "import java",
-            r"\w<\w+>",
-            r"@override",
-            r"\bnew [a-z]",
-            r"\b(?:string|boolean|char) \w+ *=",
-        ),
-        (
-            r"\b(?:public|private|protected) +(?:static +|final +|abstract +)*(?:class|interface|enum|void|int|"
-            r"String|boolean|double|long|List<\w+>) +\w+ *(?:\(|\{|=|;|extends|implements)[^\n]*",
-            r"\bSystem\.out\.print(?:ln|f)? *\([^\n]*",
-            r"^[ \t]*import +java[\w.*]+ *;",
-            r"\b(?:List|Map|Set|ArrayList|HashMap|Optional)<[\w<>, ]{1,60}> +\w+ *[=;][^\n]*",
-            r"^[ \t]*@Override[ \t]*$",
-            r"\b(?:String|boolean|char)(?:\[\])? +\w+ *=[^\n]*;",
-            r"= *new +[A-Z]\w*(?:<[^<>\n]{0,60}>)?\([^\n]*\);",
-        ),
+SIGNS: Mapping[CodeType, tuple[str, ...]] = {
+    "java": (
+        r"\b(?:public|private|protected) +(?:static +|final +|abstract +)*(?:class|interface|enum|void|int|"
+        r"String|boolean|double|long|List<\w+>) +\w+ *(?:\(|\{|=|;|extends|implements)[^\n]*",
+        r"\bSystem\.out\.print(?:ln|f)? *\([^\n]*",
+        r"^[ \t]*import +java[\w.*]+ *;",
+        r"\b(?:List|Map|Set|ArrayList|HashMap|Optional)<[\w<>, ]{1,60}> +\w+ *[=;][^\n]*",
+        r"^[ \t]*@Override[ \t]*$",
+        r"\b(?:String|boolean|char)(?:\[\])? +\w+ *=[^\n]*;",
+        r"= *new +[A-Z]\w*(?:<[^<>\n]{0,60}>)?\([^\n]*\);",
     ),
-    "c": Signs(
-        (
-            "#include",
-            "cout *<<",
-            "#define",
-            "int main",
-            "printf",
-            "malloc",
-            r"std::",
-            r"\b(?:vector|map|set|pair|ptr)<",
-            r"using +namespace",
-            r"\b(?:for|if|while|switch) *\(",
-            r"\b(?:int|char|float|double|void|bool) ",
-        ),
-        (
-            r"^[ \t]*# *include *[<\"][\w./+-]+[>\"][^\n]*",
-            r"\bint +main *\([^()\n]{0,100}\) *\{?[^\n]*",
-            r"^[ \t]*# *define +[A-Z_]\w*[^\n]*",
-            r"\b(?:std::)?(?:printf|cout|malloc|strcpy) *(?:\(\"|\(\w|<<)[^\n;]*;",
-            r"\bstd::\w+[<(:;, ][^\n]*",
-            r"\bfor *\((?:int|let|var|auto|size_t)? *\w+ *= *[^;\n]{1,60};[^;\n]{1,60};[^)\n]{1,60}\)[^\n]*",
-            r"\b(?:if|while|for|switch) *\([^\n{]{1,120}\) *\{[^\n]*",
-            r"\b(?:vector|map|unordered_map|set|pair|unique_ptr"
-            r"|shared_ptr)<[\w:<>, *]{1,60}> *[&*]? *\w+[^\n]*[;({][^\n]*",
-            r"\busing +namespace +\w+;[^\n]*",
-            r"^[ \t]*(?:unsigned +|const +|static +)*(?:int|char|float|double|void|"
-            r"bool) +\*?\w+(?:\[[0-9]*\])? *(?:=[^\n]*;|;|\([^()\n]{0,100}\) *\{)[^\n]*",
-        ),
+    "c": (
+        r"^[ \t]*# *include *[<\"][\w./+-]+[>\"][^\n]*",
+        r"\bint +main *\([^()\n]{0,100}\) *\{?[^\n]*",
+        r"^[ \t]*# {0,3}define +[A-Z_]\w*[^\n]*",
+        r"\b(?:std::)?(?:printf|cout|malloc|strcpy) *(?:\(\"|\(\w|<<)[^\n;]*;",
+        r"\bstd::\w+[<(:;, ][^\n]*",
+        r"\bfor *\((?:int|let|var|auto|size_t)? *\w+ *= *[^;\n]{1,60};[^;\n]{1,60};[^)\n]{1,60}\)[^\n]*",
+        r"\b(?:if|while|for|switch) *\([^\n{]{1,120}\) *\{[^\n]*",
+        r"\b(?:vector|map|unordered_map|set|pair|unique_ptr"
+        r"|shared_ptr)<[\w:<>, *]{1,60}> *[&*]? *\w+[^\n]*[;({][^\n]*",
+        r"\busing +namespace +\w+;[^\n]*",
+        r"^[ \t]*(?:unsigned +|const +|static +)*(?:int|char|float|double|void|"
+        r"bool) +\*?\w+(?:\[[0-9]*\])? *(?:=[^\n]*;|;|\([^()\n]{0,100}\) *\{)[^\n]*",
     ),
-    "go": Signs(
-        ("func ", "package ", ":= ", r"err *!= *nil", r"fmt\.print"),
-        (
-            r"^[ \t]*func +(?:\([^()\n]{1,60}\) *)?\w+ *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
-            r"^package +[a-z]\w*[ \t]*$",
-            r"^[ \t]*\w+(?:, *\w+)? *:= +[^\n]*\([^\n]*",
-            r"\bif +err *!= *nil *\{?[^\n]*",
-            r"\bfmt\.(?:Print|Sprint|Fprint|Error)\w*\([^\n]*",
-        ),
+    "go": (
+        r"^[ \t]*func +(?:\([^()\n]{1,60}\) *)?\w+ *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
+        r"^package +[a-z]\w*[ \t]*$",
+        r"^[ \t]*\w+(?:, *\w+)? *:= +[^\n]*\([^\n]*",
+        r"\bif +err *!= *nil *\{?[^\n]*",
+        r"\bfmt\.(?:Print|Sprint|Fprint|Error)\w*\([^\n]*",
     ),
-    "rust": Signs(
-        ("fn ", "let mut", "println!", "impl ", r"\blet \w+: "),
-        (
-            r"\b(?:pub +)?fn +\w+ *(?:<[^<>\n]{1,80}>)? *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
-            r"\blet +mut +\w+[^\n]*",
-            r"\b(?:println|format|vec|panic)! *[(\[][^\n]*",
-            r"^[ \t]*impl(?:<[^<>\n]{1,80}>)? +\w+[^\n]{0,100}\{",
-            r"\blet +\w+: *[&\w<>]{1,40} *=[^\n]*",
-        ),
+    "rust": (
+        r"\b(?:pub +)?fn +\w+ *(?:<[^<>\n]{1,80}>)? *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
+        r"\blet +mut +\w+[^\n]*",
+        r"\b(?:println|format|vec|panic)! *[(\[][^\n]*",
+        r"^[ \t]*impl(?:<[^<>\n]{1,80}>)? +\w+[^\n]{0,100}\{",
+        r"\blet +\w+: *[&\w<>]{1,40} *=[^\n]*",
     ),
-    "csharp": Signs(
-        (r"console\.(?:write|read)", r"(?:^|\n)[ \t]*using [a-z]", r"namespace "),
-        (
-            r"\bConsole\.(?:Write|Read)(?:Line|Key)?\([^\n]*",
-            r"^[ \t]*using +[A-Z][\w.]*;[^\n]*",
-            r"\bnamespace +[A-Za-z_][\w.]* *[{;][^\n]*",
-        ),
+    "csharp": (
+        r"\bConsole\.(?:Write|Read)(?:Line|Key)?\([^\n]*",
+        r"^[ \t]*using +[A-Z][\w.]*;[^\n]*",
+        r"\bnamespace +[A-Za-z_][\w.]* *[{;][^\n]*",
     ),
-    "kotlin": Signs(
-        (r"\bfun \w+ *\(", r"println\(", r"\bva[lr] \w+"),
-        (
-            r"\bfun +\w+ *\([^()\n]{0,200}\)[^\n{=]{0,60}[{=][^\n]*",
-            r"\bprintln\([\"\w][^\n]*",
-            r"^[ \t]*val +\w+(?:: *\w+)? *=[^\n]*",
-        ),
+    "kotlin": (
+        r"\bfun +\w+ *\([^()\n]{0,200}\)[^\n{=]{0,60}[{=][^\n]*",
+        r"\bprintln\([\"\w][^\n]*",
+        r"^[ \t]*val +\w+(?:: *\w+)? *=[^\n]*",
     ),
-    "swift": Signs(
-        (
-            r"\bfunc \w",
-            r"\bguard let ",
-            r"\bif let ",
-            r"\bimport (?:foundation|swiftui|uikit)",
-            r"\blet \w+ *[:=]",
-        ),
-        (
-            r"\bfunc +\w+ *(?:<[^<>\n]{1,60}>)? *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
-            r"\b(?:guard|if) +(?:let|var) +\w+ *=[^\n]*",
-            r"^[ \t]*import +(?:Foundation|SwiftUI|UIKit)[ \t]*$",
-            r"\b(?:let|var) +\w+ *: *\[?[A-Z]\w*[\]?!]* *=[^\n]*",
-        ),
+    "swift": (
+        r"\bfunc +\w+ *(?:<[^<>\n]{1,60}>)? *\([^()\n]{0,200}\)[^\n{]{0,100}\{[^\n]*",
+        r"\b(?:guard|if) +(?:let|var) +\w+ *=[^\n]*",
+        r"^[ \t]*import +(?:Foundation|SwiftUI|UIKit)[ \t]*$",
+        r"\b(?:let|var) +\w+ *: *\[?[A-Z]\w*[\]?!]* *=[^\n]*",
     ),
-    "scala": Signs(
-        (r"\bdef \w+[^\n]*=", r"\bobject \w+", r"\bcase class "),
-        (
-            r"\bdef +\w+ *(?:\[[^\[\]\n]{1,60}\])?(?:\([^()\n]{0,200}\))? *: *[A-Z][\w\[\], ]{0,60} *=[^\n]*",
-            r"\bobject +[A-Z]\w* +(?:extends +\w+ *)?\{?[ \t]*$|\bobject +[A-Z]\w* +extends +[^\n]*",
-            r"\bcase +class +[A-Z]\w*\([^\n]*",
-        ),
+    "scala": (
+        r"\bdef +\w+ *(?:\[[^\[\]\n]{1,60}\])?(?:\([^()\n]{0,200}\))? *: *[A-Z][\w\[\], ]{0,60} *=[^\n]*",
+        r"\bobject +[A-Z]\w* +(?:extends +\w+ *)?\{?[ \t]*$|\bobject +[A-Z]\w* +extends +[^\n]*",
+        r"\bcase +class +[A-Z]\w*\([^\n]*",
     ),
-    "haskell": Signs(
-        (r"::", r"\bmodule [a-z.]+ where", r"import +qualified", r"\bputstrln"),
-        (
-            r"^[ \t]*[a-z]\w*'* *:: *(?:[A-Z(\[a-z][^\n]*(?:->|=>|IO)[^\n]*|[A-Z]\w*[ \t]*$)",
-            r"^[ \t]*module +[A-Z][\w.]* +(?:\([^\n]*\) +)?where\b[^\n]*",
-            r"^[ \t]*import +qualified +[A-Z][^\n]*",
-            r"\bputStrLn +[\"$(][^\n]*",
-        ),
+    "haskell": (
+        r"^[ \t]*[a-z]\w*'* *:: *(?:[A-Z(\[a-z][^\n]*(?:->|=>|IO)[^\n]*|[A-Z]\w*[ \t]*$)",
+        r"^[ \t]*module +[A-Z][\w.]* +(?:\([^\n]*\) +)?where\b[^\n]*",
+        r"^[ \t]*import +qualified +[A-Z][^\n]*",
+        r"\bputStrLn +[\"$(][^\n]*",
     ),
-    "assembly": Signs(
-        (
-            r"\b(?:mov|movl|movq|lea|xor|push|pop|add|sub|cmp|int|ldr|str)[ \t]+[%#$\[er]",
-            r"\bsection +\.",
-            r"\.globl",
-        ),
-        (
-            r"\b(?:movl?|movq|lea|xor|add|sub|cmp|and|or)[ \t]+%?[er]?[abcds][xilp]\b *,[^\n]*",
-            r"\b(?:push|pop)[ \t]+%?[er][abcds][xilp]\b[^\n]*",
-            r"\bint[ \t]+\$?0x80\b[^\n]*",
-            r"^[ \t]*(?:section +\.|\.globl? +|\.section +)\w+[^\n]*",
-        ),
+    "assembly": (
+        r"\b(?:movl?|movq|lea|xor|sub|cmp)[ \t]+%?[er]?[abcds][xilp]\b *,[^\n]*",
+        r"\b(?:add|and|or)[ \t]+(?:%[er]?|[er])[abcds][xilp]\b *,[^\n]*",
+        r"\b(?:push|pop)[ \t]+%?[er][abcds][xilp]\b[^\n]*",
+        r"\bint[ \t]+\$?0x80\b[^\n]*",
+        r"^[ \t]*(?:section +\.|\.globl? +|\.section +)\w+[^\n]*",
     ),
 }
 """Signs by language."""

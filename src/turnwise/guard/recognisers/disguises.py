@@ -5,17 +5,17 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate, compress, dropwhile, pairwise
 from operator import sub
 
+from turnwise.characters import LETTERS_AND_DIGITS, byte_table, kinds_of
 from turnwise.guard.recognisers.folding import Folding, plain_character
 from turnwise.guard.recognisers.hosts import PASS_FOR
 from turnwise.guard.recognisers.ibans import COUNTRY_LENGTH, is_iban
 from turnwise.guard.recognisers.numbers import digit_groups
 from turnwise.guard.recognisers.pulled_apart import APART_LEAST, GAP, pulled_apart
 from turnwise.guard.recognisers.spans import Stretch
-from turnwise.linear_regex import SPACE, WORD, LinearRegex, replace_characters
+from turnwise.linear_regex import SPACE, WORD, LinearRegex
 
 _CAPITALS = dict(zip("АВСЕНІЈКМОРЅТХУҮԚԜѴԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧՍՕ", "ABCEHIJKMOPSTXYYQWVGABEZHIKMNOPTYXUO", strict=True))
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
@@ -88,16 +88,15 @@ _ADDRESS_HINT = LinearRegex(r"(?i)@|dot|punkt|punto|point|[(\[{<*_|'\"-]\s?a(?:t
 _SPELLED_HINT = LinearRegex(
     rf"(?i),|\s[@.]|[@.]\s|\s(?:at|dot|punkt|punto|point)\s|{_OPEN}\s?(?:at?|@|\.|dot|punkt|punto|point)\s?{_CLOSE}"
 )
-_DOTS = frozenset((".", ",", "dot", "punkt", "punto", "point"))
 _MARKS = "()[]{}<>*|'\""
-_PIECE = LinearRegex(rf"[\pL\pN]+|[{SPACE}()\[\]{{}}<>*|'\"]+|(?s:.)")
+_BESIDE = rf"[{SPACE}()\[\]{{}}<>*|'\"]*"
+_FULL_STOP = LinearRegex(rf"(?i){_BESIDE}(?:[.,]|\b(?:dot|punkt|punto|point)\b){_BESIDE}")
 _SPELLING = frozenset(string.whitespace + _MARKS + ",")
 """What an address has one of, or a word for a full stop, of which a separator is spelled."""
 
 Undo = Callable[[str], Iterator[Stretch]]
 
 
-@lru_cache(maxsize=1 << 17)
 def undisguised_character(character: str) -> str:
     """Return the Latin letter or digit that a character passes for, without accents; others in plain form.
 
@@ -132,20 +131,20 @@ def numbers(text: str) -> Iterator[Stretch]:
             groups = digit_groups(row.replace("o", "0"))
             if mask.startswith("a", behind):
                 groups.pop()
-            yield from _number(text, mask, [(begin + start, begin + end) for start, end in groups])
+            if groups:
+                yield from _number(text, mask, [(begin + start, begin + end) for start, end in groups])
 
 
 def _masked(text: str) -> str:
     """Return 0 for digits, o for letters that pass for them, a for other letters, and spaces for signs."""
-    if not text.isascii():
-        # All else becomes ?, which is a sign.
-        text = replace_characters(text, {each: "a" for each in set(text) if not each.isascii() and each.isalnum()})
-    return text.encode("ascii", "replace").translate(_MASK).decode("ascii")
+    return kinds_of(text).translate(_MASK).decode("ascii")
 
 
 def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[Stretch]:
     """Find what to undo in a row of groups of digits, if they may be one number or several with one separator."""
-    run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
+    has_letters = mask.find("o", run[0][0], run[-1][1]) >= 0
+    if has_letters:
+        run = [*dropwhile(lambda group: mask[slice(*group)] == "o", run)]  # such as the pronoun I
     starts, ends = zip(*run, strict=True) if run else ((), ())
     sizes = [*map(sub, ends, starts)]
     gaps = [*map(text.__getitem__, map(slice, ends, starts[1:]))]
@@ -157,8 +156,9 @@ def _number(text: str, mask: str, run: Sequence[tuple[int, int]]) -> Iterator[St
             continue
         if digits[index] - digits[first] in _NUMBER_LENGTHS:
             between = gaps[first : index - 1]
-            is_usual = tuple(sizes[first:index]) in _EVEN and between.count(between[0]) == len(between)
-            if not (is_usual and between[0] in _USUAL) or mask.find("o", starts[first], ends[index - 1]) >= 0:
+            is_even = tuple(sizes[first:index]) in _EVEN
+            is_usual = is_even and between[0] in _USUAL and between.count(between[0]) == len(between)
+            if not is_usual or (has_letters and mask.find("o", starts[first], ends[index - 1]) >= 0):
                 yield from _joined(text, mask, run[first:index])
         first = index
 
@@ -256,14 +256,7 @@ def _speaks_of_dots(lower: str) -> bool:
 
 def _with_dots(part: str) -> str:
     """Return a part of an address with full stops for its spelled ones and the brackets and spaces around them."""
-    pieces = [piece[0] for piece in _PIECE.finditer(part)]
-    are_dots = [piece.lower() in _DOTS for piece in pieces]
-    are_marks = [piece[0].isspace() or piece[0] in _MARKS for piece in pieces]
-    beside = [before or behind for before, behind in zip([False, *are_dots], [*are_dots[1:], False], strict=False)]
-    return "".join(
-        "." if is_dot else "" if is_mark and by_dot else piece
-        for piece, is_dot, is_mark, by_dot in zip(pieces, are_dots, are_marks, beside, strict=True)
-    )
+    return _FULL_STOP.sub(lambda _: ".", part)
 
 
 def names(text: str) -> Iterator[Stretch]:
@@ -315,10 +308,4 @@ HINTS = (
 """What a text in one line of printable ASCII has, at least, in which something is disguised; RE2."""
 
 
-_MASK = (
-    "".join(
-        "0" if mark in string.digits else "o" if mark in _DIGIT_LETTERS else "a" if mark.isalnum() else " "
-        for mark in map(chr, range(128))
-    ).encode("ascii")
-    + b" " * 128
-)
+_MASK = byte_table({"0": string.digits, "o": "".join(_DIGIT_LETTERS), "a": LETTERS_AND_DIGITS}, " ")

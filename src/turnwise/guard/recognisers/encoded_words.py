@@ -174,8 +174,9 @@ def _of_codes(codes: Sequence[str]) -> str | None:
         return _readable(bytes(int(code, 2) for code in codes))
     if all(code.isdigit() and 32 <= int(code) < 127 for code in codes):
         return "".join(chr(int(code)) for code in codes)
-    bare = [code.removeprefix("0x") for code in codes]
-    return _readable(bytes.fromhex("".join(bare))) if all(len(code) == 2 for code in bare) else None
+    if not all(len(code.removeprefix("0x")) == 2 for code in codes):
+        return None
+    return _readable(bytes.fromhex("".join(code.removeprefix("0x") for code in codes)))
 
 
 def _readable(data: bytes) -> str | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import socket
 import string
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from turnwise.characters import LETTERS_AND_DIGITS, MARK, kinds_of
 from turnwise.guard.recognisers.folding import Folding, plain_lower_character
 
 _LONGEST = 253
@@ -25,17 +26,15 @@ class Host(NamedTuple):
     """Where a link leads.
 
     Args:
-        name: the host in ASCII and lower case, without a trailing dot; an IP address in its usual form.
-        shown: the same as a reader sees it, with letters of all scripts.
+        name: the host in lower case and with letters of all scripts, without a trailing dot; an IP address in its
+            usual form.
         is_ip: whether it is an IP address.
     """
 
     name: str
-    shown: str
     is_ip: bool
 
 
-@lru_cache(maxsize=1 << 17)
 def host_character(character: str) -> str:
     """Return a character as browsers read it in a host; marks that mean nothing there stay as they are.
 
@@ -61,10 +60,13 @@ HOST_FORM = Folding(host_character, str.lower)
 """For links and their hosts."""
 
 
-@lru_cache(maxsize=1 << 17)
 def is_host_character(character: str) -> bool:
     """Return whether a character can stand in a label of a host: letters, digits and accents of all scripts."""
     return character.isalnum() or character in "-_" or unicodedata.category(character)[0] == "M"
+
+
+_IN_HOSTS = f"{LETTERS_AND_DIGITS}{MARK}-_.".encode("latin-1")
+"""What stands in hosts, in `kinds_of` them."""
 
 
 def read_authority(rest: str) -> Host | None:
@@ -95,36 +97,38 @@ def read_host(text: str) -> Host | None:
     Args:
         text: the host as it is written.
 
-    >>> read_host("www.B\xfccher.example.").name
-    'www.xn--bcher-kva.example'
+    >>> read_host("www.B\xfccher.example.") == read_host("www.xn--bcher-kva.example")
+    True
     """
-    name = unquote(text).strip().lower().rstrip(".")
+    name = (unquote(text) if "%" in text else text).strip().lower().rstrip(".")
     if not name or len(name) > _LONGEST:
         return None
     labels = name.split(".")
-    if len(labels) <= _MOST_NUMBERS and all(map(_is_number, labels)):
+    if _is_number(labels[-1]) and len(labels) <= _MOST_NUMBERS and all(map(_is_number, labels)):
         return _read_ip_4(name)
-    if not all(0 < len(label) <= _LONGEST_LABEL for label in labels):
+    if "" in labels or max(map(len, labels)) > _LONGEST_LABEL or kinds_of(name).translate(None, _IN_HOSTS):
         return None
-    if not all(character == "." or is_host_character(character) for character in set(name)):
-        return None
-    if name.isascii() and "xn--" not in name:
-        return Host(name, name, False)
-    return _read_international(name)
+    if not name.isascii():
+        name = unicodedata.normalize("NFC", HOST_FORM.fold(name).plain)
+    if "xn--" in name:
+        name = ".".join(map(_in_letters, name.split(".")))
+    return Host(name, False)
 
 
 def _is_number(label: str) -> bool:
     return label.isascii() and (label.isdigit() or (label.startswith("0x") and _HEX.issuperset(label[2:])))
 
 
-def _read_international(name: str) -> Host:
+def _in_letters(label: str) -> str:
+    """Return a label in letters of other scripts for its form in ASCII (RFC 3492), if that is valid."""
+    if not label.startswith("xn--") or not label.isascii():
+        return label
     import idna
 
     try:
-        ascii_name = idna.encode(name, uts46=True).decode("ascii")
-        return Host(ascii_name, idna.decode(ascii_name), False)
+        return idna.ulabel(label)
     except (idna.IDNAError, UnicodeError):
-        return Host(name, name, False)  # no browser would go there, and no list has it
+        return label  # no browser goes there, and no list has it
 
 
 def _read_ip_4(name: str) -> Host | None:
@@ -132,7 +136,7 @@ def _read_ip_4(name: str) -> Host | None:
         address = socket.inet_ntoa(socket.inet_aton(name))
     except OSError:
         return None
-    return Host(address, address, True)
+    return Host(address, True)
 
 
 def _read_ip_6(text: str) -> Host | None:
@@ -142,7 +146,7 @@ def _read_ip_6(text: str) -> Host | None:
         address = str(IPv6Address(text.partition("%")[0]))
     except ValueError:
         return None
-    return Host(address, address, True)
+    return Host(address, True)
 
 
 PASS_FOR = {
@@ -192,12 +196,12 @@ class Lookalikes:
     F. J. Damerau, A technique for computer detection and correction of spelling errors (1964).
 
     Args:
-        domains: the trusted domains, in ASCII and lower case.
+        domains: the trusted domains, as `Host.name` has them.
         registrable: gives the part of a host that someone registered.
 
     >>> trusted = Lookalikes(["mybank.com"], lambda name: ".".join(name.split(".")[-2:]))
     >>> def passes_for(name):
-    ...     return trusted.passes_for(Host(name, name, False))
+    ...     return trusted.passes_for(Host(name, False))
     >>> [passes_for(name) for name in ("mybank.com.evil.net", "rnybank.com", "mybnak.com", "my-bank.org", "a.com")]
     ['mybank.com', 'mybank.com', 'mybank.com', 'mybank.com', None]
     """
@@ -226,20 +230,25 @@ class Lookalikes:
         Args:
             host: a host that is not under a trusted domain.
         """
-        own = self._registrable(host.name) or host.name
-        shown = ".".join(host.shown.split(".")[-len(own.split(".")) :])
-        found = self._skeletons.get(_skeleton(shown)) or self._inside(host.shown, own.partition(".")[2])
-        if found is not None:
-            return found
-        name = shown.partition(".")[0]
-        by_name = self._names.get(_skeleton(name)) or self._names.get(_skeleton(name.replace("-", "")))
-        return by_name or next(self._edited(name), None)
+        registered = self._registrable(host.name)
+        own = registered or host.name
+        name, _, ending = own.partition(".")
+        if registered is None and not ending.isascii():
+            ending = ""  # what is no ending may be a name
+        labels, shapes = host.name.split("."), _skeleton(host.name).split(".")
+        count = own.count(".") + 1
+        found = self._skeletons.get(".".join(shapes[-count:]))
+        if found is None:
+            before = len(labels) - (ending.count(".") + 1 if ending else 0)
+            found = self._inside("-".join(labels[:before]).split("-"), "-".join(shapes[:before]).split("-"))
+        if found is None and "-" in name:
+            found = self._names.get(_skeleton(name.replace("-", "")))
+        return found or self._names.get(shapes[-count]) or next(self._edited(name), None)
 
-    def _inside(self, shown: str, ending: str) -> str | None:
+    def _inside(self, parts: Sequence[str], shapes: Sequence[str]) -> str | None:
         """Look for a trusted domain, or its name, among the labels of a host and their parts."""
-        parts = shown.removesuffix(f".{ending}").replace("-", ".").split(".")
-        for part in parts:
-            found = self._names.get(_skeleton(part)) or self._joined.get(part)
+        for part, shape in zip(parts, shapes, strict=True):
+            found = self._names.get(shape) or self._joined.get(part)
             if found is not None:
                 return found
         for first, second in pairwise(parts):

@@ -106,7 +106,7 @@ _FORMS: Mapping[KeyType, KeyForm] = {
     ),
     "discord": KeyForm(
         "Discord token",
-        ("discord(?:app)?.com/api/webhooks/", r"[mno][a-z0-9_-]{23,27}\.[a-z0-9_-]{6}\.[a-z0-9_-]{8}"),
+        ("discord(?:app)?.com/api/webhooks/", r"\.[a-z0-9_-]{6}\.[a-z0-9_-]{8}"),
         r"(discord(?:app)?\.com/api/webhooks/[0-9]{17,20}/[A-Za-z0-9_-]{60,70})"
         r"|(?:^|[^\w-])([MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})(?:[^\w-]|$)",
         0.95,

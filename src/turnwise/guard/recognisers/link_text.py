@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
-from turnwise.guard.recognisers.hosts import is_host_character
-from turnwise.linear_regex import replace_characters
+from turnwise.characters import LETTERS_AND_DIGITS, MARK, SIGN, WHITE_SPACE, byte_table, kinds_of
 
 _SCHEMES = ("https", "hxxps", "http", "hxxp", "ftps", "ftp", "wss", "ws")
 """Schemes behind which a browser needs no two slashes, and as text the first four none."""
@@ -17,10 +16,6 @@ _NO_LETTERS = string.digits + "+.-"
 _LONGEST_SCHEME = 21
 _PATH = "/\\?#"
 _DOT_BEFORE = tuple(f".{mark}" for mark in f":{_PATH}")
-_QUOTED = frozenset(string.whitespace + "\"'`<>|^{}")
-"""ASCII characters that end a link."""
-
-_AUTHORITY_ENDS = frozenset(string.whitespace + '"<>' + _PATH)
 _TRAILING = ".,;:!?)]}*_"
 _PORT_DIGITS = 5
 
@@ -35,6 +30,13 @@ LONGEST_HOST = 400
 """Characters of a written host; what is longer can't be reached, but part of it may be."""
 
 
+_HOSTS = byte_table({"": f"{LETTERS_AND_DIGITS}{MARK}-_.{FILL}"}, " ")
+_AUTHORITIES = byte_table({" ": f'{WHITE_SPACE}"<>{_PATH}'}, "x")
+_LINKS = byte_table({" ": f"{WHITE_SPACE}\"'`<>|^{{}}{SIGN}"}, "x")
+_MARKS = byte_table({"": ":/\\"}, " ")
+"""Tables of `kinds_of`, with spaces for what ends a host; users, host and port; a link; and marks of a scheme."""
+
+
 class LinkText:
     """A text with what ends the hosts and links in it.
 
@@ -44,27 +46,21 @@ class LinkText:
 
     def __init__(self, plain: str) -> None:
         self.plain = plain
-        self._characters = set(plain)
-        self._hosts = self._only(lambda character: is_host_character(character) or character in f".{FILL}")
+        self._kinds = kinds_of(plain)
+        self._hosts = self._kinds.translate(_HOSTS)
         self._path = (0, 0)
 
-    def _only(self, keep: Callable[[str], bool]) -> str:
-        """Return the text with spaces in the place of all other characters."""
-        return replace_characters(self.plain, {each: " " for each in self._characters if not keep(each)})
+    @cached_property
+    def _authorities(self) -> bytes:
+        return self._kinds.translate(_AUTHORITIES)
 
     @cached_property
-    def _authorities(self) -> str:
-        return self._only(lambda character: character not in _AUTHORITY_ENDS and not character.isspace())
-
-    @cached_property
-    def _links(self) -> str:
-        return self._only(
-            lambda character: character not in _QUOTED if character.isascii() else is_host_character(character)
-        )
+    def _links(self) -> bytes:
+        return self._kinds.translate(_LINKS)
 
     def openings(self) -> Iterator[tuple[int, int]]:
         """Yield where links with a scheme, or with two slashes, start and where their scheme and slashes end."""
-        marks = self._only(":/\\".__contains__)
+        marks = self._kinds.translate(_MARKS).decode("ascii")
         at = 0
         for word in marks.split():
             first = marks.find(word, at)
@@ -89,7 +85,7 @@ class LinkText:
 
     def _is_bare_opening(self, first: int, behind: int) -> bool:
         """Tell whether two slashes begin a link: nothing like a path stands before them, and a host behind."""
-        if first and (self._hosts[first - 1] != " " or self.plain[first - 1] in INSIDE_LINK):
+        if first and (not self._hosts.startswith(b" ", first - 1) or self.plain[first - 1] in INSIDE_LINK):
             return False
         return "." in self.plain[behind : min(self.authority_end(behind), behind + LONGEST_HOST)]
 
@@ -99,43 +95,48 @@ class LinkText:
         for run in self._hosts.split():
             first = self._hosts.find(run, at)
             at = first + len(run)
-            if "." in run:
+            if b"." in run:
                 yield first, at
 
     def authority_end(self, at: int) -> int:
         """Return where what a browser takes for users, host and port ends."""
-        return _found(self._authorities, " ", at, len(self.plain))
+        return _found(self._authorities, b" ", at, len(self.plain))
 
     def host_end(self, at: int, limit: int) -> int:
         """Return where a host ends that begins at an offset, before a limit."""
-        end = _found(self._hosts, " ", at, limit)
-        end = _found(self.plain, "..", at, end)
+        end = _found(self._hosts, b" ", at, limit)
+        end = _found(self._hosts, b"..", at, end)
         return end - len(self.plain[at:end]) + len(self.plain[at:end].rstrip(EDGES))
 
     def port_end(self, at: int) -> int:
         """Return where a port ends, and a full stop before it, that stand at an offset; the offset without one."""
-        if self.plain.startswith(_DOT_BEFORE, at):
+        mark = self.plain[at : at + 1]
+        if mark == "." and self.plain.startswith(_DOT_BEFORE, at):
             at += 1
-        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS] if self.plain.startswith(":", at) else ""
+            mark = self.plain[at]
+        if mark != ":":
+            return at
+        digits = self.plain[at + 1 : at + 2 + _PORT_DIGITS]
         length = len(digits) - len(digits.lstrip(string.digits))
         return at + 1 + length if 0 < length <= _PORT_DIGITS else at
 
-    def has_path(self, at: int, marks: tuple[str, ...] = ("/", "?", "#")) -> bool:
+    def has_path(self, at: int, marks: str = "/?#") -> bool:
         """Return whether a path or query begins, with one of the marks, behind a host that ends at an offset."""
-        return self.plain.startswith(marks, self.port_end(at))
+        at = self.port_end(at)
+        return at < len(self.plain) and self.plain[at] in marks
 
     def link_end(self, at: int) -> int:
         """Return where a link ends whose host ends at an offset."""
-        if not self.has_path(at, tuple(_PATH)):
+        if not self.has_path(at, _PATH):
             return self.port_end(at)
         if not self._path[0] <= at < self._path[1]:
-            end = _found(self._links, " ", at, len(self.plain))
+            end = _found(self._links, b" ", at, len(self.plain))
             while self.plain[end - 1] in _TRAILING:
                 end -= 1
             self._path = (at, end)
         return self._path[1]
 
 
-def _found(text: str, mark: str, at: int, limit: int) -> int:
+def _found(text: bytes, mark: bytes, at: int, limit: int) -> int:
     found = text.find(mark, at, limit)
     return limit if found < 0 else found

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import string
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from turnwise.characters import DIGIT, LETTER, NUMBER, SIGN, byte_table, kinds_of
 from turnwise.guard.recognisers.hosts import Host, read_authority, read_host
 from turnwise.guard.recognisers.link_text import EDGES, FILL, INSIDE_LINK, LONGEST_HOST, LinkText
 from turnwise.linear_regex import LinearRegex
-
-if TYPE_CHECKING:
-    from publicsuffixlist import PublicSuffixList
+from turnwise.paths import to_path
 
 SHAPES = {
     "scheme": (
@@ -70,9 +68,17 @@ _VERSION = LinearRegex(
 )
 """What stands right before four numbers that are no address."""
 
+_FOREIGN = byte_table({" ": LETTER + DIGIT + NUMBER + SIGN, ".": "."}, "x")
+
+_IN_ADDRESSES = frozenset(string.digits + "%[")
+"""What each IP address has one of: digits, also in percent signs, and the bracket of those of version 6."""
+
 _NEAR = 16
 _SHORTEST_PORT = 2
 """Characters of a colon and a digit; a port that counts without a scheme has more."""
+
+_MOST_PUBLIC = 5
+"""Labels of an ending under which one can register, at most."""
 
 _INITIALS = 4
 """Characters of a host up to which it is rather initials, such as ``a.va``."""
@@ -99,11 +105,20 @@ class Link(NamedTuple):
 
 
 @cache
-def _public_suffixes() -> PublicSuffixList:
-    """Return the Public Suffix List, read once in a process: that takes 0.1 s, and nothing changes it."""
-    from publicsuffixlist import PublicSuffixList
+def _public_suffixes() -> Mapping[str, int]:
+    """Return the endings under which one can register, and how many labels more than the ending that takes.
 
-    return PublicSuffixList(accept_unknown=False, only_icann=True)
+    Source: the part of ICANN in the Public Suffix List (https://publicsuffix.org/list). ``*.ck`` takes one more
+    than ``ck`` has, and of ``!www.ck`` the first label is none of them.
+    """
+    from publicsuffixlist import PSLFILE
+
+    text = to_path(PSLFILE).read_text(encoding="utf-8")
+    rules = text.partition("===BEGIN ICANN DOMAINS===")[2].partition("// ===END ICANN DOMAINS===")[0].split("\n")
+    names = [rule.strip() for rule in rules if rule.strip() and not rule.startswith("//")]
+    exact = dict.fromkeys(names, 0)
+    wild = {name[2:]: 1 for name in names if name.startswith("*.")}
+    return {**exact, **wild, **{name[1:]: -1 for name in names if name.startswith("!")}}
 
 
 class Links:
@@ -116,24 +131,35 @@ class Links:
 
     Args:
         domains: domains that are looked for, whatever stands around them, and whose endings are taken as known.
+        only_addresses: whether only links to IP addresses are wanted.
     """
 
-    def __init__(self, domains: Iterable[str]) -> None:
+    def __init__(self, domains: Iterable[str], *, only_addresses: bool = False) -> None:
+        self._only_addresses = only_addresses
         self._suffixes = _public_suffixes()
+        self._private = lru_cache(maxsize=4096)(self._private_part)
         self._domains = frozenset(domains)
         self._endings = frozenset(domain.rpartition(".")[2] for domain in self._domains)
-        self._private: Callable[[str], str | None] = lru_cache(maxsize=4096)(self._suffixes.privatesuffix)
 
     def registrable(self, name: str) -> str | None:
         """Return the part of a host that someone registered, such as ``example.co.uk``; None if it is unknown.
 
         Args:
-            name: a host in ASCII and lower case.
+            name: a host, as `Host.name` has it.
         """
         found = self._private(name)
         if found is None and name.rpartition(".")[2] in self._endings:
             return ".".join(name.split(".")[-2:])
         return found
+
+    def _private_part(self, name: str) -> str | None:
+        """Return the part of a host that someone registered by the Public Suffix List."""
+        labels = name.split(".")
+        for count in range(min(len(labels), _MOST_PUBLIC), 0, -1):
+            more = self._suffixes.get(".".join(labels[-count:]))
+            if more is not None:
+                return ".".join(labels[-count - more - 1 :]) if count + more < len(labels) else None
+        return None
 
     def find(self, lower: str, shapes: Set[str]) -> Iterator[Link]:
         """Find links, those with a scheme first.
@@ -183,7 +209,7 @@ class Links:
             end: where that ends.
         """
         region = text.plain[rest:end]
-        if not region.strip(EDGES):
+        if not region.strip(EDGES) or (self._only_addresses and _IN_ADDRESSES.isdisjoint(region)):
             return
         found: list[Link] = []
         behind = rest
@@ -225,24 +251,33 @@ class Links:
     def _bare(self, text: LinkText, first: int, stop: int) -> Iterator[Link]:
         """Yield the link that a run of host characters is, if it is one."""
         plain = text.plain
-        first += len(plain[first:stop]) - len(plain[first:stop].lstrip(EDGES))
-        stop -= len(plain[first:stop]) - len(plain[first:stop].rstrip(EDGES))
-        if first >= stop or plain.startswith("@", stop):
+        run = plain[first:stop].rstrip(EDGES)
+        stop = first + len(run)
+        run = run.lstrip(EDGES)
+        first = stop - len(run)
+        if not run or plain.startswith("@", stop):
             return
         start, has_path = first, text.has_path(stop)
+        if (
+            not has_path
+            and plain[stop : stop + 1] != ":"
+            and run.rpartition(".")[2].isdecimal()
+            and run not in self._domains
+        ):
+            return  # numbers are no address
         if first and plain[first - 1] == "@":
             if not has_path:
                 return  # an address of e-mail
             before = plain[max(0, first - 1 - _LONGEST_USER) : first - 1]
             start -= 1 + len(before) - len(before.rstrip(_USER))
-        likely = _is_free(plain, first, stop) and "._" not in plain[first:stop]
+        likely = _is_free(plain, first, stop) and "._" not in run
         for link in self._readings(text, start, first, stop):
             if link.host is None:
                 continue
             is_link = link.host.is_ip and _is_address(plain, first, stop, link.host, text.port_end(stop))
             if likely and link.likely and (is_link or self._is_known(link.host, has_path)):
                 yield link
-            elif self._is_listed(link.host, plain[first:stop]):
+            elif self._is_listed(link.host, run):
                 yield link._replace(likely=False)
 
     def _readings(self, text: LinkText, start: int, first: int, stop: int, anchored: bool = False) -> list[Link]:
@@ -256,6 +291,8 @@ class Links:
             anchored: whether a host begins where the run does.
         """
         written = text.plain[first:stop]
+        if self._only_addresses and _IN_ADDRESSES.isdisjoint(written):
+            return []
         whole = read_host(written.replace(FILL, "").strip(".")) if len(written) <= LONGEST_HOST else None
         known = whole is not None and self._is_public(whole)
         found = [Link(start, text.link_end(stop), whole)] if known else []
@@ -283,7 +320,7 @@ class Links:
             return False
         if has_path or host.name.startswith("www."):
             return True
-        return not ambiguous and (len(host.name) > _INITIALS or ending == "com")
+        return not ambiguous and (len(host.name) > _INITIALS or ending == "com" or not host.name.isascii())
 
     def _is_listed(self, host: Host, written: str) -> bool:
         if host.is_ip:
@@ -306,23 +343,13 @@ def _is_free(plain: str, first: int, stop: int) -> bool:
 
 def _latin(text: str) -> Iterator[tuple[int, int]]:
     """Yield the stretches of a text in Latin letters, digits and marks that hold a full stop."""
-    plain = "".join(" " if _is_foreign(character) else character for character in text)
+    plain = kinds_of(text).translate(_FOREIGN)
     at = 0
     for word in plain.split():
         first = plain.find(word, at)
         at = first + len(word)
-        if "." in word:
+        if b"." in word:
             yield first, at
-
-
-@lru_cache(maxsize=1 << 17)
-def _is_foreign(character: str) -> bool:
-    """Return whether a letter or digit is of another script than Latin."""
-    return not (
-        character.isascii()
-        or unicodedata.category(character)[0] == "M"
-        or unicodedata.name(character, "").startswith("LATIN ")
-    )
 
 
 def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) -> bool:
@@ -344,5 +371,5 @@ def _is_address(plain: str, first: int, stop: int, host: Host, port_end: int) ->
 
 def _is_ambiguous(ending: str) -> bool:
     """Return whether an ending is a word, a method or a kind of file more often than that of a domain."""
-    plain = ending in _CLEAR or ending.startswith("xn--") or (len(ending) == 2 and ending.isalpha())
+    plain = ending in _CLEAR or not ending.isascii() or (len(ending) == 2 and ending.isalpha())
     return ending in _WORDS or not plain

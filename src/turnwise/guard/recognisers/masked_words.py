@@ -6,7 +6,8 @@ import string
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from turnwise.linear_regex import RegexSet, replace_characters
+from turnwise.linear_regex import replace_characters
+from turnwise.regex_sets import RegexSet
 
 _SIGNS = {
     "@": "a",
@@ -28,6 +29,9 @@ _LETTERS = tuple({**_SIGNS, **dict.fromkeys(_STROKES, letter)} for letter in "il
 _TABLES = tuple(map(str.maketrans, _LETTERS))
 _MASKS = "*#_·•×"
 _MASK = frozenset(_MASKS)
+SIGNS = "".join(each for each in (*_SIGNS, *_STROKES, *_MASKS) if not each.isascii())
+"""What stands for letters or over them and is not in ASCII."""
+
 _ENDS = ".,;:?!\"'()[]{}«»“”‘’"
 HINT = RegexSet(
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from itertools import chain
 
 from turnwise.guard.recognisers.numbers import (
     AFTER,
@@ -96,9 +97,10 @@ def _prefixes(ranges: str) -> Iterator[str]:
 
 
 _PREFIXES = {
-    length: tuple(prefix for ranges, lengths in _ISSUERS if length in lengths for prefix in _prefixes(ranges))
+    length: frozenset(prefix for ranges, lengths in _ISSUERS if length in lengths for prefix in _prefixes(ranges))
     for length in range(_FEWEST, _MOST + 1)
 }
+_LONGEST_PREFIX = max(map(len, chain.from_iterable(_PREFIXES.values())))
 
 
 def luhn(digits: str) -> bool:
@@ -120,7 +122,8 @@ def is_card(digits: str) -> bool:
     >>> is_card("378282246310005"), is_card("1234567812345670")
     (True, False)
     """
-    return digits.startswith(_PREFIXES.get(len(digits), ())) and luhn(digits)
+    prefixes = _PREFIXES.get(len(digits), ())
+    return any(digits[:length] in prefixes for length in range(1, _LONGEST_PREFIX + 1)) and luhn(digits)
 
 
 def find_cards(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
@@ -155,11 +158,9 @@ def find_cards(lower: str, shapes: Set[str], digits: Digits) -> Iterator[Span]:
 def _numbers(lower: str, groups: Sequence[Group]) -> Iterator[tuple[Sequence[Group], bool]]:
     """Yield groups that are written like a card, and whether the last may be no part of it."""
     lengths = [end - start for start, end in groups]
-    if _FOURS[0] not in lengths and max(lengths, default=0) < _FEWEST:
-        return
     behind = 0
     for at, length in enumerate(lengths):
-        if at < behind:
+        if length < _FOURS[0] or at < behind:
             continue
         if _FEWEST <= length <= _MOST:
             yield groups[at : at + 1], False
@@ -196,10 +197,11 @@ def _same_gaps(lower: str, groups: Sequence[Group]) -> int:
 
 def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> Span | None:
     start, end = groups[0][0], groups[-1][1]
-    digits = digits_of(lower[start:end])
+    gap = lower[groups[0][1] : groups[1][0]] if len(groups) > 1 else ""
+    digits = lower[start:end].replace(gap, "") if gap else lower[start:end]
     if tailed and not is_card(digits):  # the last group may be a number by itself
         end = groups[-2][1]
-        digits = digits_of(lower[start:end])
+        digits = lower[start:end].replace(gap, "")
     if not is_card(digits):
         return Span(start, end, "card", 0.7) if near and _is_mistyped(lower, start, end, digits) else None
     words = _WORDS.judge(lower, start, end) if near else True
@@ -208,8 +210,7 @@ def _grouped(lower: str, groups: Sequence[Group], tailed: bool, near: bool) -> S
     grouped = len(digits) != end - start
     if words is False or (words is None and not grouped and len(digits) not in _USUAL):
         return None
-    between = lower[groups[0][1] : groups[1][0]] if len(groups) > 3 else ""
-    if words is None and between.strip() and _in_longer(lower, start, end, between):
+    if words is None and len(groups) > 3 and gap.strip() and _in_longer(lower, start, end, gap):
         return None
     return Span(start, end, "card", 0.99 if words else 0.95 if grouped else 0.9)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import compress, repeat
 from operator import add, itemgetter
 
+from turnwise.characters import LETTERS_AND_DIGITS, SPACE, WHITE_SPACE, byte_table, codes_of, kinds_of
 from turnwise.guard.recognisers.spans import Stretch, stretches
-from turnwise.linear_regex import LinearRegex, replace_characters
+from turnwise.linear_regex import LinearRegex
 
 GAP = 4
 """Characters between two groups of a number, at most, and of one that is pulled apart."""
@@ -21,16 +21,10 @@ APART_LEAST = 5
 _APART_MOST = 200
 """Single characters in a row that keep their own places; more are one place, as no value has so many."""
 
-_ASCII = tuple(map(chr, range(128)))
-_ASCII_MARKS = tuple(mark for mark in _ASCII if not mark.isalnum())
-_MARKS_COUNTED = 200
-"""Different signs of a text up to which each is counted by itself."""
+_ASCII_MARKS = tuple(mark for mark in map(chr, range(128)) if not mark.isalnum())
 
 _SEPARATORS_TRIED = 6
 """Different separators of a text that are tried, the commonest first."""
-
-_LIKE = {(True, False): "a", (False, True): "\x1f", (False, False): "\1"}
-"""A character of ASCII that is like others: a letter or digit, white space, or neither."""
 
 _INSIDE = f"[ ,]{{0,{GAP - 1}}} *, *"
 _ROW = LinearRegex(rf"(?:, *[xo]{_INSIDE}|[ o][xo],(?:[ ,]{{0,{GAP - 2}}} *,)? *)(?:[xo]{_INSIDE}){{3,}}[xo][^x]")
@@ -48,13 +42,9 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
     >>> list(pulled_apart("my k e y"))[:1], len(list(pulled_apart("it is A-K-I-A-Q")))
     ([], 4)
     """
-    marks = _marks_of(text)
-    counts = zip(map(text.count, marks), marks, strict=True)
-    common = sorted([each for each in counts if each[0] >= APART_LEAST - 1], reverse=True)[:_SEPARATORS_TRIED]
-    if not common:
-        return
-    shadow = _shadow(text)
-    tried = [(rows, mark) for _, mark in common if (rows := [*_rows(text, shadow, mark)])]
+    kinds = kinds_of(text)
+    common = _common_marks(text, kinds)
+    tried = [(rows, mark) for mark in common if (rows := [*_rows(text, kinds, mark)])]
     tried.sort(key=lambda each: sum(map(_width, each[0])), reverse=True)
     taken: list[Sequence[int]] = []
     separators: dict[int, str] = {}
@@ -67,14 +57,27 @@ def pulled_apart(text: str) -> Iterator[Stretch]:
         yield from _between(text, row, separators[row[0]])
 
 
-def _marks_of(text: str) -> Sequence[str]:
-    """Return the signs and spaces that a text may have often enough to pull words apart."""
+def _common_marks(text: str, kinds: bytes) -> Sequence[str]:
+    """Return the signs and spaces that a text has most often, of those that may pull words apart."""
     if text.isascii():
-        return _ASCII_MARKS
-    marks = [each for each in set(text) if not each.isalnum()]
-    if len(marks) <= _MARKS_COUNTED:
-        return marks
-    return [mark for mark, count in Counter(text).most_common(_MARKS_COUNTED) if not mark.isalnum()]
+        counts = [(text.count(mark), mark) for mark in _ASCII_MARKS if mark in text]
+    else:
+        counts = [*_marks_in(text, kinds)]
+    enough = [each for each in counts if each[0] >= APART_LEAST - 1]
+    return [mark for _, mark in sorted(enough, reverse=True)[:_SEPARATORS_TRIED]]
+
+
+def _marks_in(text: str, kinds: bytes) -> Iterator[tuple[int, str]]:
+    """Yield how often a text has signs and spaces, also outside ASCII."""
+    import numpy as np
+
+    every = np.frombuffer(kinds, np.uint8)
+    counts = np.bincount(every, minlength=128).tolist()
+    yield from ((counts[ord(mark)], mark) for mark in _ASCII_MARKS)
+    others = codes_of(text)[every >= ord(SPACE)]
+    codes, found = np.unique(others, return_counts=True)
+    for code, count in zip(codes.tolist(), found.tolist(), strict=True):
+        yield count, chr(code)
 
 
 def _is_free(row: Sequence[int], taken: Sequence[Sequence[int]]) -> bool:
@@ -88,20 +91,11 @@ def _width(row: Sequence[int]) -> int:
     return row[-1] - row[0] + 1 - len(row)
 
 
-def _shadow(text: str) -> bytes:
-    """Return a text with a byte for each character: ASCII as it is, and one of the same kind for any other."""
-    if text.isascii():
-        return text.encode("ascii")
-    kinds = {each: _LIKE[each.isalnum(), each.isspace()] for each in set(text) if not each.isascii()}
-    return replace_characters(text, kinds).encode("ascii", "replace")
-
-
-def _rows(text: str, shadow: bytes, separator: str) -> Iterator[Sequence[int]]:
+def _rows(text: str, kinds: bytes, separator: str) -> Iterator[Sequence[int]]:
     """Yield where the characters of each word stand that is pulled apart with one separator between them."""
-    if separator.isascii() and separator not in _LIKE.values():
-        shapes = shadow.translate(_shapes_by(separator))
-    else:
-        shapes = _shadow(text.replace("\0", "\1").replace(separator, "\0")).translate(_shapes_by("\0"))
+    if not separator.isascii():
+        kinds, separator = kinds_of(text.replace("\0", "\1").replace(separator, "\0")), "\0"
+    shapes = kinds.translate(_shapes_by(separator))
     # A comma before the text and a space behind it stand for its ends.
     shapes = b",%b " % shapes
     for start, end in _ROW.places(shapes, shared=2):
@@ -119,10 +113,7 @@ def _rows(text: str, shadow: bytes, separator: str) -> Iterator[Sequence[int]]:
 def _shapes_by(separator: str) -> bytes:
     """Return the table for the shapes of a text: a comma for a separator of words, a space for other white space,
     x for letters and digits, and o for all else."""
-    shapes = (
-        "," if each == separator else " " if each.isspace() else "x" if each.isalnum() else "o" for each in _ASCII
-    )
-    return "".join(shapes).encode("ascii") + b"o" * 128
+    return byte_table({",": separator, " ": WHITE_SPACE, "x": LETTERS_AND_DIGITS}, "o")
 
 
 def _between(text: str, row: Sequence[int], separator: str) -> Iterator[Stretch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from turnwise.guard.recognisers.decoding import decoders_for
 from turnwise.guard.recognisers.disguises import DISGUISES, UNDISGUISED
 from turnwise.guard.recognisers.folding import PLAIN, Folding
 from turnwise.guard.recognisers.spans import Edit, Replaced, Span, Stretch, apart, counted
-from turnwise.linear_regex import RegexSet
+from turnwise.regex_sets import RegexSet
 
 _ROUNDS = 4
 """Times that a text is decoded: what is encoded in what is encoded in what is encoded once more stays."""
@@ -128,15 +128,17 @@ def readings(check: Check) -> tuple[TextReading, ...]:
     return made
 
 
-def folded_readings(check: Check, folding: Folding) -> list[TextReading]:
-    """Return the `readings` of the text under check in a plain form, made once for all guardrails that use it."""
-    key = (folding, check.text)
-    made: list[TextReading] | None = check.shared.get(key)
-    if made is None:
-        made = check.shared[key] = []
-        for reading in readings(check):
-            made.append(reading.behind(folding.fold(reading.plain)))
-    return made
+def folded_readings(check: Check, folding: Folding) -> Collection[TextReading]:
+    """Return the `readings` of the text under check in a plain form, each once, for all guardrails that use it."""
+    return check.once((folding, check.text), partial(_folded, check, folding))
+
+
+def _folded(check: Check, folding: Folding) -> Collection[TextReading]:
+    made: dict[str, TextReading] = {}
+    for reading in readings(check):
+        folded = reading.behind(folding.fold(reading.plain))
+        made.setdefault(folded.plain, folded)
+    return made.values()
 
 
 def _carried_over(check: Check) -> tuple[TextReading, ...]:

@@ -6,11 +6,12 @@ import base64
 import binascii
 import string
 import unicodedata
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
+from turnwise.characters import DIGIT, LETTERS_AND_DIGITS, OTHER_ALNUM, byte_table, kinds_of
 from turnwise.linear_regex import LinearRegex, replace_characters
 
 HEAD = 12_000
@@ -56,15 +57,9 @@ _LEET_WORD = LinearRegex("0a[a0]{2,}|[a0]0a[a0]+|[a0]{2,}0a[a0]*")
 """A row of letters and signs, of four at least, in which a sign stands before a letter."""
 
 
-def _table(classes: Mapping[str, str], other: str) -> bytes:
-    """Return a table for `bytes.translate`: what the characters of each class become, and what all others do."""
-    becomes = {member: mark or member for mark, members in classes.items() for member in members}
-    return "".join(becomes.get(chr(code), other) for code in range(256)).encode("ascii")
-
-
-_LEET_SHAPES = _table({"a": string.ascii_letters, "0": _LEET_SIGNS}, " ")
-_WORD_SHAPES = _table({"": "\0", "a": string.ascii_letters, "0": string.digits + "_"}, " ")
-_LETTER_SHAPES = _table({"": _SEPARATORS, "a": string.ascii_letters, "0": string.digits}, "!")
+_LEET_SHAPES = byte_table({"a": string.ascii_letters, "0": _LEET_SIGNS}, " ")
+_WORD_SHAPES = byte_table({"": "\0", "a": string.ascii_letters, "0": string.digits + "_" + OTHER_ALNUM}, " ")
+_LETTER_SHAPES = byte_table({"": _SEPARATORS, "0": string.digits + DIGIT, "a": LETTERS_AND_DIGITS}, "!")
 
 
 class Normalised(NamedTuple):
@@ -145,11 +140,8 @@ def _without_lookalikes(text: str) -> str:
     characters = set(text)
     if _LOOKALIKE.isdisjoint(characters):
         return text
-    others = (each for each in characters if not each.isascii() and each.isalnum())
-    marked = replace_characters(
-        text.replace("\0", " "), {each: "\0" if each in _LOOKALIKE else "0" for each in others}
-    )
-    shapes = marked.encode("ascii", "replace").translate(_WORD_SHAPES).decode("ascii")
+    marked = replace_characters(text.replace("\0", " "), dict.fromkeys(_LOOKALIKE & characters, "\0"))
+    shapes = kinds_of(marked).translate(_WORD_SHAPES).decode("ascii")
     return _rewritten(text, (whole for (whole,) in _LOOKALIKE_WORD.spans(shapes)), _in_latin)
 
 
@@ -173,10 +165,7 @@ def _rewritten(text: str, places: Iterable[tuple[int, int]], rewrite: Callable[[
 
 def _shapes(text: str) -> str:
     """Return a for each letter of a text, 0 for each digit, separators as they are, and ! for all else."""
-    if not text.isascii():
-        others = (each for each in set(text) if not each.isascii() and each.isalnum())
-        text = replace_characters(text, {each: "0" if each.isdecimal() else "a" for each in others})
-    return text.encode("ascii", "replace").translate(_LETTER_SHAPES).decode("ascii")
+    return kinds_of(text).translate(_LETTER_SHAPES).decode("ascii")
 
 
 def _joined(text: str, _: Container[str]) -> str:
