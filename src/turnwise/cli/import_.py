@@ -174,17 +174,17 @@ def import_(
         if judged is not None and not taken:
             raise DatasetError(f"{judged} has no judgements of the conversations in {', '.join(files)}")
         runs = [] if judged is None else record_judgements(opened, judged, taken, known)
-    if json:
-        made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
-        print_json({**_as_json(done), **({} if judged is None else {"judgements": made})})
-    else:
-        _print(done, store, relabel)
-        for run in runs:
-            void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
-            say(f"run {run.run}: {run.evaluations} recorded scores{void}")
-        _note_errors(done)
-    if any(file.failed for file in done):
-        raise typer.Exit(1)
+        if json:
+            made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
+            print_json({**_as_json(done), **({} if judged is None else {"judgements": made})})
+        else:
+            _print(done, store, relabel)
+            for run in runs:
+                void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
+                say(f"run {run.run}: {run.evaluations} recorded scores{void}")
+            _note_errors(done)
+        if any(file.failed for file in done):
+            raise typer.Exit(1)
 
 
 def _import_store(store: str, source: str, of_files: list[str], json: bool) -> None:

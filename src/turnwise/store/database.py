@@ -51,6 +51,7 @@ class Database:
         self.where = self._backend.where
         self.translated = self._backend.translated
         self.run_locks = self._backend.run_locks
+        self.discard = self._backend.discard
         self.clock = clock
         try:
             self._open(create)
