@@ -29,7 +29,7 @@ DAMAGED = (EOFError, OSError, zlib.error)
 MAX_LINE = 64 << 20
 """Bytes that a line may have: it is held in memory, and parsed to several times its size."""
 
-MOST_BLANK = 1_000_000
+MOST_BLANK = 100_000
 """Blank lines that may follow each other."""
 
 WAIT_SECONDS = 10.0

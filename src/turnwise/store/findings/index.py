@@ -1,9 +1,9 @@
 """The index of findings: their trajectories, a row a conversation, in a DuckDB file that may be deleted.
 
 The scores of a scan are rows of one score. A question reads all turns of a conversation at once, as lists; making
-these lists is most of the work, and it is done once. The file lies beside the findings (``index.duckdb``), or in
-the user's cache where nothing can be written there or they are behind a URL. It is made anew where parts were
-added.
+these lists is most of the work, and it is done once. The file lies in the user's cache, never beside the findings: one
+that came with them could say anything. It is made anew where parts were added or files changed, and while it is made
+all files are checked.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError
-from turnwise.findings import COLUMNS, SCORES, SEQUENCES, TURNS, PartEntry
+from turnwise.findings import COLUMNS, MEND, PLACES, SCORES, SEQUENCES, TURNS, PartEntry
 from turnwise.sql_text import quoted
-from turnwise.store.findings.files import MEND, FoundFiles
-from turnwise.store.findings.places import beside, for_the_user
+from turnwise.store.findings.files import FoundFiles
+from turnwise.store.findings.places import for_the_user
+from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -101,12 +102,8 @@ class Index:
         raise StoreError(f"the index of {self._files.where} can't be written ({reason}): make room, or set TMPDIR")
 
     def _places(self) -> Iterator[Path]:
-        folder = self._files.findings.folder
-        path = beside(folder, FILE)
-        if path is not None and "?" not in str(path):  # DuckDB takes what follows it for settings
-            yield path
         with contextlib.suppress(OSError):
-            yield for_the_user(folder, "cache", FILE)
+            yield for_the_user(self._files.findings.folder, "cache", FILE)
         if self._temporary is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="turnwise-findings-")
         yield Path(self._temporary.name, FILE)
@@ -161,6 +158,7 @@ class Index:
         return scored
 
     def _fill(self, connection: DuckDBPyConnection, progress: Progress) -> Scored:
+        self._files.check(SCORES, SEQUENCES, TURNS)
         self._check_columns(connection)
         self._fill_sequences(connection)
         files = self._files
@@ -176,6 +174,7 @@ class Index:
         lists = ", ".join(f"{name} DOUBLE[]" for name in columns)
         connection.execute(f"CREATE TABLE {NAME}.trajectories (sequence BIGINT, {lists})")
         for parts in self._chunks():
+            self._check_scores(connection, parts)
             made = self._trajectories([part.number for part in parts], scored, columns)
             connection.execute(f"INSERT INTO {NAME}.trajectories {made}")
             progress(sum(part.counts.scores for part in parts))
@@ -187,8 +186,16 @@ class Index:
         return scored
 
     def _check_columns(self, connection: DuckDBPyConnection) -> None:
-        """Refuse files with other columns than those of the layout; of each table the first file is looked at."""
+        """Refuse files with other columns than those of the layout."""
         for name in (SCORES, SEQUENCES):
+            if (table := self._files.table(name)).startswith("read_parquet"):
+                kinds = "DISTINCT (type, converted_type::VARCHAR, logical_type::VARCHAR)"
+                schema = table.replace("read_parquet", "parquet_schema", 1)
+                query = f"SELECT name FROM {schema} WHERE type IS NOT NULL GROUP BY name HAVING count({kinds}) > 1"
+                for (column,) in connection.execute(query).fetchall():
+                    raise StoreCorruptError(
+                        f"{self._files.where} is damaged: its {name} have {column!r} of several types; {MEND}"
+                    )
             query = f"DESCRIBE SELECT * FROM {self._files.table(name)}"
             found = {row[0]: row[1] for row in connection.execute(query).fetchall()}
             wrong = [f"{column} {kind}" for column, kind in COLUMNS[name].items() if found.get(column) != kind]
@@ -204,9 +211,14 @@ class Index:
             f"CREATE TABLE {NAME}.sequences AS SELECT key + 1 AS sequence, sequence AS sequence_id, label, "
             f"source, turns FROM {files.table(SEQUENCES)} ORDER BY key"
         )
-        [[rows, ids]] = connection.execute(
-            f"SELECT count(*), count(DISTINCT sequence_id) FROM {NAME}.sequences"
+        [[rows, ids, keys, least]] = connection.execute(
+            "SELECT count(*), count(DISTINCT sequence_id), count(DISTINCT sequence), min(turns) "
+            f"FROM {NAME}.sequences"
         ).fetchall()
+        if rows != keys or (rows and least < 1):
+            raise StoreCorruptError(
+                f"{files.where} is damaged: two conversations have one key, or one has no turn; {MEND}"
+            )
         if rows != ids:  # a name is a conversation's alone: later ones of it get their number
             connection.execute(
                 f"UPDATE {NAME}.sequences SET sequence_id = sequence_id || '#' || sequence WHERE sequence NOT IN "
@@ -218,6 +230,31 @@ class Index:
                 raise StoreCorruptError(f"{files.where} is damaged: {label!r} is no label; {MEND}")
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.found AS FROM {files.table(SEQUENCES)}")
+
+    def _check_scores(self, connection: DuckDBPyConnection, parts: Sequence[PartEntry]) -> None:
+        """Refuse scores that can't be, or of which there are two.
+
+        Raises:
+            StoreCorruptError: there is one; the message names it.
+        """
+        scores = self._files.table(SCORES, [part.number for part in parts])
+        first, last = parts[0].number * PLACES, (parts[-1].number + 1) * PLACES
+        fits = " AND ".join(f"{component} BETWEEN 0 AND 1" for component in "TIF")
+        fits += f" AND turn BETWEEN 1 AND turns AND side IN ({', '.join(quoted(side) for side in Side)})"
+        heads = f"(SELECT sequence - 1 AS key, turns FROM {NAME}.sequences WHERE sequence > {first} AND sequence <= {last})"
+        about = "sequence, turn, side, principle"
+        for wrong, query in {
+            "T, I or F is no number in [0, 1], or the turn is not there": f"SELECT {about}, T, I, F FROM {scores} "
+            f"LEFT JOIN {heads} USING (key) WHERE NOT coalesce({fits}, FALSE) LIMIT 1",
+            "there are two scores of that": f"SELECT {about} FROM {scores} "
+            f"GROUP BY key, {about} HAVING count(*) > 1 LIMIT 1",
+        }.items():
+            for sequence, turn, side, principle, *values in connection.execute(query).fetchall():
+                told = "".join(f", {name}={value}" for name, value in zip("TIF", values, strict=False))
+                raise StoreCorruptError(
+                    f"{self._files.where} is damaged: sequence {shown(sequence)}, turn {turn}, {shown(side)} against "
+                    f"{shown(principle)}{told}: {wrong}; {MEND}"
+                )
 
     def _chunks(self) -> Iterator[list[PartEntry]]:
         """Yield parts that are taken at once."""
