@@ -25,7 +25,7 @@ from turnwise.store.bulk import numbers, rows
 from turnwise.store.damage import check_numbers, check_places, intact, read_all
 from turnwise.store.database import Database, edition
 from turnwise.store.progress_bar import hide_progress_bar
-from turnwise.store.where import known_names, parse_where
+from turnwise.store.where import Labels, known_names, parse_where
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -119,7 +119,7 @@ class AsksTables(Protocol):
     def tables(self) -> AbstractContextManager[DuckDBPyConnection]:
         """Give a connection to the tables of docs/sql.md."""
 
-    def chosen(self, where: str, run: str) -> Sequence[int]:
+    def chosen(self, where: str, run: str, labels: Labels) -> Sequence[int]:
         """Return the row numbers of the sequences for which a condition holds; see `turnwise.store.where`."""
 
     def close(self) -> None:
@@ -183,12 +183,13 @@ class Mirror:
             self._refreshed(None)
             yield self._opened().cursor()
 
-    def chosen(self, where: str, run: str) -> list[int]:
+    def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
         """Return the row numbers of the sequences for which a condition holds.
 
         Args:
             where: the condition; see `turnwise.store.where`.
             run: whose cost it means.
+            labels: by sequence the label in place of the imported one.
 
         Raises:
             PatternError: it can't be read.
@@ -196,7 +197,7 @@ class Mirror:
         """
 
         def found(record: Connection) -> list[int]:
-            return parse_where(where, known_names(record)).sequences(record, run)
+            return parse_where(where, known_names(record)).sequences(record, run, labels)
 
         with self._record.translated(), intact(self._record.where, "the metadata of a sequence"):
             return self._record.ask(found)

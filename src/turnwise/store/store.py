@@ -408,6 +408,7 @@ class Store:
         source: str | None = None,
         where: str | None = None,
         patterns: Library | None = None,
+        corrected_by: Collection[str] = (),
     ) -> QueryResult:
         """Return which sequences match a pattern, as rows, or as a table of pandas, Polars or pyarrow.
 
@@ -416,16 +417,19 @@ class Store:
                 may say.
             run: whose evaluations; the only run by default.
             when: "ever" where it has to hold at some turn, "final" where at the last evaluated one.
-            label: only sequences with this ground truth.
+            label: only sequences with this ground truth; a corrected one where it holds.
             source: only sequences of this data set.
             where: only sequences for which this holds, such as ``'turns >= 5 and metadata.tactic = "x"'``; see
                 `turnwise.store.where`.
             patterns: the named patterns that there are; by default those that ship and those of installed
                 packages.
+            corrected_by: people whose corrected labels hold in place of the imported ones; sequences on which
+                they disagree are left out.
 
         Raises:
             PatternError: the pattern or `where` can't be read, or the pattern is no condition.
-            UnknownNameError: no such run, source or principle, or `when` is neither.
+            UnknownNameError: no such run, source or principle, `when` is neither, or one of these people said
+                nothing.
             NotScoredError: the run has no score of something that the pattern reads.
             UsageError: no run is named where there are several, or the run has no evaluations.
         """
@@ -442,6 +446,7 @@ class Store:
             source=source,
             where=where,
             patterns=patterns,
+            corrections=self.people.labels(corrected_by) if corrected_by else {},
         )
 
     # Files and other stores

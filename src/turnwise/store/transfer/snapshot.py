@@ -201,7 +201,7 @@ def _choose(connection: Connection, runs: Collection[str] | None, where: str | N
         condition = parse_where(where, known_names(connection))
         if "cost" in condition.fields and (runs is None or len(set(runs)) != 1):
             raise UsageError("--where asks for the cost of sequences: name the one run that is meant with --run")
-        holds = frozenset(condition.sequences(connection, next(iter(runs or ()), "")))
+        holds = frozenset(condition.sequences(connection, next(iter(runs or ()), ""), {}))
         sequences = holds if sequences is None else sequences & holds
         if not sequences:
             raise UsageError(f"no sequence is left to export: --where {where!r} holds for none of them")
