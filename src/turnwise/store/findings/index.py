@@ -1,9 +1,9 @@
 """The index of findings: their trajectories, a row a conversation, in a DuckDB file that may be deleted.
 
 The scores of a scan are rows of one score. A question reads all turns of a conversation at once, as lists; making
-these lists is most of the work, and it is done once. The file lies in the user's cache, never beside the findings: one
-that came with them could say anything. It is made anew where parts were added or files changed, and while it is made
-all files are checked.
+these lists is most of the work, and it is done once. The file lies in the user's cache, never beside the findings:
+one that came with them could say anything. It is made anew where parts were added or files changed, and all files
+are checked before it is made.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError
-from turnwise.findings import COLUMNS, MEND, PLACES, SCORES, SEQUENCES, TURNS, PartEntry
+from turnwise.findings import COLUMNS, MEND, SCORES, SEQUENCES, TURNS, PartEntry
 from turnwise.sql_text import quoted
 from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.places import for_the_user
@@ -163,10 +163,11 @@ class Index:
         self._fill_sequences(connection)
         files = self._files
         pairs = connection.execute(f"SELECT DISTINCT principle, side FROM {files.table(SCORES)}").fetchall()
-        if strange := {name for name, _ in pairs} - set(files.principles):
+        known = {*files.principles, *Side}
+        if strange := {value for pair in pairs for value in pair} - known:
             raise StoreCorruptError(
-                f"{files.where} is damaged: a file has scores of {', '.join(map(str, sorted(strange, key=str)))}, "
-                f"which its manifest does not name; {MEND}"
+                f"{files.where} is damaged: a file has scores of {', '.join(sorted(map(shown, strange)))}, which "
+                f"its manifest does not name; {MEND}"
             )
         scored: Scored = tuple(sorted((name, Side(side)) for name, side in pairs))
         columns = ["turn", "prompt_chars", "response_chars"]
@@ -174,10 +175,10 @@ class Index:
         lists = ", ".join(f"{name} DOUBLE[]" for name in columns)
         connection.execute(f"CREATE TABLE {NAME}.trajectories (sequence BIGINT, {lists})")
         for parts in self._chunks():
-            self._check_scores(connection, parts)
             made = self._trajectories([part.number for part in parts], scored, columns)
             connection.execute(f"INSERT INTO {NAME}.trajectories {made}")
             progress(sum(part.counts.scores for part in parts))
+        self._check_scores(connection, scored)
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.scores AS FROM {files.table(SCORES)}")
         told = json.dumps([[name, str(side)] for name, side in scored])
@@ -186,16 +187,8 @@ class Index:
         return scored
 
     def _check_columns(self, connection: DuckDBPyConnection) -> None:
-        """Refuse files with other columns than those of the layout."""
+        """Refuse files with other columns than those of the layout; of each table the first file is looked at."""
         for name in (SCORES, SEQUENCES):
-            if (table := self._files.table(name)).startswith("read_parquet"):
-                kinds = "DISTINCT (type, converted_type::VARCHAR, logical_type::VARCHAR)"
-                schema = table.replace("read_parquet", "parquet_schema", 1)
-                query = f"SELECT name FROM {schema} WHERE type IS NOT NULL GROUP BY name HAVING count({kinds}) > 1"
-                for (column,) in connection.execute(query).fetchall():
-                    raise StoreCorruptError(
-                        f"{self._files.where} is damaged: its {name} have {column!r} of several types; {MEND}"
-                    )
             query = f"DESCRIBE SELECT * FROM {self._files.table(name)}"
             found = {row[0]: row[1] for row in connection.execute(query).fetchall()}
             wrong = [f"{column} {kind}" for column, kind in COLUMNS[name].items() if found.get(column) != kind]
@@ -231,30 +224,29 @@ class Index:
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.found AS FROM {files.table(SEQUENCES)}")
 
-    def _check_scores(self, connection: DuckDBPyConnection, parts: Sequence[PartEntry]) -> None:
-        """Refuse scores that can't be, or of which there are two.
-
-        Raises:
-            StoreCorruptError: there is one; the message names it.
-        """
-        scores = self._files.table(SCORES, [part.number for part in parts])
-        first, last = parts[0].number * PLACES, (parts[-1].number + 1) * PLACES
-        fits = " AND ".join(f"{component} BETWEEN 0 AND 1" for component in "TIF")
-        fits += f" AND turn BETWEEN 1 AND turns AND side IN ({', '.join(quoted(side) for side in Side)})"
-        heads = f"(SELECT sequence - 1 AS key, turns FROM {NAME}.sequences WHERE sequence > {first} AND sequence <= {last})"
-        about = "sequence, turn, side, principle"
-        for wrong, query in {
-            "T, I or F is no number in [0, 1], or the turn is not there": f"SELECT {about}, T, I, F FROM {scores} "
-            f"LEFT JOIN {heads} USING (key) WHERE NOT coalesce({fits}, FALSE) LIMIT 1",
-            "there are two scores of that": f"SELECT {about} FROM {scores} "
-            f"GROUP BY key, {about} HAVING count(*) > 1 LIMIT 1",
-        }.items():
-            for sequence, turn, side, principle, *values in connection.execute(query).fetchall():
-                told = "".join(f", {name}={value}" for name, value in zip("TIF", values, strict=False))
-                raise StoreCorruptError(
-                    f"{self._files.where} is damaged: sequence {shown(sequence)}, turn {turn}, {shown(side)} against "
-                    f"{shown(principle)}{told}: {wrong}; {MEND}"
-                )
+    def _check_scores(self, connection: DuckDBPyConnection, scored: Scored) -> None:
+        """Refuse scores that can't be, also where the digests fit them; the message names a conversation."""
+        lists = [f"{component}{place}" for place in range(len(scored)) for component in "TIF"]
+        fits = ["len(turn) > 0 AND list_min(turn) >= 1 AND list_max(turn) <= turns"]
+        fits += [f"coalesce(list_min({one}) >= 0 AND list_max({one}) <= 1, TRUE)" for one in lists]
+        query = (
+            f"SELECT sequence_id FROM {NAME}.trajectories LEFT JOIN {NAME}.sequences USING (sequence) "
+            f"WHERE NOT coalesce({' AND '.join(fits)}, FALSE) LIMIT 1"
+        )
+        for (name,) in connection.execute(query).fetchall():
+            raise StoreCorruptError(
+                f"{self._files.where} is damaged: a score of sequence {shown(name)} is no number in [0, 1], or of a "
+                f"turn that is not there; {MEND}"
+            )
+        # Of two scores of one place, a list holds one.
+        kept = " + ".join(f"coalesce(sum(list_count({one})), 0)" for one in lists) or "count(*)"
+        query = f"SELECT (SELECT {kept} FROM {NAME}.trajectories), count(*) FROM {self._files.table(SCORES)}"
+        [[values, rows]] = connection.execute(query).fetchall()
+        if values != 3 * rows:
+            raise StoreCorruptError(
+                f"{self._files.where} is damaged: it has two scores of one turn, side and principle, or one "
+                f"without T, I or F; {MEND}"
+            )
 
     def _chunks(self) -> Iterator[list[PartEntry]]:
         """Yield parts that are taken at once."""
