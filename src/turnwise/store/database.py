@@ -57,6 +57,7 @@ class Database:
             self._open(create)
         except BaseException:
             self._backend.close()
+            self.discard()
             raise
         self._reading = self._backend.engine.execution_options(**self._backend.reading)
         self._snapshot = self._backend.engine.execution_options(snapshot=True)

@@ -187,10 +187,9 @@ class SqliteFile:
             connection.isolation_level = None
             connection.execute("PRAGMA journal_mode = DELETE")  # fails where others have it open
             connection.execute("BEGIN EXCLUSIVE")
-            tables = schema.metadata.tables.keys() - {schema.schema_migrations.name}
-            if not any(
-                connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0] for name in tables
-            ):
+            there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            tables = there & schema.metadata.tables.keys() - {schema.schema_migrations.name}
+            if not any(connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0] for name in tables):
                 self.path.unlink(missing_ok=True)
 
 
@@ -220,6 +219,11 @@ def translated(path: str) -> Iterator[None]:
             raise StoreCorruptError(f"{path} is not a turnwise store; name another file with --store") from error
         if "malformed" in text or "disk image" in text or NO_UTF8 in text:
             raise StoreCorruptError(f"{path} is damaged ({first_line(text)}); {MEND}") from error
+        if "disk" in text:
+            raise StoreError(
+                f"{path}: {text}: see whether the disk is full or failing; what was committed is kept, and the same "
+                "command goes on"
+            ) from error
         if isinstance(error, OperationalError | sqlite3.OperationalError):
             raise StoreError(f"{path}: {text}") from error
         raise

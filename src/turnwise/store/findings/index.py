@@ -235,8 +235,8 @@ class Index:
         )
         for (name,) in connection.execute(query).fetchall():
             raise StoreCorruptError(
-                f"{self._files.where} is damaged: a score of sequence {shown(name)} is no number in [0, 1], or of a "
-                f"turn that is not there; {MEND}"
+                f"{self._files.where} is damaged: a score of sequence {shown(name)} is no number in [0, 1], or of "
+                f"a turn that is not there; {MEND}"
             )
         # Of two scores of one place, a list holds one.
         kept = " + ".join(f"coalesce(sum(list_count({one})), 0)" for one in lists) or "count(*)"

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from turnwise.errors import StoreCorruptError, UnknownNameError
 from turnwise.scoring import FailureReasons
-from turnwise.store.findings.files import MEND, FoundFiles, refused
+from turnwise.store.findings.files import FoundFiles, refused
 from turnwise.store.runs import Run, RunTally
 
 _ANOTHER = "scan into another folder"
