@@ -115,7 +115,9 @@ class Preset(Kind):
     digests = False
 
     def make(self) -> list[Path]:
-        return [Path(shutil.copy(Path(guard.__file__).with_name("presets") / "basic.yaml", self.folder / "mine.yaml"))]
+        return [
+            Path(shutil.copy(Path(guard.__file__).with_name("presets") / "basic.yaml", self.folder / "mine.yaml"))
+        ]
 
     def read(self) -> dict[str, Any]:
         result = GuardrailPipeline(self.folder / "mine.yaml").check_input("My card is 4111 1111 1111 1111.")

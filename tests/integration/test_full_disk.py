@@ -1,4 +1,4 @@
-"""A disk that fills up, as a limit on the size of files: what was committed stays, and the same command goes on."""
+"""A disk that fills up, as a limit on the size of files: what was committed stays, the same command goes on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def limited(size: int | None, *command: str) -> subprocess.CompletedProcess[str]
         if size is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
-    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=120)  # noqa: PLW1509
+    done = subprocess.run(command, check=False, preexec_fn=limit, capture_output=True, text=True, timeout=120)
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -62,7 +62,16 @@ def test_an_import_keeps_what_it_committed(chats: Path, size: int) -> None:
 @pytest.mark.parametrize("size", [0, 40_000])
 def test_an_evaluation_goes_on_where_it_stopped(chats: Path, size: int) -> None:
     limited(None, *TURNWISE, "import", str(chats))
-    evaluate = (*TURNWISE, "evaluate", "--run", "r", "--observer", "scripted:0.2,0.4", "--principle", "reciprocity")
+    evaluate = (
+        *TURNWISE,
+        "evaluate",
+        "--run",
+        "r",
+        "--observer",
+        "scripted:0.2,0.4",
+        "--principle",
+        "reciprocity",
+    )
     done = limited(size, *evaluate)
     assert done.returncode == 1, done
     assert "turnwise.db: disk I/O error: see whether the disk is full or failing; what was" in done.stderr
@@ -96,4 +105,4 @@ def test_an_audit_that_can_not_be_written_stops_no_guard_and_is_told(chats: Path
     assert asked.returncode == 0, asked
     told = json.loads(asked.stdout)
     assert written <= told["count"] < 40
-    assert told["unreadable"] <= 1
+    assert len(told["unreadable"]) <= 1

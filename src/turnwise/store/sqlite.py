@@ -189,7 +189,8 @@ class SqliteFile:
             connection.execute("BEGIN EXCLUSIVE")
             there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             tables = there & schema.metadata.tables.keys() - {schema.schema_migrations.name}
-            if not any(connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0] for name in tables):
+            rows = [f"SELECT EXISTS (SELECT 1 FROM {name})" for name in tables]
+            if not any(connection.execute(query).fetchone()[0] for query in rows):
                 self.path.unlink(missing_ok=True)
 
 
@@ -221,8 +222,8 @@ def translated(path: str) -> Iterator[None]:
             raise StoreCorruptError(f"{path} is damaged ({first_line(text)}); {MEND}") from error
         if "disk" in text:
             raise StoreError(
-                f"{path}: {text}: see whether the disk is full or failing; what was committed is kept, and the same "
-                "command goes on"
+                f"{path}: {text}: see whether the disk is full or failing; what was committed is kept, and the "
+                "same command goes on"
             ) from error
         if isinstance(error, OperationalError | sqlite3.OperationalError):
             raise StoreError(f"{path}: {text}") from error
