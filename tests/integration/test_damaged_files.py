@@ -36,7 +36,7 @@ def figures(store: Store) -> dict[str, Any]:
         "rates": lambda: store.query("peak(F) > 0.5").rate,
         "sql": lambda: list(ask(store.mirror, "FROM evaluations ORDER BY ALL").rows),
         "trajectories": lambda: [trajectory.evaluations for _, trajectory in store.trajectories(store.only_run())],
-        "sequences": lambda: list(store.sequences()),
+        "sequences": lambda: [one.to_dict() for one in store.sequences()],
         "runs": lambda: [replace(run, created_at=None) for run in store.runs()],
     }
     found: dict[str, Any] = {}
@@ -53,8 +53,8 @@ class Kind(ABC):
         folder: an empty folder to work in.
     """
 
-    digests: ClassVar[bool] = True
-    """Whether the files hold digests of what they hold, so that whatever changes is seen."""
+    unseen: ClassVar[int] = 0
+    """Cases in which something else may be read: none where the files hold digests of what they hold."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -112,7 +112,7 @@ class Weights(Kind):
 class Preset(Kind):
     """The settings of a guard, which are text that anybody may write."""
 
-    digests = False
+    unseen = CASES
 
     def make(self) -> list[Path]:
         return [
@@ -125,9 +125,9 @@ class Preset(Kind):
 
 
 class Record(Kind):
-    """A store: SQLite keeps no digests of its pages."""
+    """A store: SQLite keeps no digests of its pages, so a number may become another one that can be."""
 
-    digests = False
+    unseen = CASES // 10
 
     def make(self) -> list[Path]:
         return [made_store(self.folder)]
@@ -169,11 +169,14 @@ def wrong(kind: Kind, files: list[Path]) -> Iterator[str]:
             yield f"case {number}, {path.name}: {described(error)}"
         else:
             others = [name for name, value in found.items() if value != right[name]]
-            if others and kind.digests:
+            if others:
                 yield f"case {number}, {path.name}: other {', '.join(others)}"
 
 
 @pytest.mark.parametrize("kind", [Findings, Export, Weights, Preset, Record])
 def test_what_was_damaged_is_refused_or_read_as_it_was(kind: type[Kind], tmp_path: Path) -> None:
     one = kind(tmp_path)
-    assert list(wrong(one, one.make())) == []
+    lines = list(wrong(one, one.make()))
+    others = [line for line in lines if ": other " in line]
+    assert lines == others
+    assert len(others) <= kind.unseen, others

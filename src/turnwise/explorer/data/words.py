@@ -147,6 +147,7 @@ class WordIndex:
 
     def _opened(self) -> sqlite3.Connection:
         index = sqlite3.connect(self._file, timeout=30.0)
+        harden(index)
         index.execute("PRAGMA journal_mode = WAL")
         index.execute("PRAGMA synchronous = OFF")  # what a crash spoils is made anew
         return index
