@@ -231,7 +231,7 @@ class Index:
         fits += [f"coalesce(list_min({one}) >= 0 AND list_max({one}) <= 1, TRUE)" for one in lists]
         query = (
             f"SELECT sequence_id FROM {NAME}.trajectories LEFT JOIN {NAME}.sequences USING (sequence) "
-            f"WHERE NOT coalesce({' AND '.join(fits)}, FALSE) LIMIT 1"
+            f"WHERE NOT coalesce({' AND '.join(fits)}, FALSE) ORDER BY sequence LIMIT 1"
         )
         for (name,) in connection.execute(query).fetchall():
             raise StoreCorruptError(
