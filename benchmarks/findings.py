@@ -12,6 +12,7 @@ Required: at most 3 s a question.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import resource
@@ -114,7 +115,9 @@ def make(folder: Path, conversations: int, seed: int) -> None:
                 f"COPY (SELECT {columns} FROM {table} ORDER BY {order}) TO '{folder / path}' "
                 "(FORMAT parquet, COMPRESSION zstd)"
             )
-            files[path] = PartFile((folder / path).stat().st_size, f"{seed}")
+            files[path] = PartFile(
+                len(content := (folder / path).read_bytes()), hashlib.sha256(content).hexdigest()
+            )
         [[turns, scores, fired]] = database.execute(
             "SELECT sum(turns), (SELECT count(*) FROM scores), count(*) FILTER (drifts) FROM part"
         ).fetchall()
@@ -156,8 +159,7 @@ def main() -> None:
             make(folder, given.conversations, given.seed)
             print(f"made in {time.perf_counter() - began:.0f} s", flush=True)
         print(f"{'':60} found  seconds  of processors  MiB   required: 3 s", flush=True)
-        index = folder / "index.duckdb"
-        index.unlink(missing_ok=True)
+        os.environ["XDG_CACHE_HOME"] = str(Path(temporary, "cache"))
         asked = [("prepare", "", ""), *(("pattern", text, "") for text in PATTERNS)]
         asked += [("pattern", "peak(F) > 0.5", where) for where in ('turns >= 5 and source = "logs-3"',)]
         asked += [("sql", text, "") for text in STATEMENTS]
@@ -166,8 +168,11 @@ def main() -> None:
             title = "the index, once" if kind == "prepare" else f"{text} {where}"
             late = " LATE" if seconds > 3 and kind != "prepare" else ""
             print(f"{title[:58]:58} {found:>8} {seconds:8.2f} {processors:8.2f} {memory:8.0f}{late}", flush=True)
-        size = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
-        print(json.dumps({"findings_mb": round(size / 1e6), "index_mb": round(index.stat().st_size / 1e6)}))
+        size, index = (
+            sum(path.stat().st_size for path in place.rglob(names))
+            for place, names in ((folder, "*.parquet"), (Path(temporary), "index.duckdb"))
+        )
+        print(json.dumps({"findings_mb": round(size / 1e6), "index_mb": round(index / 1e6)}))
         print(f"load of the machine: {os.getloadavg()[0]:.1f}; peak here "
               f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")  # fmt: skip
 

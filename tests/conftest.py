@@ -51,6 +51,14 @@ def _no_file_of_certificates() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _the_users_cache_is_left_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep indexes of findings that tests make out of the home of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _processes_share_what_they_compile(pytestconfig: pytest.Config) -> Iterator[None]:
     """Where Python may write no bytecode beside the sources, let processes of tests keep it in pytest's cache."""
     with pytest.MonkeyPatch.context() as patch:

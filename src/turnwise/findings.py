@@ -11,13 +11,17 @@ A part of the input is a file of each. Only the files of parts that are done cou
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from turnwise.errors import FindingsError
 from turnwise.locations import Location
+
+MEND: Final = "restore a copy, or scan again into another folder"
+"""What to do where a file of a part is damaged."""
 
 LAYOUT: Final = 1
 """Version of names, columns and manifest."""
@@ -27,6 +31,8 @@ SCORES: Final = "scores"
 SEQUENCES: Final = "sequences"
 TURNS: Final = "turns"
 FAILURES: Final = "failures"
+
+_DIGEST: Final = "sha256"
 
 PLACES: Final = 1 << 24
 """Conversations that a part can have: a key is the number of the part times this, and the place in the part."""
@@ -189,8 +195,10 @@ class Manifest:
     layout: int = LAYOUT
 
     def to_json(self) -> bytes:
-        """Return it as JSON; equal manifests give equal bytes."""
-        return (json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        """Return it as JSON with a digest of itself; equal manifests give equal bytes."""
+        values = asdict(self)
+        told = {**values, _DIGEST: _digest(values)}
+        return (json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
     @classmethod
     def from_json(cls, content: bytes, where: str) -> Manifest:
@@ -205,12 +213,15 @@ class Manifest:
         """
         try:
             value = json.loads(content)
+            digest = value.pop(_DIGEST, None)  # that of 0.2.0 had none
             layout = value["layout"]
             if layout != LAYOUT:
                 raise FindingsError(
                     f"{where} has layout {layout!r}, and this version of turnwise reads {LAYOUT}: "
                     "use the version that made it"
                 )
+            if digest not in (None, _digest(value)):
+                raise FindingsError(f"{where} was changed after it was written: restore a copy, or scan again")
             value["principles"] = tuple(value["principles"])
             value["inputs"] = tuple(Input(**one) for one in value["inputs"])
             value["parts"] = tuple(map(part_entry, value["parts"]))
@@ -233,6 +244,10 @@ class Manifest:
         for part in ordered:
             totals += part.counts
         return replace(self, parts=ordered, complete=complete, totals=totals)
+
+
+def _digest(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def part_entry(value: Mapping[str, Any]) -> PartEntry:
@@ -259,8 +274,28 @@ class Findings:
         Args:
             table: `SCORES`, `SEQUENCES`, `TURNS` or `FAILURES`.
         """
-        wanted: Callable[[PartEntry], str] = lambda part: part_file(table, part.number)  # noqa: E731
-        return [self.folder / wanted(part) for part in self.manifest.parts if wanted(part) in part.files]
+        return [place for place, _ in self._entries(table)]
+
+    def check(self, *tables: str) -> None:
+        """Refuse local files that are not byte for byte those that the scan wrote.
+
+        Args:
+            tables: their tables, as for `files`.
+
+        Raises:
+            FindingsError: a file was changed; the message names it.
+            LocationError: a file can't be read.
+        """
+        for place, entry in (one for table in tables if not self.folder.is_url for one in self._entries(table)):
+            with place.open() as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != entry.sha256:  # type: ignore[arg-type]
+                    raise FindingsError(f"{place} is damaged, or was changed after the scan; {MEND}")
+
+    def _entries(self, table: str) -> Iterator[tuple[Location, PartFile]]:
+        for part in self.manifest.parts:
+            name = part_file(table, part.number)
+            if name in part.files:
+                yield self.folder / name, part.files[name]
 
 
 def findings_folder(name: str) -> Location:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -12,15 +13,15 @@ from typing import Any, Final
 from turnwise.errors import UsageError
 from turnwise.sql_text import quoted
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What a cell may begin with that a spreadsheet takes for a formula. Source: OWASP, "CSV Injection"."""
+_FORMULA: Final = frozenset("=+-@")
+"""What begins a formula, in any width, behind blanks and what does not show. Source: OWASP, "CSV Injection"."""
 
 
 def cell(value: object) -> object:
     """Return a value as a cell that no spreadsheet takes for a formula.
 
-    >>> cell("=HYPERLINK(A1)"), cell(-1.5), cell(None)
-    ("'=HYPERLINK(A1)", -1.5, '')
+    >>> cell("=HYPERLINK(A1)"), cell("\\u3000＝A1"), cell(-1.5), cell(None)
+    ("'=HYPERLINK(A1)", "'\\u3000＝A1", -1.5, '')
     """
     if value is None:
         return ""
@@ -29,7 +30,9 @@ def cell(value: object) -> object:
     if isinstance(value, int | float | Decimal):
         return value
     text = str(value).replace("\0", "\\0")
-    return f"'{text}" if text.lstrip(" \u00a0").startswith(_FORMULA) or text.startswith(_FORMULA) else text
+    first = next((one for one in text if not (one.isspace() or unicodedata.category(one) in ("Cc", "Cf"))), " ")
+    is_formula = unicodedata.normalize("NFKC", first)[0] in _FORMULA or text.startswith(("\t", "\r", "\n"))
+    return f"'{text}" if is_formula else text
 
 
 def write_parquet(path: str | Path, columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import chain
 
-from turnwise.errors import StoreCorruptError
+from turnwise.errors import StoreCorruptError, TurnwiseError
 from turnwise.visible import shown
 
 _SHOWN = 5
 """Foreign objects that a message names at most."""
 
-_BEFORE_A_NAME = frozenset(("CREATE", "UNIQUE", "TABLE", "INDEX", "IF", "NOT", "EXISTS"))
+_BEFORE_A_NAME = frozenset(("CREATE", "UNIQUE", "VIRTUAL", "TABLE", "INDEX", "IF", "NOT", "EXISTS"))
 
 
 def harden(connection: sqlite3.Connection) -> None:
@@ -26,7 +26,13 @@ def harden(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA cell_size_check = ON")
 
 
-def refuse_foreign_objects(connection: sqlite3.Connection, where: str, own: Iterable[str]) -> None:
+def refuse_foreign_objects(
+    connection: sqlite3.Connection,
+    where: str,
+    own: Iterable[str],
+    error: type[TurnwiseError] = StoreCorruptError,
+    instead: str = "ask whoever made it for a turnwise export",
+) -> None:
     """Refuse a file with anything beside tables and indexes of our own, each defined in our own words.
 
     A trigger, a view or a computed column could forge what is read and written, or never end.
@@ -35,9 +41,11 @@ def refuse_foreign_objects(connection: sqlite3.Connection, where: str, own: Iter
         connection: the file.
         where: the file, as messages name it.
         own: the statements that make tables and indexes, as they are today.
+        error: what is raised.
+        instead: what to do with a file of somebody else.
 
     Raises:
-        StoreCorruptError: the file holds something else; the message names it.
+        TurnwiseError: the file holds something else; the message names it.
     """
     ours = {statement.strip() for statement in own}
     words, names = _words_and_names(frozenset(ours))
@@ -53,10 +61,10 @@ def refuse_foreign_objects(connection: sqlite3.Connection, where: str, own: Iter
             foreign.append(f"{shown(others[0])} in the {kind} {shown(name)}")
     if foreign:
         more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
-        raise StoreCorruptError(
-            f"{where} holds what turnwise does not make: {', '.join(foreign[:_SHOWN])}{more}. It could forge what "
-            "is read or written, so the file is not opened: if it is yours, DROP that with sqlite3; else ask "
-            "whoever made it for a turnwise export"
+        raise error(
+            f"{where} holds what turnwise does not make: {', '.join(foreign[:_SHOWN])}{more}. That could forge "
+            "what is read or written, so the file is not opened: if it is yours, DROP it with sqlite3; "
+            f"else {instead}"
         )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from typing import Any
 import pytest
 from tests.cli.conftest import line, write_lines
 
-from turnwise.store import Store
+from turnwise.errors import StoreError
+from turnwise.store import Store, importing
 
 Cli = Callable[..., Any]
 
@@ -97,7 +100,7 @@ def test_a_bad_file_does_not_lose_the_good_ones(cli: Cli, chats: Path, table: Pa
 
 def test_strict_stops_at_the_first_bad_file(cli: Cli, chats: Path) -> None:
     assert cli("import", "missing.jsonl", chats, "--strict", "--store", "none.db").code == 1
-    assert labels("none.db") == []
+    assert not Path("none.db").exists()
 
 
 def test_a_wrong_format_is_wrong_use_with_several_files_too(cli: Cli, chats: Path, table: Path) -> None:
@@ -170,3 +173,53 @@ def test_files_of_others_have_other_roles_and_encodings(cli: Cli, tmp_path: Path
             ("Où?", "Là")
         ]
     assert cli("import", path, "--encoding", "klingon").code == 2
+
+
+def test_a_packed_file_that_was_cut_off_ends_with_status_1_and_says_what_was_kept(
+    cli: Cli, tmp_path: Path
+) -> None:
+    salt = random.Random(0)
+    chats = [line(f"chat-{n}", "benign", salt.randbytes(300).hex()) for n in range(300)]
+    content = gzip.compress("\n".join(map(json.dumps, chats)).encode())
+    path = tmp_path / "chats.jsonl.gz"
+    path.write_bytes(content[: len(content) // 2])
+    done = cli("import", path, "--json")
+    kept = done.json["imported"]
+    assert done.code == 1
+    assert 50 < kept < 250
+    assert done.json["files"][0]["whole"] is False
+    again = cli("import", path)
+    assert again.code == 1
+    assert f"error: {path} breaks off: {kept} conversations before that are kept, what may have" in again.err
+    assert len(labels("turnwise.db")) == kept
+
+
+def test_an_endless_row_of_bad_lines_ends_the_import(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "MOST_BAD", 1_000)
+    path = tmp_path / "chats.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(line("a", "benign", "Hi")).encode() + b"\nx" * 1_000_000))
+    done = cli("import", path)
+    assert done.code == 1
+    assert "more than 1,000 records in a row can't be read, the last of them since: not JSON" in done.err
+    assert labels("turnwise.db") == ["benign"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["missing.jsonl"], ["bad.jsonl", "--format", "turnwise"], ["--from-store", "missing.db"]]
+)
+def test_a_failed_import_leaves_no_empty_store_behind(cli: Cli, tmp_path: Path, arguments: list[str]) -> None:
+    write_lines(tmp_path / "bad.jsonl", {"bad": 1})
+    assert cli("import", *arguments, "--store", "new.db").code == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.jsonl"}
+
+
+def test_a_failed_import_leaves_a_store_alone_that_others_have_open(cli: Cli, chats: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.db"
+    with pytest.raises(StoreError, match="no store at missing"), Store(new, create=True) as store:
+        other = Store(new)
+        store.import_from("missing.db")
+    assert cli("import", chats, "--store", new).code == 0
+    assert len(list(other.heads())) == 3
+    other.close()

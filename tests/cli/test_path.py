@@ -18,7 +18,8 @@ def test_import_counts_what_is_new_and_what_was_there(cli: Cli, chats: Path) -> 
     for imported, skipped in ((3, 0), (0, 3)):
         told = cli("import", chats, "--json").json
         counts = {"imported": imported, "skipped": skipped, "unknown_labels": {}}
-        of_file = {"file": str(chats), **counts, "relabelled": 0, "other_labels": 0, "bad": 0, "error": None}
+        of_file = {"file": str(chats), **counts, "relabelled": 0, "other_labels": 0, "bad": 0}
+        of_file |= {"whole": True, "error": None}
         assert told == {**counts, "relabelled": [], "other_labels": [], "errors": [], "files": [of_file]}
     assert Path("turnwise.db").is_file()
 

@@ -246,3 +246,12 @@ def test_show_json_and_plot_go_together(cli: Cli, evaluated: Path, tmp_path: Pat
     drawn = (tmp_path / "one.svg").read_text()
     assert all(name in drawn for name in ("attack_01", "reciprocity", "third_party_harm"))
     assert cli("show", "attack_01", "--store", evaluated, "--plot", "one.gif").code == 2
+
+
+def test_a_question_in_sql_has_a_limit_of_time(cli: Cli, evaluated: Path) -> None:
+    endless = "SELECT sum(a.range * b.range) FROM range(10_000_000) a, range(10_000_000) b"
+    done = cli("query", "--sql", endless, "--timeout", "0.2", "--store", evaluated)
+    assert done.code == 2
+    assert "the SQL query was stopped after 0.2 s: ask for less, or give more with --timeout" in done.err
+    assert cli("query", "--sql", "SELECT 1", "--timeout", "60", "--store", evaluated).code == 0
+    assert "--timeout goes with --sql" in cli("query", "F > 0", "--timeout", "1", "--store", evaluated).err

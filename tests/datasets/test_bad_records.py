@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from turnwise.conversation import Sequence
-from turnwise.datasets import BadRecord, open_dataset, records
+from turnwise.datasets import BadRecord, files, open_dataset, packed, records
 
 USER = {"role": "user", "content": "Hi"}
 
@@ -95,14 +96,40 @@ def test_a_packed_file_that_was_cut_off_gives_what_came_before(tmp_path, read, l
     lines = [
         json.dumps(line(str(n), metadata={"n": [n * k * 7919 % 1000003 for k in range(300)]})) for n in range(500)
     ]
-    packed = gzip.compress("\n".join(lines).encode())
+    content = gzip.compress("\n".join(lines).encode())
     path = tmp_path / "cut.jsonl.gz"
-    path.write_bytes(packed[: len(packed) // 2])
+    path.write_bytes(content[: len(content) // 2])
     good, bad = read(path)
     assert 100 < len(good) < 400
     assert good[-1].sequence_id == str(len(good) - 1)
     assert [record.line for record in bad] == [len(good) + 1]
     assert bad[0].reason.startswith("the file breaks off here: ")
+    assert bad[0].ends
+
+
+@pytest.mark.parametrize("name", ["lines.jsonl", "rows.csv"])
+def test_a_file_of_line_ends_breaks_off(tmp_path, read, monkeypatch, line, name):
+    """Two kilobytes of gzip may stand for millions of them."""
+    monkeypatch.setattr(files, "MOST_BLANK", 10_000)
+    content = json.dumps(line("a")) if name == "lines.jsonl" else "prompt,response\nhow,so"
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress(f"{content}\n".encode() + b"\n" * 2_000_000))
+    good, bad = read(path)
+    assert len(good) == 1
+    assert [(one.reason, one.ends) for one in bad] == [
+        ("the file breaks off here: more than 10,000 blank lines follow each other", True)
+    ]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zstandard.compress])
+def test_content_that_is_out_of_all_proportion_to_its_file_breaks_off(tmp_path, read, monkeypatch, line, pack):
+    monkeypatch.setattr(packed, "FREE", 1 << 20)
+    path = tmp_path / "chats.jsonl"
+    path.write_bytes(pack(json.dumps(line("a")).encode() + b"\n" + b"x" * (20 << 20)))
+    good, [bad] = read(path)
+    assert [sequence.sequence_id for sequence in good] == ["a"]
+    assert bad.ends
+    assert "packed bytes stand for more than" in bad.reason
 
 
 def test_an_array_that_breaks_gives_what_came_before(tmp_path, read):
@@ -180,7 +207,8 @@ def test_a_line_of_a_table_beyond_the_bound_ends_it(tmp_path, read, monkeypatch)
     path.write_text(f"prompt,response\na,b\n{'x' * (2 << 20)},b\n")
     good, bad = read(path, format="promptresponse")
     assert len(good) == 1
-    assert bad == [BadRecord(3, "the file breaks off here: the line has more than 1 MiB, which is the most")]
+    reason = "the file breaks off here: the line has more than 1 MiB, which is the most"
+    assert bad == [BadRecord(3, reason, ends=True)]
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path, read):

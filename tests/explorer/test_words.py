@@ -1,6 +1,8 @@
 """The index of words: beside the record, never in it, and never of another record."""
 
 import shutil
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -57,6 +59,16 @@ def test_a_file_of_that_name_that_is_not_ours_is_left_alone(file):
     there.write_text("my notes")
     assert found(file, "marmot")[0] == [1]
     assert there.read_text() == "my notes"
+
+
+def test_an_index_with_objects_of_somebody_else_is_left_alone(file):
+    assert found(file, "marmot")[0] == [1]
+    there = file.with_name("work.db-words")
+    with closing(sqlite3.connect(there)) as index:
+        index.execute("CREATE TRIGGER t AFTER INSERT ON upto BEGIN DELETE FROM upto; END")
+    before = there.read_bytes()
+    assert found(file, "marmot")[0] == [1]
+    assert there.read_bytes() == before
 
 
 def test_sequences_that_come_while_it_is_open_are_found(file):

@@ -217,3 +217,15 @@ def test_a_store_on_a_disk_that_lost_its_file_is_an_error_and_not_an_empty_state
         other.execute("CREATE TABLE invoices (number INTEGER)")
     with pytest.raises(Exception, match="is another database, not a state store; name another file"):
         SqliteStateStore(tmp_path / "other.db")
+
+
+def test_a_store_with_objects_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "guard.db"
+    guard(tmp_path).close()
+    with sqlite3.connect(path) as state:
+        [table] = [
+            name for (name,) in state.execute("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 1")
+        ]
+        state.execute(f"CREATE TRIGGER calm AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END")
+    with pytest.raises(Exception, match=r"the trigger 'calm' on .* not opened: .*; else use another file"):
+        guard(tmp_path)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from tests.support.found import PRINCIPLES, conversation, make_findings, texts
 
 from turnwise.conversation import Label, Sequence, Side
-from turnwise.errors import FindingsError, NotScoredError, UnknownNameError, UsageError
+from turnwise.errors import FindingsError, NotScoredError, StoreCorruptError, UnknownNameError, UsageError
 from turnwise.evaluation import detect
 from turnwise.patterns import match, parse
 from turnwise.scan.part_files import DeadLetter
@@ -26,6 +29,11 @@ PARTS = (
     ],
     [conversation("never", None, None), conversation("replies", 0.2, 0.6, replies=True)],
 )
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +67,6 @@ def test_a_folder_whose_name_is_a_pattern_is_that_folder_alone(
 ) -> None:
     """DuckDB reads names of files as patterns: another scan beside this one would be read in its place."""
     pytest.importorskip("fsspec")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     place = root.format(tmp_path).replace(":///", "://")
     make_findings(f"{place}/{sibling}", PARTS[1])
@@ -86,7 +93,6 @@ def test_a_pattern_that_names_some_of_the_parts_is_refused(folder: str) -> None:
 
 def test_findings_behind_a_url_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fsspec")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     make_findings("memory://bucket/findings", *PARTS)
     with Store("memory://bucket/findings/*.parquet") as store:
@@ -280,10 +286,11 @@ def test_the_index_is_made_once_and_again_when_parts_were_added(tmp_path: Path) 
         store.prepare(told.append)
         assert told == [16]
         assert store.query("F > 0").rate.of == 3
-    made = (tmp_path / "f" / "index.duckdb").stat().st_mtime_ns
+    [index] = (tmp_path / "cache").rglob("index.duckdb")
+    made = index.stat().st_mtime_ns
     with Store(folder) as store:
         assert store.query("F > 0").rate.of == 3
-    assert (tmp_path / "f" / "index.duckdb").stat().st_mtime_ns == made
+    assert index.stat().st_mtime_ns == made
     make_findings(folder, *PARTS)
     with Store(folder) as store:
         assert store.query("F > 0").rate.of == 4
@@ -304,9 +311,21 @@ def test_a_store_that_is_open_keeps_what_it_saw_while_the_scan_goes_on(tmp_path:
 
 def test_a_damaged_index_is_made_anew(tmp_path: Path) -> None:
     folder = make_findings(tmp_path / "f", *PARTS)
-    (tmp_path / "f" / "index.duckdb").write_bytes(b"not an index")
-    with Store(folder) as store:
-        assert len(store.query("F > 0.5")) == 3
+    for _ in range(2):
+        with Store(folder) as store:
+            assert len(store.query("F > 0.5")) == 3
+        [index] = (tmp_path / "cache").rglob("index.duckdb")
+        index.write_bytes(b"not an index")
+
+
+def test_an_index_that_came_with_findings_is_not_read(tmp_path: Path) -> None:
+    calm = make_findings(tmp_path / "f", [conversation("a", 0.1)])
+    with Store(make_findings(tmp_path / "g", [conversation("a", 0.9)])) as store:
+        store.prepare()
+    [index] = (tmp_path / "cache").rglob("index.duckdb")
+    shutil.move(index, Path(calm) / "index.duckdb")
+    with Store(calm) as store:
+        assert len(store.query("F > 0.5")) == 0
 
 
 def test_an_empty_scan_is_a_store_without_answers(tmp_path: Path) -> None:
@@ -352,13 +371,11 @@ def test_where_the_folder_is_read_only_the_users_folders_hold_index_and_people(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make_findings(tmp_path / "f", *PARTS)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with Store(folder) as store:
         assert len(store.query("F > 0.5")) == 3
         store.people.correct_label("gap", "attack", "Ann")
-    assert not (tmp_path / "f" / "index.duckdb").exists()
     assert [one.name for one in (tmp_path / "cache").rglob("*.*")] == ["index.duckdb"]
     with Store(folder) as store:
         assert store.people.labels() == {"gap": Label.ATTACK}
@@ -381,33 +398,70 @@ def test_missing_and_cut_files_are_named(tmp_path: Path) -> None:
         Store(str(folder))
 
 
-def test_a_file_that_is_no_parquet_is_named_when_it_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["scores-000001", "sequences/sequences-000001", "turns/turns-000001"])
+def test_a_file_that_was_changed_is_named_at_the_first_question(tmp_path: Path, file: str) -> None:
     folder = Path(make_findings(tmp_path / "f", *PARTS))
-    scores = folder / "scores-000000.parquet"
-    scores.write_bytes(b"x" * scores.stat().st_size)
-    with (
-        Store(str(folder)) as store,
-        pytest.raises(Exception, match=r"is damaged.*scores-000000.parquet.*restore"),
-    ):
-        store.query("F > 0.5")
+    place = folder / f"{file}.parquet"
+    content = place.read_bytes()
+    for changed in (b"x" * len(content), content[:40] + bytes([content[40] ^ 4]) + content[41:]):
+        place.write_bytes(content)
+        with Store(str(folder)) as store:  # there is an index, until the file changes
+            assert len(store.query("F > 0.5")) == 3
+        place.write_bytes(changed)
+        named = rf"{file}.parquet is damaged, or was changed after the scan; restore a copy, or scan again"
+        for read in (lambda s: s.query("F > 0.5"), lambda s: list(s.sequences()), lambda s: list(s.heads())):
+            with Store(str(folder)) as store, pytest.raises(StoreCorruptError, match=named):
+                read(store)
 
 
-def test_other_parquet_in_place_of_a_part_is_refused(tmp_path: Path) -> None:
-    import duckdb
+def test_a_manifest_that_was_changed_is_refused(tmp_path: Path) -> None:
+    manifest = Path(make_findings(tmp_path / "f", *PARTS)) / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"scores": 16', '"scores": 61'))
+    with pytest.raises(FindingsError, match=r"manifest.json was changed after it was written: restore a copy"):
+        Store(str(tmp_path / "f"))
 
+
+FORGED = {
+    "a score above 1": ("scores", "if(turn = 2, 7, F) AS F", "score of sequence 'slow' is no number in"),
+    "a score that is no number": ("scores", "'nan'::DOUBLE AS T", "is no number in"),
+    "a score that is missing": ("scores", "if(turn = 2, NULL, I) AS I", "or one without T, I or F"),
+    "a negative turn": ("scores", "if(turn = 2, -2, turn)::INTEGER AS turn", "turn that is not there"),
+    "a turn after the last": ("scores", "turn + 9 AS turn", "turn that is not there"),
+    "a conversation that is not there": ("scores", "key + 99 AS key", "turn that is not there"),
+    "two scores of one turn": ("scores", "1::INTEGER AS turn", "two scores of one turn"),
+    "another side": ("scores", "'thought' AS side", "scores of 'thought', which"),
+    "another principle": ("scores", "'x' AS principle", "scores of 'x', which its manifest does not"),
+    "text for scores": ("scores", "F::VARCHAR AS F", "scores have no column F DOUBLE"),
+    "another key": ("scores", "'a' AS key", "scores have no column key BIGINT"),
+    "no turns": ("sequences/sequences", "0::INTEGER AS turns", "or one has no turn"),
+    "one key twice": ("sequences/sequences", "1::BIGINT AS key", "two conversations have one key"),
+    "a label of its own": ("sequences/sequences", "'evil' AS label", "'evil' is no label"),
+}
+"""Whoever forges a file can rewrite its digest in the manifest: what can't be is refused all the same."""
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_what_can_not_be_is_refused_although_the_manifest_fits(tmp_path: Path, what: str) -> None:
+    table, changed, named = FORGED[what]
     folder = Path(make_findings(tmp_path / "f", *PARTS))
-    other = folder / "scores-000000.parquet"
-    duckdb.execute(f"COPY (SELECT 1 AS a, 'b' AS b) TO '{other}' (FORMAT parquet)")
+    place = folder / f"{table}-000000.parquet"
+    duckdb.execute(
+        f"COPY (SELECT * REPLACE ({changed}) FROM '{place}') TO '{tmp_path / 'forged'}' (FORMAT parquet)"
+    )
+    shutil.move(tmp_path / "forged", place)
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["parts"][0]["files"][other.name]["bytes"] = other.stat().st_size
+    del manifest["sha256"]
+    content = place.read_bytes()
+    told = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    manifest["parts"][0]["files"][f"{table}-000000.parquet"] = told
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    with Store(str(folder)) as store, pytest.raises(Exception, match="scores have no column key BIGINT"):
-        store.query("F > 0.5")
+    with Store(str(folder)) as store:
+        for read in (lambda: store.query("F > 0.5"), lambda: list(store.trajectories("scan"))):
+            with pytest.raises(StoreCorruptError, match=named):
+                read()
 
 
 def test_folders_that_are_no_findings_say_what_they_are(tmp_path: Path) -> None:
-    import duckdb
-
     duckdb.execute(f"COPY (SELECT 1 AS a) TO '{tmp_path / 'a.parquet'}' (FORMAT parquet)")
     for name in (tmp_path, tmp_path / "*.parquet"):
         with pytest.raises(

@@ -60,8 +60,8 @@ def talk(path: Path, name: str, *texts: str) -> None:
     pipeline.close()
 
 
-def write_study(folder: Path) -> None:
-    """Write a study of eight conversations, four of which an arm flags."""
+def write_study(folder: Path, arm: str = "cusum", source: str = "made", warning: str = "few groups") -> None:
+    """Write a study of eight conversations, four of which an arm flags, with texts of others in it."""
     import json
 
     from turnwise.spreadsheets import write_parquet
@@ -69,7 +69,7 @@ def write_study(folder: Path) -> None:
 
     rows = [
         {
-            "arm": "cusum", "sequence": f"{label}-{number}", "source": "made", "label": label, "part": "test",
+            "arm": arm, "sequence": f"{label}-{number}", "source": source, "label": label, "part": "test",
             "score": score, "threshold": 0.5, "fired": score >= 0.5, "turn": 2 if score >= 0.5 else None,
             "fold": 1, "reader_turn": None,
         }
@@ -78,7 +78,7 @@ def write_study(folder: Path) -> None:
     ]  # fmt: skip
     folder.mkdir()
     write_parquet(folder / "verdicts.parquet", COLUMNS, rows)
-    (folder / "results.json").write_text(json.dumps({"warnings": ["few groups"], "chosen": "cusum"}))
+    (folder / "results.json").write_text(json.dumps({"warnings": [warning], "chosen": arm}))
     (folder / "tables").mkdir()
     (folder / "tables/detectors.csv").write_text(f"arm,recall\n{MARKUP},75 %\n")
     (folder / "tables/detectors.md").write_text("**Detection**\n\n| arm | recall |\n|---|---:|\n\nExact.\n")

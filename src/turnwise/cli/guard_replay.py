@@ -101,7 +101,7 @@ def replay(
         say(pace)
     for one in bad:
         note(f"{file}, line {one.line}: {one.reason}; left out")
-    if bad and not rows:
+    if (bad and not rows) or any(one.ends for one in bad):
         raise typer.Exit(1)
     if fail_on_findings and any(row["blocked_at"] or row["warned_at"] for row in rows):
         raise typer.Exit(3)

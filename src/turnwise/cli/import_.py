@@ -51,9 +51,14 @@ class _File:
     error: str | None = None
 
     @property
+    def broken(self) -> bool:
+        """Whether it could not be read to its end."""
+        return any(error.ends for error in self.errors)
+
+    @property
     def failed(self) -> bool:
-        """Whether the file gave nothing: it could not be read, or all of its lines are bad."""
-        return self.error is not None or bool(self.errors and not (self.imported or self.skipped))
+        """Whether the file was not read to its end, or gave nothing since all of its lines are bad."""
+        return self.error is not None or self.broken or bool(self.errors and not (self.imported or self.skipped))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as ``--json`` shows it."""
@@ -64,6 +69,7 @@ class _File:
             "relabelled": len(self.relabelled),
             "other_labels": len(self.other_labels),
             "bad": len(self.errors),
+            "whole": not self.broken,
             "unknown_labels": dict(self.unknown_labels),
             "error": self.error,
         }
@@ -174,17 +180,17 @@ def import_(
         if judged is not None and not taken:
             raise DatasetError(f"{judged} has no judgements of the conversations in {', '.join(files)}")
         runs = [] if judged is None else record_judgements(opened, judged, taken, known)
-    if json:
-        made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
-        print_json({**_as_json(done), **({} if judged is None else {"judgements": made})})
-    else:
-        _print(done, store, relabel)
-        for run in runs:
-            void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
-            say(f"run {run.run}: {run.evaluations} recorded scores{void}")
-        _note_errors(done)
-    if any(file.failed for file in done):
-        raise typer.Exit(1)
+        if json:
+            made = [{"run": run.run, "evaluations": run.evaluations, "failures": run.failures} for run in runs]
+            print_json({**_as_json(done), **({} if judged is None else {"judgements": made})})
+        else:
+            _print(done, store, relabel)
+            for run in runs:
+                void = f", {run.failures} void: the text is not the one that was read" if run.failures else ""
+                say(f"run {run.run}: {run.evaluations} recorded scores{void}")
+            _note_errors(done)
+        if any(file.failed for file in done):
+            raise typer.Exit(1)
 
 
 def _import_store(store: str, source: str, of_files: list[str], json: bool) -> None:
@@ -259,6 +265,10 @@ def _note_errors(files: list[_File]) -> None:
         note(f"and {len(errors) - _SHOWN} more; --json lists all")
     if errors:
         note(f"{len(errors)} bad lines were left out")
+    for file in files:
+        if file.broken:
+            before = f"{file.imported + file.skipped} conversations before that are kept"
+            note(f"error: {file.name} breaks off: {before}, what may have followed is lost; get the file again")
     unknown: Counter[str] = sum((file.unknown_labels for file in files), Counter())
     if unknown:
         most = unknown.most_common(_LABELS_SHOWN)
@@ -283,4 +293,4 @@ def _note_errors(files: list[_File]) -> None:
             note(f"error: {file.error}")
     failed = sum(file.failed for file in files)
     if failed and len(files) > 1:
-        note(f"nothing could be imported from {failed} of {len(files)} files")
+        note(f"{failed} of {len(files)} files could not be imported, or not to their end")

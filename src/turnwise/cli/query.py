@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from turnwise.store.query import QueryMatch, QueryResult
 
 
+SECONDS = 60.0
+"""How long a question in SQL may take by default."""
+
 SHOWN = 20
 """Matches that are printed by default."""
 
@@ -71,6 +74,10 @@ def query(
     sql: Annotated[
         str | None, typer.Option(help="Ask in SQL (DuckDB) instead; docs/sql.md lists the tables.")
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0.001, help=f"Seconds that --sql may take. Default: {SECONDS:g}.", show_default=False),
+    ] = None,
     patterns: PatternsFile = None,
     corrected_by: options.CorrectedBy = None,
     store: options.Store = options.DEFAULT_STORE,
@@ -89,8 +96,11 @@ def query(
         raise UsageError("give a pattern, such as 'peak(F) > 0.5', or --sql with a statement")
     if sql is not None and (label or source or where or corrected_by or plot or given("run", context)):
         raise UsageError(
-            "--sql works only with --csv, --export, --json, --limit and --store: put conditions into the statement"
+            "--sql works only with --csv, --export, --json, --limit, --timeout and --store: put conditions into "
+            "the statement"
         )
+    if sql is None and timeout is not None:
+        raise UsageError("--timeout goes with --sql")
     if plot is not None:
         check_target(plot)
     if export is not None:
@@ -101,7 +111,7 @@ def query(
     library = read_library(patterns)
     with options.opened_store(store) as opened:
         if sql is not None:
-            _answer_sql(opened, sql, limit=limit, csv=csv, export=export, json=json)
+            _answer_sql(opened, sql, timeout or SECONDS, limit=limit, csv=csv, export=export, json=json)
             return
         assert pattern is not None  # one of the two was given
         name = read_run(opened, run)
@@ -223,13 +233,20 @@ def _strongest(
 
 
 def _answer_sql(
-    store: Store, statement: str, *, limit: int | None, csv: str | None, export: str | None, json: bool
+    store: Store,
+    statement: str,
+    seconds: float,
+    *,
+    limit: int | None,
+    csv: str | None,
+    export: str | None,
+    json: bool,
 ) -> None:
     """Ask and print; rows are taken from the database as they are written."""
     from turnwise.cli.output import Table, note, print_json, print_table
     from turnwise.store.sql import ask
 
-    answer = ask(store.mirror, statement)
+    answer = ask(store.mirror, statement, seconds)
     if csv is not None and export is not None:
         raise UsageError("--sql can write its answer once: give --csv or --export, not both")
     if csv is not None or export is not None:

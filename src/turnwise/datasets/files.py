@@ -1,10 +1,8 @@
-"""Data files and pipes: compression, byte order mark, lines within bounds, JSON and Parquet, errors in words."""
+"""Data files and pipes: byte order mark, encoding, lines within bounds, JSON and Parquet, errors in words."""
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
 import json
 import os
 import select
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from turnwise.bounded import ShallowStream, read_json
+from turnwise.datasets.packed import ZIP_MAGIC, unpacked
 from turnwise.datasets.protocol import RecordError
 from turnwise.errors import DatasetError, LocationError, UsageError
 from turnwise.locations import Location, filesystem, is_url
@@ -30,6 +29,9 @@ DAMAGED = (EOFError, OSError, zlib.error)
 MAX_LINE = 64 << 20
 """Bytes that a line may have: it is held in memory, and parsed to several times its size."""
 
+MOST_BLANK = 100_000
+"""Blank lines that may follow each other."""
+
 WAIT_SECONDS = 10.0
 """How long the first byte of a pipe that nobody writes to is waited for."""
 
@@ -41,27 +43,17 @@ NOT_UTF8 = "not UTF-8 text; name the encoding of the file with --encoding, such 
 _POLL_SECONDS = 0.05
 _PART = 1 << 16
 
-_PACKED_PART = 1 << 11
-"""Bytes of zstd that are unpacked at once: four of them may stand for 128 KiB."""
-
 _PARQUET_ROWS = 128
 """Rows that are held at a time; one conversation can be long, so few of them."""
 
 _BOM = b"\xef\xbb\xbf"
-_ZIP_MAGIC = b"PK\x03\x04"
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_PACKED = {
-    _ZIP_MAGIC: "a zip archive",
-    b"\xfd7zXZ\x00": "packed with xz",
-    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
-}
 
 
 def is_zip(path: str) -> bool:
     """Return whether a file is there and begins as a zip archive does."""
     try:
         with to_path(path).open("rb") as file:
-            return file.read(len(_ZIP_MAGIC)) == _ZIP_MAGIC
+            return file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
     except (OSError, ValueError):
         return False
 
@@ -114,14 +106,32 @@ def open_stream(path: str, wait_seconds: float = WAIT_SECONDS, encoding: str | N
     return _content(BufferedReader(_Pipe(path, wait_seconds)), path, encoding)
 
 
+class Blanks:
+    """Counts blank lines that follow each other: some kilobytes can be packed so that they stand for billions."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def pass_by(self, line: str | bytes) -> None:
+        """Take notice of the next line; OSError where more than `MOST_BLANK` were blank."""
+        self._count = self._count + 1 if line.isspace() else 0
+        if self._count > MOST_BLANK:
+            raise OSError(f"more than {MOST_BLANK:,} blank lines follow each other")
+
+
 def bounded_lines(stream: BufferedIOBase) -> Iterator[bytes | None]:
     """Yield the lines of a stream; None for one of more than `MAX_LINE` bytes, which is passed over.
 
     Args:
         stream: what `open_binary` gave.
+
+    Raises:
+        OSError: it breaks off, or has too many blank lines.
     """
+    blanks = Blanks()
     while line := stream.readline(MAX_LINE + 1):
         if len(line) <= MAX_LINE:
+            blanks.pass_by(line)
             yield line
             continue
         while line and not line.endswith(b"\n"):
@@ -139,6 +149,7 @@ class _Pipe(RawIOBase):
         self._path = path
         self._wait_seconds = wait_seconds
         self._written = False
+        self._passed = 0
         try:
             self._file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         except OSError as error:
@@ -153,7 +164,11 @@ class _Pipe(RawIOBase):
         while filled < len(view) and (part := self._part(len(view) - filled)):
             view[filled : filled + len(part)] = part
             filled += len(part)
+        self._passed += filled
         return filled
+
+    def tell(self) -> int:
+        return self._passed
 
     def _part(self, size: int) -> bytes:
         deadline = time.monotonic() + self._wait_seconds
@@ -326,7 +341,7 @@ def _open(path: str) -> BufferedReader:
 
 
 def _content(raw: BufferedReader, path: str, encoding: str | None) -> BufferedReader:
-    stream = _unpacked(raw, path)
+    stream = unpacked(raw, path)
     if encoding is not None and not _starts(stream, path, PARQUET_MAGIC):
         stream = BufferedReader(_Recoded(stream, encoding))
     if _starts(stream, path, _BOM):
@@ -371,78 +386,6 @@ class _Recoded(RawIOBase):
         buffer[:size] = self._ready[:size]
         self._ready = self._ready[size:]
         return size
-
-    def close(self) -> None:
-        if not self.closed:
-            self._raw.close()
-        super().close()
-
-
-def _unpacked(raw: BufferedReader, path: str) -> BufferedReader:
-    start = raw.peek(8)
-    if start.startswith(b"\x1f\x8b"):
-        return BufferedReader(gzip.GzipFile(fileobj=raw))
-    if start.startswith(b"BZh"):
-        return BufferedReader(bz2.BZ2File(raw))
-    if start.startswith(_ZSTD_MAGIC):
-        return BufferedReader(_Zstd(raw, path))
-    for magic, words in _PACKED.items():
-        if start.startswith(magic):
-            raise DatasetError(f"{path} is {words}: unpack it first; gzip, bzip2 and zstd are read as they are")
-    return raw
-
-
-class _Zstd(RawIOBase):
-    """What a stream that is packed with zstd holds, frame after frame.
-
-    Args:
-        raw: the packed stream.
-        path: where it comes from, for messages.
-
-    Raises:
-        DatasetError: the package that unpacks it is not installed.
-    """
-
-    def __init__(self, raw: BufferedReader, path: str) -> None:
-        try:
-            import zstandard
-        except ImportError:
-            raise DatasetError(
-                f"{path} is packed with zstd, which needs another package: pip install 'turnwise[scan]'"
-            ) from None
-        self._raw = raw
-        self._unpacker = zstandard.ZstdDecompressor()
-        self._damage = zstandard.ZstdError
-        self._frame: Any = None
-        self._rest = b""
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            packed = self._rest or self._raw.read1(_PACKED_PART)
-            if not packed:
-                if self._frame is not None:
-                    raise EOFError("the zstd stream ends within a frame")
-                return 0
-            self._unpack(packed)
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-    def _unpack(self, packed: bytes) -> None:
-        if self._frame is None:
-            self._frame = self._unpacker.decompressobj()
-        try:
-            self._ready = memoryview(self._frame.decompress(packed))
-        except self._damage as error:
-            raise OSError(str(error)) from error
-        self._rest = self._frame.unused_data
-        if self._frame.eof:
-            self._frame = None
 
     def close(self) -> None:
         if not self.closed:

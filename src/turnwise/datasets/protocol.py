@@ -59,10 +59,12 @@ class BadRecord:
         line: where it is, from 1: the line in JSONL and CSV, the item in a JSON array, the row in Parquet,
             the file in a folder.
         reason: what is wrong with it, for a person.
+        ends: whether the file can't be read beyond it, so that what may have followed is lost.
     """
 
     line: int
     reason: str
+    ends: bool = False
 
 
 class RecordError(DatasetError):

@@ -20,6 +20,7 @@ from turnwise.datasets.files import (
     MAX_LINE,
     NOT_UTF8,
     PARQUET_MAGIC,
+    Blanks,
     bounded_lines,
     is_stream,
     is_zip,
@@ -324,8 +325,12 @@ def read_records(head: Head) -> Iterator[ParsedRecord | BadRecord]:
     if head.layout is Layout.FOLDER:
         raise DatasetError(f"{head.path} is a folder: name a file in it")
     if head.layout is Layout.PARQUET:
-        for number, row in enumerate(read_parquet(head.path), start=1):
-            yield ParsedRecord(number, row)
+        number = 0
+        try:
+            for number, row in enumerate(read_parquet(head.path), start=1):
+                yield ParsedRecord(number, row)
+        except DatasetError as error:
+            yield broken_off(number + 1, error)
     elif head.layout is Layout.TABLE:
         with _opened(head) as stream:
             yield from read_table(stream, head.delimiter)
@@ -419,7 +424,9 @@ def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord 
 
 
 def _bounded_texts(text: TextIOWrapper) -> Iterator[str]:
+    blanks = Blanks()
     while line := text.readline(MAX_LINE + 1):
+        blanks.pass_by(line)
         if len(line) > MAX_LINE:
             raise csv.Error(f"the line has more than {MAX_LINE >> 20} MiB, which is the most")
         yield line
@@ -444,4 +451,4 @@ def broken_off(number: int, error: Exception) -> BadRecord:
         error: what reading raised.
     """
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return BadRecord(number, f"the file breaks off here: {reason}")
+    return BadRecord(number, f"the file breaks off here: {reason}", ends=True)

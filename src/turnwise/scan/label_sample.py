@@ -327,6 +327,7 @@ def _tables(findings: Findings, *tables: str) -> Iterator[DuckDBPyConnection]:
     """
     import duckdb
 
+    findings.check(*tables)
     with duckdb.connect() as connection:
         try:
             of_tables = {table: findings.files(table) for table in tables}

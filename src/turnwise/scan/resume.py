@@ -18,7 +18,7 @@ _LOCK = ".scan.lock"
 _FOLDERS = ("", f"{SEQUENCES}/", f"{TURNS}/", f"{FAILURES}/")
 """Where the files of parts are, within the folder of findings."""
 
-_NOT_COMPARED = {"parts", "complete", "totals"}
+_NOT_COMPARED = {"parts", "complete", "totals", "sha256"}
 
 
 @contextmanager

@@ -81,6 +81,9 @@ class Backend(Protocol):
     def close(self) -> None:
         """Let go of all connections."""
 
+    def discard(self) -> None:
+        """Remove what was made here and holds nothing, where that leaves a file behind; once it is closed."""
+
 
 class Patience:
     """Waits a little longer each time, and not for ever.

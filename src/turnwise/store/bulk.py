@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ _HEAD = 20
 """Bytes before the first element of an array in PostgreSQL's binary form: five numbers about the array."""
 
 
-def rows(record: Connection, query: Select[Any]) -> Iterator[tuple[Any, ...]]:
+def rows(record: Connection, query: Select[Any]) -> Generator[tuple[Any, ...], None, None]:
     """Yield the rows of a query.
 
     Args:
@@ -66,9 +67,10 @@ def _from_sqlite(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.
     import numpy as np
 
     width = len(query.selected_columns)
-    values = chain.from_iterable(rows(record, query))
-    while flat := array("d", islice(values, _BATCH * width)):  # numpy would take a text for a number, and None
-        yield np.frombuffer(flat).reshape(-1, width)
+    with closing(rows(record, query)) as found:
+        values = chain.from_iterable(found)
+        while flat := array("d", islice(values, _BATCH * width)):  # numpy would take a text for a number, and None
+            yield np.frombuffer(flat).reshape(-1, width)
 
 
 def _from_postgresql(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.float64]]:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     Column,
+    ColumnElement,
     Connection,
     Integer,
     RowMapping,
@@ -99,17 +100,10 @@ def _unreadable(connection: Connection, query: Select[Any]) -> str | None:
 
 
 def _as_stored(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
-    """Yield the rows of a query as they are stored: texts of SQLite as bytes, those of PostgreSQL as text."""
+    """Yield the rows of a query as stored: texts of SQLite as bytes, times and JSON of PostgreSQL as text."""
     if connection.dialect.name != "sqlite":
-        plain = (
-            type_coerce(column, column.type.impl)
-            if isinstance(column.type, Checked)
-            else column
-            if isinstance(column.type, Integer)
-            else cast(column, Text)
-            for column in query.selected_columns
-        )
-        yield from connection.execute(query.with_only_columns(*plain, maintain_column_froms=True))
+        plain = query.with_only_columns(*map(_plain, query.selected_columns), maintain_column_froms=True)
+        yield from connection.execute(plain)
         return
     driver = connection.connection.driver_connection
     assert driver is not None
@@ -120,6 +114,13 @@ def _as_stored(connection: Connection, query: Select[Any]) -> Iterator[Sequence[
     finally:
         driver.text_factory = before
     yield from rows
+
+
+def _plain(column: Any) -> Any:
+    """Return a column of PostgreSQL as it can be read, whatever it holds."""
+    if isinstance(column.type, Checked):
+        return type_coerce(column, column.type.impl)
+    return cast(column, Text) if isinstance(column.type, UtcTime | JSON) else column
 
 
 def _read_value(column: Any, value: Any) -> None:
@@ -151,18 +152,18 @@ def _place(connection: Connection, columns: Sequence[Any], column: Any, row: Seq
     return f"{name} where {' and '.join(told)}"
 
 
-def check_places(connection: Connection, where: str, table: Table, after: int = 0) -> None:
+def check_places(connection: Connection, where: str, table: Table, *conditions: ColumnElement[bool]) -> None:
     """Refuse rows of scores or failures that are about nothing, or that can't be.
 
     Args:
         connection: in a transaction.
         where: the store, as messages name it.
         table: evaluations, failures or scores of people.
-        after: only rows above this number.
+        conditions: what else holds for the rows that count.
 
     Raises:
-        StoreCorruptError: the turn of a row is not there, its provenance is of another run or principle, or T, I
-            or F is no number in [0, 1]; the message names the first such row.
+        StoreCorruptError: the turn of a row is not there, its provenance is of another run or principle, T, I or F
+            is no number in [0, 1], or there are two rows of one key; the message names the first such row.
     """
     turns, origins = schema.turns.c, schema.provenances.c
     query = select(table).outerjoin(
@@ -177,13 +178,17 @@ def check_places(connection: Connection, where: str, table: Table, after: int = 
         wrong += [column.is_(None), ~column.between(0, 1)]
         if connection.dialect.name == "sqlite":  # in which a column may hold anything
             wrong.append(func.typeof(column).not_in(("real", "integer")))
-    for row in read_all(connection, query.where(table.c.id > after, or_(*wrong)).limit(1), where):
+    bad = read_all(connection, query.where(or_(*wrong), *conditions).limit(1), where)
+    reason = "there is no such turn, or its provenance is of another run or principle"
+    if table is schema.evaluations and not bad:
+        about = [table.c[name] for name in ("run", "sequence", "principle", "turn", "side")]
+        twice = select(func.max(table.c.id)).where(*conditions).group_by(*about).having(func.count() > 1).limit(1)
+        bad = read_all(connection, select(table).where(table.c.id.in_(twice)), where)
+        reason = "there are two scores of that"
+    for row in bad:
         columns = list(table.columns)
         place = _place(connection, columns, table.c.turn, [row[column.name] for column in columns])
-        raise StoreCorruptError(
-            f"{where} is damaged: {place}: there is no such turn, or its provenance is of another run or "
-            f"principle; {MEND}"
-        )
+        raise StoreCorruptError(f"{where} is damaged: {place}: {reason}; {MEND}")
 
 
 def check_numbers(connection: Connection, where: str, after: int = 0) -> None:

@@ -51,11 +51,13 @@ class Database:
         self.where = self._backend.where
         self.translated = self._backend.translated
         self.run_locks = self._backend.run_locks
+        self.discard = self._backend.discard
         self.clock = clock
         try:
             self._open(create)
         except BaseException:
             self._backend.close()
+            self.discard()
             raise
         self._reading = self._backend.engine.execution_options(**self._backend.reading)
         self._snapshot = self._backend.engine.execution_options(snapshot=True)

@@ -17,6 +17,9 @@ from turnwise.store.store import Store
 _BATCH = 256
 """Records that share a transaction."""
 
+MOST_BAD = 100_000
+"""Bad records that may follow each other; some kilobytes can be packed so that they stand for billions."""
+
 
 class OtherLabel(NamedTuple):
     """A sequence whose label in the file is not the one that the store had.
@@ -70,17 +73,25 @@ def import_sequences(
             `Store.add_sequences`. Those with other turns are bad records.
 
     Raises:
-        DatasetError: a bad record, where `strict` is set, or the file can't be read at all.
+        DatasetError: a bad record, where `strict` is set, very many of them in a row, or the file can't be read at
+            all.
         StoreError: the store can't be written.
     """
     done = _Done()
     errors: list[BadRecord] = []
+    in_a_row = 0
     for batch in batched(records, _BATCH):
         bad = [record for record in batch if isinstance(record, BadRecord)]
         upto = batch.index(bad[0]) if strict and bad else len(batch)
         good = [record for record in batch[:upto] if isinstance(record, Sequence)]
         conflicts = _add(store, good, done, done.count + len(errors), strict, relabel)
         errors += sorted([*bad, *conflicts], key=lambda error: error.line)
+        in_a_row = len(bad) + (in_a_row if len(bad) == len(batch) else 0)
+        if in_a_row > MOST_BAD:
+            raise DatasetError(
+                f"{where}: more than {MOST_BAD:,} records in a row can't be read, the last of them since: "
+                f"{bad[-1].reason}; what came before them is kept"
+            )
         if strict and errors:
             raise DatasetError(f"{where}, line {errors[0].line}: {errors[0].reason}; --strict stops here")
     labels = tuple(done.relabelled), tuple(done.other_labels)

@@ -308,6 +308,8 @@ class Mirror:
             fresh = self._copy_evaluations(record, key, copied.evaluations.row, last.row)
             if last.row - copied.evaluations.row > _MANY:
                 give_back_memory()
+            if not copied.evaluations.row:
+                self._refuse_doubles(key)
             copied.evaluations = last
         if copied.columns is None:
             if with_trajectories:
@@ -363,6 +365,14 @@ class Mirror:
                 fresh.scored.add((names[origins[one // 2]], side))
         return fresh
 
+    def _refuse_doubles(self, key: int) -> None:
+        """Raise ValueError where two scores of a run are of the same turn, side and principle."""
+        of_run = "FROM copied.evaluations WHERE run = $1"
+        apart = f"SELECT DISTINCT sequence, turn, principle, response {of_run}"
+        query = f"SELECT count(*) = (SELECT count(*) FROM ({apart})) {of_run}"
+        if self._opened().execute(query, [key]).fetchall() != [(True,)]:
+            raise ValueError("there are two scores of one turn, side and principle")
+
     def _origins(self, record: Connection, key: int) -> dict[int, int]:
         """Return the number of the principle by provenance of a run."""
         table = schema.provenances.c
@@ -385,12 +395,6 @@ class Mirror:
     def _make_trajectories(self, key: int, scored: Collection[tuple[str, Side]]) -> None:
         """Make the table of trajectories of a run, with these columns."""
         columns = self._copied[key].columns = Columns(tuple(sorted(scored)))
-        apart = "SELECT DISTINCT sequence, turn, principle, response FROM copied.evaluations WHERE run = $1"
-        query = (
-            f"SELECT (SELECT count(*) FROM copied.evaluations WHERE run = $1) - (SELECT count(*) FROM ({apart}))"
-        )
-        if self._opened().execute(query, [key]).fetchall() != [(0,)]:
-            raise ValueError("two scores of one run are of the same turn, side and principle")
         self._opened().execute(f"CREATE OR REPLACE TABLE {_table(key)} AS {self._trajectories_sql(key, columns)}")
         give_back_memory()
 

@@ -86,3 +86,7 @@ class RecordParts:
         self.runs.close()
         self.journal.close()
         self.database.close()
+
+    def discard(self) -> None:
+        """Remove a file that was made here and holds nothing; once it is closed."""
+        self.database.discard()

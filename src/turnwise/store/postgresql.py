@@ -205,6 +205,9 @@ class PostgresqlServer:
                 connection.execute(writers.delete().where(writers.c.writer == self._writer))
         self.engine.dispose()
 
+    def discard(self) -> None:
+        """Leave the schema as it is: empty tables in it are no file that somebody could take for a store."""
+
     def _configure(self, connection: psycopg.Connection[Any], record: object) -> None:
         settings = {**_SESSION, "lock_timeout": f"{max(1, round(self.busy_seconds * 1000))}ms"}
         names = ", ".join("set_config(%s, %s, false)" for _ in settings)

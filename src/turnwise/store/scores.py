@@ -14,7 +14,7 @@ from turnwise.conversation import Label, Side
 from turnwise.notebook import data_frame, html_table
 from turnwise.scoring import Call, Evaluation, EvaluationKey, Failure, Trajectory
 from turnwise.store import schema
-from turnwise.store.damage import intact
+from turnwise.store.damage import check_places, intact
 from turnwise.store.database import PAGE, Database
 from turnwise.store.runs import Runs, still_failed
 from turnwise.store.score_rows import (
@@ -166,6 +166,8 @@ class Scores:
             wanted.append(table.c.principle.in_(self._runs.principle_versions(run)))
         for page in self._sequences.head_rows(ids, label):
             keys = [row["id"] for row in page]
+            if turns is not None:  # a score at a turn that is not there would not be missed
+                self._check_places(run, keys)
             found: dict[int, list[Evaluation]] = {key: [] for key in keys}
             names = {row["id"]: row["sequence_id"] for row in page}
             rows = self._db.read(_with_provenance(table, run, replies).where(table.c.sequence.in_(keys), *wanted))
@@ -190,6 +192,12 @@ class Scores:
                         run, head.sequence_id, part.stop - 1, found[key], lengths[key], first=part.start
                     )
                 yield head, trajectory
+
+    def _check_places(self, run: str, sequences: Collection[int]) -> None:
+        table = schema.evaluations
+        of_run = table.c.run.in_(select(schema.runs.c.id).where(schema.runs.c.name == run))
+        where = self._db.where
+        self._db.ask(lambda record: check_places(record, where, table, table.c.sequence.in_(sequences), of_run))
 
     def failures(
         self,

@@ -1,11 +1,13 @@
-"""A user's own SQL over the copy of the scores: one question, nothing changed, no file read."""
+"""A user's own SQL over the copy of the scores: one question, nothing changed, no file read, a limit of time."""
 
 from __future__ import annotations
 
+import threading
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnwise.errors import UsageError
 from turnwise.store.mirror import AsksTables
@@ -16,6 +18,41 @@ if TYPE_CHECKING:
 
 _PAGE = 10_000
 
+Found = TypeVar("Found")
+
+
+class _Limit:
+    """The time that a question has left; what whoever asks does between its pages does not count.
+
+    Args:
+        connection: asks it.
+        seconds: how long it may take in all.
+    """
+
+    def __init__(self, connection: DuckDBPyConnection, seconds: float) -> None:
+        self._connection = connection
+        self._seconds = self._left = seconds
+
+    def within(self, step: Callable[[], Found]) -> Found:
+        """Return what a step of the question gives; UsageError where DuckDB can't, or there is no time left."""
+        import duckdb
+
+        began = time.perf_counter()
+        timer = threading.Timer(max(self._left, 0.0), self._connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            return step()
+        except duckdb.InterruptException as error:
+            raise UsageError(
+                f"the SQL query was stopped after {self._seconds:g} s: ask for less, or give more with --timeout"
+            ) from error
+        except duckdb.Error as error:  # a value that can't be reckoned shows where its row is reached
+            raise UsageError(f"the SQL query failed: {error}") from error
+        finally:
+            timer.cancel()
+            self._left -= time.perf_counter() - began
+
 
 @dataclass(frozen=True, slots=True)
 class SqlAnswer:
@@ -25,11 +62,13 @@ class SqlAnswer:
         columns: names of the columns.
         rows: the rows, a few thousand in memory at a time; can be read once.
         connection: what holds them.
+        limit: the time that is left.
     """
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
     connection: DuckDBPyConnection
+    limit: _Limit
 
     def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
         """Return the rows that were not read yet as a table of pyarrow.
@@ -38,24 +77,19 @@ class SqlAnswer:
             limit: how many at most; all by default.
 
         Raises:
-            UsageError: pyarrow is not installed, or a value can't be reckoned.
+            UsageError: pyarrow is not installed, a value can't be reckoned, or the time is up.
         """
-        import duckdb
-
         from turnwise.store.query import need
 
         need("pyarrow", "to_arrow()")
-        try:
-            with warnings.catch_warnings():
-                # DuckDB advises against it, for a copy of the rows; the way without would ask a second time.
-                warnings.simplefilter("ignore", UserWarning)
-                table: Any = self.connection.to_arrow_table()
-                return table.slice(0, limit)
-        except duckdb.Error as error:
-            raise UsageError(f"the SQL query failed: {error}") from error
+        with warnings.catch_warnings():
+            # DuckDB advises against it, for a copy of the rows; the way without would ask a second time.
+            warnings.simplefilter("ignore", UserWarning)
+            table: Any = self.limit.within(self.connection.to_arrow_table)
+            return table.slice(0, limit)
 
 
-def ask(mirror: AsksTables, statement: str) -> SqlAnswer:
+def ask(mirror: AsksTables, statement: str, seconds: float = 60.0) -> SqlAnswer:
     """Ask a question in DuckDB's SQL; docs/sql.md lists the tables.
 
     The tables are a copy in memory. The statement runs in a read-only transaction, and can reach neither files nor
@@ -64,9 +98,10 @@ def ask(mirror: AsksTables, statement: str) -> SqlAnswer:
     Args:
         mirror: the copy.
         statement: one statement that gives rows: SELECT, WITH, DESCRIBE ...
+        seconds: how long it may take, above 0; bringing the copy up to date does not count.
 
     Raises:
-        UsageError: it is no such statement, or DuckDB can't make sense of it.
+        UsageError: it is no such statement, DuckDB can't make sense of it, or the time is up.
         StoreError: the record can't be read.
     """
     import duckdb
@@ -76,23 +111,17 @@ def ask(mirror: AsksTables, statement: str) -> SqlAnswer:
     except UnicodeEncodeError as error:
         raise UsageError("--sql contains an unpaired surrogate, which is not valid Unicode") from error
     with mirror.tables() as connection:
-        try:
-            statements = connection.extract_statements(statement)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise UsageError("--sql takes one statement that asks, such as SELECT ... or DESCRIBE evaluations")
-            connection.execute("BEGIN TRANSACTION READ ONLY")
-            connection.execute(statement)
-        except duckdb.Error as error:
-            raise UsageError(f"the SQL query failed: {error}") from error
+        limit = _Limit(connection, seconds)
+        statements = limit.within(lambda: connection.extract_statements(statement))
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise UsageError("--sql takes one statement that asks, such as SELECT ... or DESCRIBE evaluations")
+        connection.execute("BEGIN TRANSACTION READ ONLY")
+        limit.within(lambda: connection.execute(statement))
         description = connection.description or []
-    return SqlAnswer(tuple(str(column[0]) for column in description), _paged(connection), connection)
+    columns = tuple(str(column[0]) for column in description)
+    return SqlAnswer(columns, _paged(connection, limit), connection, limit)
 
 
-def _paged(connection: Any) -> Iterator[tuple[Any, ...]]:
-    import duckdb
-
-    try:
-        while page := connection.fetchmany(_PAGE):
-            yield from page
-    except duckdb.Error as error:  # a value that can't be reckoned shows where its row is reached
-        raise UsageError(f"the SQL query failed: {error}") from error
+def _paged(connection: Any, limit: _Limit) -> Iterator[tuple[Any, ...]]:
+    while page := limit.within(lambda: connection.fetchmany(_PAGE)):
+        yield from page

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -125,6 +125,7 @@ class SqliteFile:
         self.where = str(path)
         self.translated = partial(translated, self.where)
         self.busy_seconds = busy_seconds
+        self._fresh = False
 
     @cached_property
     def engine(self) -> Engine:
@@ -151,6 +152,7 @@ class SqliteFile:
             )
         if not self.path.parent.is_dir():
             raise StoreError(f"can't make {self.path}: there is no folder {self.path.parent}")
+        self._fresh = True
 
     def refuse_foreign(self, connection: Connection) -> None:
         """Refuse a file with anything beside our tables and indexes.
@@ -176,6 +178,20 @@ class SqliteFile:
         """Let go of the file."""
         if "engine" in vars(self):
             self.engine.dispose()
+
+    def discard(self) -> None:
+        """Remove the file, once it is closed, where it was made here, holds nothing and nobody has it open."""
+        if not self._fresh:
+            return
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(self.path, timeout=0.0)) as connection:
+            connection.isolation_level = None
+            connection.execute("PRAGMA journal_mode = DELETE")  # fails where others have it open
+            connection.execute("BEGIN EXCLUSIVE")
+            there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            tables = there & schema.metadata.tables.keys() - {schema.schema_migrations.name}
+            rows = [f"SELECT EXISTS (SELECT 1 FROM {name})" for name in tables]
+            if not any(connection.execute(query).fetchone()[0] for query in rows):
+                self.path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -204,6 +220,11 @@ def translated(path: str) -> Iterator[None]:
             raise StoreCorruptError(f"{path} is not a turnwise store; name another file with --store") from error
         if "malformed" in text or "disk image" in text or NO_UTF8 in text:
             raise StoreCorruptError(f"{path} is damaged ({first_line(text)}); {MEND}") from error
+        if "disk" in text:
+            raise StoreError(
+                f"{path}: {text}: see whether the disk is full or failing; what was committed is kept, and the "
+                "same command goes on"
+            ) from error
         if isinstance(error, OperationalError | sqlite3.OperationalError):
             raise StoreError(f"{path}: {text}") from error
         raise

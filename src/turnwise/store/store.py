@@ -107,6 +107,8 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        if kind is not None:  # what failed leaves no empty store behind
+            self._parts.discard()
 
     def counts(self) -> dict[str, int]:
         """Return how many sequences, turns, runs, evaluations and failures the store holds."""

@@ -178,7 +178,11 @@ def test_the_table_has_a_row_a_check(fill: Fill, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "＠x"]
+    "text",
+    [
+        *("=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "＠x"),
+        *("\u3000=1", " ＋1", "\u200b=1", "\ufeff=1", "\x01@x", "\u2003﹣1"),
+    ],
 )
 def test_no_cell_is_a_formula(tmp_path: Path, text: str) -> None:
     table = tmp_path / "out.csv"

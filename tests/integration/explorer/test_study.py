@@ -1,8 +1,11 @@
 """A finished study in a real browser: its threshold moved, and what moves with it."""
 
+import shutil
+
 import pytest
+from explored import explored
 from playwright.sync_api import expect
-from work_store import MARKUP
+from work_store import HOSTILE, MARKUP, write_study
 
 pytestmark = pytest.mark.integration
 
@@ -56,6 +59,20 @@ def test_tables_are_text_and_figures_are_images_that_run_nothing(study):
     expect(image).to_be_visible()
     assert image.evaluate("image => image.naturalWidth") == 90
     assert study.evaluate("window.pwned ?? null") is None
+
+
+def test_names_and_warnings_of_a_study_are_text(let_in, demo_store, tmp_path):
+    shutil.copy(demo_store, tmp_path / "work.db")
+    write_study(tmp_path / "study", arm=HOSTILE, source=HOSTILE, warning=HOSTILE)
+    with explored("--store", str(tmp_path / "work.db")) as running:
+        page = let_in(running, "/study")
+        page.get_by_text("1 warnings of the study").click()
+        page.get_by_role("button", name="next change ▶").click()
+        expect(outcome(page)).to_contain_text("attack-1")
+        assert MARKUP in page.locator("#content").inner_text()
+        assert page.evaluate("window.pwned ?? null") is None
+        assert page.locator("#content script, #content img[src=x]").count() == 0
+        page.close()
 
 
 def test_warnings_of_the_study_stand_before_its_numbers(study):

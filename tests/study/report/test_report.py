@@ -37,10 +37,10 @@ from turnwise.study.report.verdicts import COLUMNS, verdicts_as_parquet
 EVIL = '</script><script>alert("x")</script><img src=x onerror=alert(1)> & $5_%'
 
 
-def make_study(attack_shift: float = 0.3, *, missing: int = 0, **settings: object) -> Study:
+def make_study(attack_shift: float = 0.3, *, missing: int = 0, second: str = "h", **settings: object) -> Study:
     """Return a small study; a source, a category and some ids are written by somebody who means harm."""
     generator = random.Random(3)
-    known, examples = [], {"t": [], "h": []}
+    known, examples = [], {"t": [], second: []}
     for number in range(180):
         attack = number < 60
         name = f"{EVIL}{number}" if number % 7 == 0 else f"c{number}"
@@ -48,9 +48,9 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, **settings: objec
         strata = strata_of(EVIL if number % 2 else "plain", {"category": f"kind|{number % 4}"}, length)
         known.append(LabelledConversation(name, f"g{number // 2}", attack, length, strata))
         for run, rows in examples.items():
-            shift = attack_shift if attack and run == "h" else 0.0
+            shift = attack_shift if attack and run == second else 0.0
             F = [min(1.0, 0.6 * generator.random() + shift) for _ in range(length)]
-            gone = run == "h" and number < missing
+            gone = run == second and number < missing
             scored = [
                 TurnScores(k, {} if gone else {"p": Score(0.5, 0.2, f)}, length=9) for k, f in enumerate(F, 1)
             ]
@@ -62,10 +62,10 @@ def make_study(attack_shift: float = 0.3, *, missing: int = 0, **settings: objec
             {one.sequence_id: 0.25 for one in known},
             {one.sequence_id: 4.0 for one in known},
         )
-        for run, context in (("t", "turn"), ("h", "history"))
+        for run, context in (("t", "turn"), (second, "history"))
     )
     given = {
-        "runs": ("t", "h"),
+        "runs": ("t", second),
         "detectors": ("cusum:drift=0.4", "f_ema"),
         "target_fpr": 0.05,
         "replicates": 40,
@@ -196,6 +196,18 @@ def test_the_page_needs_nothing_else_and_nothing_escapes_into_it(report):
     specs = re.search(r'<script type="application/json" id="charts">(.*?)</script>', text, re.DOTALL)
     assert set(json.loads(specs[1])) == {figure.stem for figure in (report / "figures").glob("*.svg")}
     assert '<script>alert("x")' not in text
+
+
+def test_the_name_of_a_run_is_text_in_every_file_too(tmp_path):
+    write_report(make_study(second=EVIL, splits=2, replicates=10), tmp_path / "out")
+    page = Page()
+    page.feed((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    assert page.tags.count("script") == 3
+    assert "img" not in page.tags
+    assert page.links == []
+    for path in (*(tmp_path / "out").rglob("*.svg"), *(tmp_path / "out").rglob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        assert "<script" not in text and "<img" not in text, path.name
 
 
 def test_the_page_opens_with_warnings_and_the_verdict(report, study):

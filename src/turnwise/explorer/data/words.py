@@ -15,8 +15,9 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from turnwise.errors import UsageError
+from turnwise.errors import StoreError, UsageError
 from turnwise.explorer.data.record import Record
+from turnwise.sqlite_files import harden, refuse_foreign_objects
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +31,16 @@ _VERSION = 1
 
 _APPLICATION = 0x7475726E
 """Marks the file as ours; another one of that name is left alone."""
+
+_TABLES: Final = (
+    "CREATE VIRTUAL TABLE words USING fts5"
+    "(said, content='', tokenize='unicode61 remove_diacritics 2', columnsize=0)",
+    "CREATE TABLE upto (sequence INTEGER, digest TEXT)",
+    # What FTS5 keeps them in.
+    "CREATE TABLE 'words_data'(id INTEGER PRIMARY KEY, block BLOB)",
+    "CREATE TABLE 'words_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID",
+    "CREATE TABLE 'words_config'(k PRIMARY KEY, v) WITHOUT ROWID",
+)
 
 _MOST_WORDS = 32
 """Words of a question."""
@@ -123,17 +134,20 @@ class WordIndex:
             beside = location.with_name(f"{location.name}-words")
             try:
                 with contextlib.closing(sqlite3.connect(beside)) as index:
+                    harden(index)
+                    refuse_foreign_objects(index, str(beside), _TABLES)
                     ours = index.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION
                     if ours or index.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
                         index.execute(f"PRAGMA application_id = {_APPLICATION}")
                         return beside
-            except sqlite3.Error:  # a folder that can't be written to, or another file of that name
+            except (sqlite3.Error, StoreError):  # a folder that can't be written to, or a file of somebody else
                 pass
         self._temporary = tempfile.TemporaryDirectory(prefix="turnwise-words-")
         return Path(self._temporary.name, "words.db")
 
     def _opened(self) -> sqlite3.Connection:
         index = sqlite3.connect(self._file, timeout=30.0)
+        harden(index)
         index.execute("PRAGMA journal_mode = WAL")
         index.execute("PRAGMA synchronous = OFF")  # what a crash spoils is made anew
         return index
@@ -184,11 +198,8 @@ class WordIndex:
         with index:
             for table in ("words", "upto"):
                 index.execute(f"DROP TABLE IF EXISTS {table}")
-            index.execute(
-                "CREATE VIRTUAL TABLE words USING fts5"
-                "(said, content='', tokenize='unicode61 remove_diacritics 2', columnsize=0)"
-            )
-            index.execute("CREATE TABLE upto (sequence INTEGER, digest TEXT)")
+            for statement in _TABLES[:2]:
+                index.execute(statement)
             index.execute(f"PRAGMA user_version = {_VERSION}")
         return 0
 

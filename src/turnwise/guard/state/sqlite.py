@@ -16,6 +16,7 @@ from turnwise.errors import StateDownError, StateError
 from turnwise.guard.state.shared_store import SharedStore, State
 from turnwise.paths import to_path
 from turnwise.sessions.state_store import Change, StateKind
+from turnwise.sqlite_files import harden, refuse_foreign_objects
 
 APPLICATION: Final = 0x54575354
 """The application_id of such a file, by which another database is told from it."""
@@ -212,10 +213,12 @@ class SqliteStateStore(SharedStore):
     # What is in the file
 
     def _state(self, kind: StateKind[State], key: str, row: tuple[bytes, float, int] | None) -> State | None:
-        if row is None or self._expired(row[1], row[2]):
+        if row is None:
             return None
-        if not isinstance(row[0], bytes):
+        if not isinstance(row[0], bytes) or type(row[1]) not in (int, float):
             raise StateError(f"state {kind.name} {key!r} is broken (it is no bytes); forget it to begin anew")
+        if self._expired(row[1], row[2]):
+            return None
         return kind.unpack(row[0], key)
 
     def _expired(self, used: float, lasting: int) -> bool:
@@ -339,6 +342,7 @@ class SqliteStateStore(SharedStore):
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
         try:
             # In one transaction: another process may be making the tables at this moment.
+            harden(connection)
             connection.execute("BEGIN")
             application = connection.execute("PRAGMA application_id").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -348,6 +352,7 @@ class SqliteStateStore(SharedStore):
                 raise StateError(f"{self.path} is another database, not a state store; name another file")
             if version > VERSION:
                 raise StateError(f"{self.path} was made by a later turnwise (version {version}); update turnwise")
+            refuse_foreign_objects(connection, f"state store {self.path}", _SCHEMA, StateError, "use another file")
             if fresh:
                 self._make(connection)
             if not self._memory and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from turnwise.errors import LocationError, StoreCorruptError, StoreError, UsageError
+from turnwise.errors import FindingsError, LocationError, StoreCorruptError, StoreError, UsageError
 from turnwise.findings import (
     COLUMNS,
     FAILURES,
+    MEND,
     PLACES,
     SCORES,
     SEQUENCES,
@@ -30,9 +31,6 @@ from turnwise.store.findings.places import opened
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-MEND: Final = "restore a copy, or scan again into another folder"
-"""What to do where a file of a part is damaged."""
 
 _NO_TEXTS: Final = "the scan kept no texts (--no-texts): scan again without it, into another folder"
 
@@ -94,8 +92,11 @@ class FoundFiles:
 
     @cached_property
     def digest(self) -> str:
-        """What tells these findings, with the parts that are done, from any others."""
-        told = [[part.number, *((name, file.sha256) for name, file in part.files.items())] for part in self.parts]
+        """What tells these findings, with the parts that are done, from any others, and from changed ones."""
+        told = [
+            [part.number, *((name, file.sha256, self._changed(name)) for name, file in part.files.items())]
+            for part in self.parts
+        ]
         return hashlib.sha256(json.dumps([self.manifest.layout, self.principles, told]).encode()).hexdigest()
 
     @cached_property
@@ -109,6 +110,16 @@ class FoundFiles:
         except (OSError, NotImplementedError, LocationError, KeyError):
             return datetime.fromtimestamp(0, UTC)
         return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+    def check(self, *tables: str) -> None:
+        """Refuse local files that are not those that the scan wrote; StoreCorruptError where so."""
+        try:
+            self.findings.check(*tables)
+        except FindingsError as error:
+            raise StoreCorruptError(str(error)) from error
+
+    def _changed(self, name: str) -> int | None:
+        return None if self.remote else (self.findings.folder / name).path.stat().st_mtime_ns
 
     def close(self) -> None:
         """Let go of the files."""
@@ -215,6 +226,7 @@ class FoundFiles:
         Raises:
             StoreCorruptError: a file of them can't be read.
         """
+        self.check(FAILURES)
         for place in self.findings.files(FAILURES):
             try:
                 for line in place.read().decode().splitlines():

@@ -1,9 +1,9 @@
 """The index of findings: their trajectories, a row a conversation, in a DuckDB file that may be deleted.
 
 The scores of a scan are rows of one score. A question reads all turns of a conversation at once, as lists; making
-these lists is most of the work, and it is done once. The file lies beside the findings (``index.duckdb``), or in
-the user's cache where nothing can be written there or they are behind a URL. It is made anew where parts were
-added.
+these lists is most of the work, and it is done once. The file lies in the user's cache, never beside the findings:
+one that came with them could say anything. It is made anew where parts were added or files changed, and all files
+are checked before it is made.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreError
-from turnwise.findings import COLUMNS, SCORES, SEQUENCES, TURNS, PartEntry
+from turnwise.findings import COLUMNS, MEND, SCORES, SEQUENCES, TURNS, PartEntry
 from turnwise.sql_text import quoted
-from turnwise.store.findings.files import MEND, FoundFiles
-from turnwise.store.findings.places import beside, for_the_user
+from turnwise.store.findings.files import FoundFiles
+from turnwise.store.findings.places import for_the_user
+from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -101,12 +102,8 @@ class Index:
         raise StoreError(f"the index of {self._files.where} can't be written ({reason}): make room, or set TMPDIR")
 
     def _places(self) -> Iterator[Path]:
-        folder = self._files.findings.folder
-        path = beside(folder, FILE)
-        if path is not None and "?" not in str(path):  # DuckDB takes what follows it for settings
-            yield path
         with contextlib.suppress(OSError):
-            yield for_the_user(folder, "cache", FILE)
+            yield for_the_user(self._files.findings.folder, "cache", FILE)
         if self._temporary is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="turnwise-findings-")
         yield Path(self._temporary.name, FILE)
@@ -161,14 +158,16 @@ class Index:
         return scored
 
     def _fill(self, connection: DuckDBPyConnection, progress: Progress) -> Scored:
+        self._files.check(SCORES, SEQUENCES, TURNS)
         self._check_columns(connection)
         self._fill_sequences(connection)
         files = self._files
         pairs = connection.execute(f"SELECT DISTINCT principle, side FROM {files.table(SCORES)}").fetchall()
-        if strange := {name for name, _ in pairs} - set(files.principles):
+        known = {*files.principles, *Side}
+        if strange := {value for pair in pairs for value in pair} - known:
             raise StoreCorruptError(
-                f"{files.where} is damaged: a file has scores of {', '.join(map(str, sorted(strange, key=str)))}, "
-                f"which its manifest does not name; {MEND}"
+                f"{files.where} is damaged: a file has scores of {', '.join(sorted(map(shown, strange)))}, which "
+                f"its manifest does not name; {MEND}"
             )
         scored: Scored = tuple(sorted((name, Side(side)) for name, side in pairs))
         columns = ["turn", "prompt_chars", "response_chars"]
@@ -179,6 +178,7 @@ class Index:
             made = self._trajectories([part.number for part in parts], scored, columns)
             connection.execute(f"INSERT INTO {NAME}.trajectories {made}")
             progress(sum(part.counts.scores for part in parts))
+        self._check_scores(connection, scored)
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.scores AS FROM {files.table(SCORES)}")
         told = json.dumps([[name, str(side)] for name, side in scored])
@@ -204,9 +204,14 @@ class Index:
             f"CREATE TABLE {NAME}.sequences AS SELECT key + 1 AS sequence, sequence AS sequence_id, label, "
             f"source, turns FROM {files.table(SEQUENCES)} ORDER BY key"
         )
-        [[rows, ids]] = connection.execute(
-            f"SELECT count(*), count(DISTINCT sequence_id) FROM {NAME}.sequences"
+        [[rows, ids, keys, least]] = connection.execute(
+            "SELECT count(*), count(DISTINCT sequence_id), count(DISTINCT sequence), min(turns) "
+            f"FROM {NAME}.sequences"
         ).fetchall()
+        if rows != keys or (rows and least < 1):
+            raise StoreCorruptError(
+                f"{files.where} is damaged: two conversations have one key, or one has no turn; {MEND}"
+            )
         if rows != ids:  # a name is a conversation's alone: later ones of it get their number
             connection.execute(
                 f"UPDATE {NAME}.sequences SET sequence_id = sequence_id || '#' || sequence WHERE sequence NOT IN "
@@ -218,6 +223,30 @@ class Index:
                 raise StoreCorruptError(f"{files.where} is damaged: {label!r} is no label; {MEND}")
         if files.remote:
             connection.execute(f"CREATE TABLE {NAME}.found AS FROM {files.table(SEQUENCES)}")
+
+    def _check_scores(self, connection: DuckDBPyConnection, scored: Scored) -> None:
+        """Refuse scores that can't be, also where the digests fit them; the message names a conversation."""
+        lists = [f"{component}{place}" for place in range(len(scored)) for component in "TIF"]
+        fits = ["len(turn) > 0 AND list_min(turn) >= 1 AND list_max(turn) <= turns"]
+        fits += [f"coalesce(list_min({one}) >= 0 AND list_max({one}) <= 1, TRUE)" for one in lists]
+        query = (
+            f"SELECT sequence_id FROM {NAME}.trajectories LEFT JOIN {NAME}.sequences USING (sequence) "
+            f"WHERE NOT coalesce({' AND '.join(fits)}, FALSE) ORDER BY sequence LIMIT 1"
+        )
+        for (name,) in connection.execute(query).fetchall():
+            raise StoreCorruptError(
+                f"{self._files.where} is damaged: a score of sequence {shown(name)} is no number in [0, 1], or of "
+                f"a turn that is not there; {MEND}"
+            )
+        # Of two scores of one place, a list holds one.
+        kept = " + ".join(f"coalesce(sum(list_count({one})), 0)" for one in lists) or "count(*)"
+        query = f"SELECT (SELECT {kept} FROM {NAME}.trajectories), count(*) FROM {self._files.table(SCORES)}"
+        [[values, rows]] = connection.execute(query).fetchall()
+        if values != 3 * rows:
+            raise StoreCorruptError(
+                f"{self._files.where} is damaged: it has two scores of one turn, side and principle, or one "
+                f"without T, I or F; {MEND}"
+            )
 
     def _chunks(self) -> Iterator[list[PartEntry]]:
         """Yield parts that are taken at once."""

@@ -95,3 +95,6 @@ class FindingsParts:
         self.mirror.close()
         self._index.close()
         self._files.close()
+
+    def discard(self) -> None:
+        """Do nothing: nothing was made."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from turnwise.errors import StoreCorruptError, UnknownNameError
+from turnwise.findings import MEND
 from turnwise.scoring import FailureReasons
-from turnwise.store.findings.files import MEND, FoundFiles, refused
+from turnwise.store.findings.files import FoundFiles, refused
 from turnwise.store.runs import Run, RunTally
 
 _ANOTHER = "scan into another folder"

@@ -99,7 +99,7 @@ class Merge:
                 f"{self._source.name} is damaged: its rows don't fit together ({reason}); nothing was imported"
             ) from error
         for table in (schema.evaluations, schema.failures, schema.human_scores):
-            check_places(connection, self.name, table, self._last[table.name])
+            check_places(connection, self.name, table, table.c.id > self._last[table.name])
         for table in keyed:
             self._count_on(table)
         added = {table.name: self._added[table.name] for table in TABLES}

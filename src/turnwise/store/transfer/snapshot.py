@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, TypeVar
 
-from sqlalchemy import Column, Connection, Select, Table, exists, func, select, tuple_
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, exists, func, select, tuple_
 
 from turnwise.batches import batched
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
@@ -110,8 +110,18 @@ class Snapshot:
                     if (key := self._connection.scalar(select(column).where(lost).limit(1))) is not None:
                         what = f"a row of {table.name} is about row {key} of {other.table.name}"
                         raise self._damaged(f"{what}, which is not there")
-        for table in (*_OUTCOMES, schema.human_scores) if self.choice is None else ():
-            check_places(self._connection, self.name, table)
+        for table in (*_OUTCOMES, schema.human_scores):
+            for conditions in self._parts(table):
+                check_places(self._connection, self.name, table, *conditions)
+
+    def _parts(self, table: Table) -> Iterator[list[ColumnElement[bool]]]:
+        """Yield conditions for the rows of a table that are wanted, some sequences at a time."""
+        if self.choice is None:
+            yield []
+            return
+        of_runs = [table.c.run.in_(self.choice.runs)] if "run" in table.c else []
+        for some in batched(sorted(self.choice.sequences), PAGE):
+            yield [table.c.sequence.in_(some), *of_runs]
 
     def _damaged(self, reason: str) -> StoreCorruptError:
         return StoreCorruptError(
