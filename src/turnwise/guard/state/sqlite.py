@@ -188,8 +188,8 @@ class SqliteStateStore(SharedStore):
     def scrub(self) -> tuple[str, ...]:
         """Write the file anew and empty its log, so that neither has a byte of what was removed.
 
-        Other processes wait meanwhile, one to three seconds for 100 MB. What is returned names the log, where another
-        process read in it all the while.
+        Other processes wait meanwhile, one to three seconds for 100 MB. What is returned names the log, where
+        another process read in it all the while.
 
         Raises:
             StateError: the file can't be written.
