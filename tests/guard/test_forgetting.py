@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.cli import main
 from turnwise.errors import ForgottenError
+from turnwise.explorer.data.watch import AuditFile, AuditWatch
 from turnwise.guard import MemoryStateStore, SqliteStateStore
 from turnwise.guard.audit import read_audit, verify_audit
 from turnwise.guard.state.payloads import STORED
@@ -166,6 +168,20 @@ def test_what_is_forgotten_while_its_first_text_is_checked_is_not_written(tmp_pa
     assert store.keys(STORED) == []
 
 
+def test_what_is_past_its_time_goes_as_well(tmp_path: Path) -> None:
+    now = [datetime(2025, 1, 1, tzinfo=UTC)]
+    with SqliteStateStore(tmp_path / "s.db", ttl=timedelta(days=1), clock=lambda: now[0]) as store:
+        guard = GuardrailPipeline(
+            {**CONFIG, "session_by": "conversation"}, state_store=store, clock=lambda: now[0]
+        )
+        talk(guard, "ann", "chat-ann")
+        gone = payloads_of(tmp_path / "s.db", "chat-ann")
+        now[0] += timedelta(days=2)
+        guard.forget("ann")
+        left = bytes_below(tmp_path)
+        assert gone and not any(part in left for part in gone)
+
+
 def test_everybody_who_takes_part_is_a_person_but_for_models() -> None:
     store = MemoryStateStore()
     guard = worker(store)
@@ -246,3 +262,14 @@ def test_a_hashed_name_is_found_in_any_spelling(tmp_path: Path) -> None:
     talk(guard, "Ann@Example.com ", "chat", 1)
     assert sum(guard.forget("ann@example.COM").audit.values()) == 2
     guard.close()
+
+
+def test_who_watches_the_audit_sees_the_texts_no_more(tmp_path: Path) -> None:
+    with pipeline_in(tmp_path) as guard:
+        talk(guard, "ann", "chat-ann", 2)
+        guard._setup.audit.flush()  # type: ignore[union-attr]
+        watch = AuditWatch(AuditFile(tmp_path / "audit.jsonl"))
+        assert watch.look() == 4 and "of ann" in str(watch.events)
+        guard.forget("ann")
+        watch.look()
+        assert len(watch.events) == 4 and "of ann" not in str(watch.events)

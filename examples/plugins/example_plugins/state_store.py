@@ -106,7 +106,7 @@ class MappingStateStore:
         return len(old)
 
     def scrub(self) -> tuple[str, ...]:
-        """Return where removed states may still be: a mapping such as shelve's keeps them until it is rewritten."""
+        """Return where removed states may still be: a mapping such as shelve's keeps their bytes."""
         return ("the file of the mapping, until it is written anew",)
 
     def close(self) -> None:

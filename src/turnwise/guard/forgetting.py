@@ -72,6 +72,7 @@ class _Removed:
     limits: int = 0
     names: list[str] = field(default_factory=list)
     unreached: list[str] = field(default_factory=list)
+    old: bool = False
 
 
 def forget_person(setup: Setup, name: str) -> Forgotten:
@@ -98,7 +99,8 @@ def forget_conversation(setup: Setup, conversation_id: str) -> Forgotten:
     note_forgotten(setup.forgotten, [conversation_key(conversation_id)], now)
     if setup.keeper is not None:
         found = _conversation_in(setup.keeper.store, conversation_id, now)
-        removed = _Removed(found.sessions, 0, list(dict.fromkeys(removed.names + found.names)), found.unreached)
+        names = list(dict.fromkeys(removed.names + found.names))
+        removed = _Removed(found.sessions, names=names, unreached=found.unreached)
     if not setup.by_person:
         removed.sessions += _reset(setup, sessions_of(short_id(conversation_id)))
     erased = _erased(setup, whose([conversation_id, *removed.names], None, setup.tenant))
@@ -197,6 +199,8 @@ def _person_in(store: StateStore, name: str, now: datetime) -> _Removed:
                 continue
         if key in of_session or (stored is not None and person in _people(stored.data["participants"])):
             _remove(store, key, stored, now, removed)
+        elif stored is None:  # past its time: nobody can read whose it is, and nobody is to
+            removed.old |= store.remove(STORED, key)
     for one in {beside for each in ids_of(name) for beside in map(digest_of, sessions_of(each))} | {name}:
         removed.sessions += _sessions(store, one)
     removed.limits = sum(store.remove(LIMIT, digest) for digest in {digest_of(person), name})
@@ -242,7 +246,7 @@ def _sessions(store: StateStore, owner: str) -> int:
 
 
 def _scrubbed(store: StateStore, removed: _Removed) -> _Removed:
-    if removed.names or removed.sessions or removed.limits:
+    if removed.names or removed.sessions or removed.limits or removed.old:
         removed.unreached += store.scrub()
     return removed
 

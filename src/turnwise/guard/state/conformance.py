@@ -233,6 +233,7 @@ def _check_age(make: Callable[..., StateStore], clock: Moving, put: Callable[...
             _demand(store.purge(clock.now - timedelta(hours=2)) >= 1, "nothing is purged")
         except (SessionError, StateError) as error:
             raise AssertionError(f"purge failed: {error}") from error
+        _demand(all(isinstance(place, str) for place in store.scrub()), "scrub returns something else than texts")
         _demand(store.get(TALLY, "young") is None, "what was not used since is still there")
         _demand(store.get(TALLY, "ended") is not None, "what must last was purged")
     finally:
