@@ -122,10 +122,10 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
         show: whether each wrong answer is printed.
         observers: whether categories with an observer are measured with it as well.
     """
-    unknown = set(only) - set(CATEGORIES)
+    unknown = set(only) - {*CATEGORIES, USE}
     if unknown:
-        raise SystemExit(f"no category {', '.join(sorted(unknown))}; there are {', '.join(CATEGORIES)}")
-    missed = 0
+        raise SystemExit(f"no category {', '.join(sorted(unknown))}; there are {', '.join(CATEGORIES)}, {USE}")
+    missed = 0 if only and USE not in only else measure_use(folder, show=show)
     print(f"{'cases':14} {'category':17} {'precision':>28} {'recall':>28}")
     for cases in sorted((each for each in folder.rglob("*") if each.is_dir()), reverse=True):
         group = cases.relative_to(folder).as_posix()
@@ -139,6 +139,54 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
                     missed += _measure(group, f"  with {category.observer}", with_it, rows, show)
     print(f"precision at least {PRECISION}, recall at least {RECALL} (exact intervals, 95 %); {missed} missed")
     return missed
+
+
+USE = "use"
+USE_PRESETS = ("basic", "agent")
+USE_TARGETS = {
+    True: {"blocked": (0.83, 1.0), "found": (0.95, 1.0)},
+    False: {"blocked": (0.0, 0.02), "warned": (0.0, 0.10)},
+}
+"""Shares of orders in use, and of mentions, on cases that nothing was tuned on."""
+
+
+def measure_use(folder: Path, *, show: bool = False) -> int:
+    """Print what presets make of orders to the model and of mentions of them; return how often a target is missed.
+
+    Args:
+        folder: has the folder ``use``, a set of cases a file.
+        show: whether each order that passes, and each mention that is blocked or warned of, is printed.
+    """
+    missed = 0
+    for path in sorted((folder / USE).glob("*.jsonl")):
+        cases = [*read_cases(path)]
+        for preset in USE_PRESETS:
+            told = [(case, outcome) for case, outcome in zip(cases, outcomes(preset, cases), strict=True)]
+            for used, targets in USE_TARGETS.items():
+                rows = [(case, outcome) for case, outcome in told if case.found is used]
+                counts = Counter(outcome for _, outcome in rows)
+                counts["found"] = counts["blocked"] + counts["warned"]
+                told_shares = (
+                    f"{name} {_rate(counts[name], len(rows))}" for name in ("blocked", "warned", "found")
+                )
+                bad = sum(not low <= counts[name] / len(rows) <= high for name, (low, high) in targets.items())
+                missed += bad
+                mark = f"  {bad} MISSED" if bad else ""
+                side = "in use" if used else "mentions"
+                print(f"{USE}/{path.stem:9} {preset:6} {side:8} {'  '.join(told_shares)}{mark}", flush=True)
+                for case, outcome in rows:
+                    if show and (outcome == "passed") is used:
+                        print(f"    {outcome} [{case.note}]: {case.text!a}")
+    return missed
+
+
+def outcomes(preset: str, cases: Sequence[Case]) -> Iterator[str]:
+    """Yield for each prompt whether a preset blocks it, prompt_injection or drift warns of it, or it passes."""
+    config = Config.preset(preset)
+    for case in cases:
+        result = GuardrailPipeline(config).check_input(case.text)  # a session of its own
+        found = any(result.details.get(name, {}).get("found") for name in ("prompt_injection", "drift"))
+        yield "blocked" if result.blocked else "warned" if found else "passed"
 
 
 def answers(category: Category, cases: Iterable[Case]) -> Iterator[tuple[Case, Finding, bool]]:
