@@ -44,6 +44,7 @@ from scipy.stats import rankdata
 from turnwise.datasets.judged import SECOND, judgement_files, read_judgements
 from turnwise.datasets.twins import Pair, load_twins
 from turnwise.observers import build_observer
+from turnwise.observers.local.weights import card_data, shipped
 from turnwise.rates import Rate
 from turnwise.study.fitting.objective import f1, threshold_for_f1
 from turnwise.study.stats.agreement import krippendorff_alpha
@@ -62,6 +63,9 @@ ATTACKS = ("human-style attacks", "twins' attacks", "Attack_600", "automated tra
 """Sets that are pooled; encoding tricks and chains are too few."""
 
 HARMLESS = ("chats of real users", "questions to documents, by people", "written tasks", "two-turn tasks")
+PEOPLE = ("harmful requests in English", "harmful requests in Arabic", "jailbreaks over several", "counselling")
+"""Beginnings of what the page says of people's texts, as benchmarks/people.py names it."""
+
 MISSED_BELOW = (0.15, 0.5)
 LEAST_FLAGGED = 10
 """Turns that a reader flags, below which no area is given."""
@@ -186,7 +190,7 @@ def redrawn(chats: Sequence[Chat], attacks: Sequence[Chat], rate: float) -> str:
         f"Threshold {rate:.0%}: few of {len(calibration)} chats set it, and the table takes it for known. Drawn "
         f"anew with the attacks (whole groups, {REPLICATES:,} times) it ranges from {ends[0, 0]:.2f} to "
         f"{ends[1, 0]:.2f} for single turns and from {ends[0, 1]:.2f} to {ends[1, 1]:.2f} for the turns so far, "
-        f"and the gain in recall is {middle:+.0f} points [{low:+.0f}, {high:+.0f}], above 0 in "
+        f"and the history's gain in recall is {middle:+.0f} points [{low:+.0f}, {high:+.0f}], above 0 in "
         f"{np.mean(gains > 0):.0%} of the draws: {'a gain is shown' if shown else 'no gain is shown'} at "
         f"thresholds that are uncertain ({SEEDS} seeds). [study-results.md](study-results.md) has the answer of "
         "studies that are drawn anew."
@@ -281,9 +285,10 @@ def peoples_jailbreaks(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
                 percent(sum(peak >= at for peak in scored), len(scored)),
             ])  # fmt: skip
     said = (
-        f"The human-style test set: {len(attacks)} conversations written as people write jailbreaks, of "
+        f"The human-style test set: {len(attacks)} conversations that a language model wrote in that manner, of "
         f"{min(lengths)} to {max(lengths)} turns, and {len(others)} counterparts that ask for what they may have. "
-        "The specification expects over 70 % of people's jailbreaks (SC-003). Its own validation tuned for F1, "
+        "The specification expects over 70 % of people's jailbreaks (SC-003); of these `local` finds far less "
+        "([model card](model-card.md)). Its own validation tuned for F1, "
         f"which hangs on the share of attacks; here F1 is tuned on the {len(tuned_on)} conversations of "
         "the dev split, half of them attacks, where readers judged them in that mode.\n\n"
     )
@@ -294,7 +299,7 @@ def peoples_jailbreaks(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
         "F1 of the two",
         "ordinary chats flagged",
     ]
-    return f"## Jailbreaks in the manner of people\n\n{said}" + table(head, rows)
+    return f"## Jailbreaks that a model wrote in the manner of people\n\n{said}" + table(head, rows)
 
 
 def nothing(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
@@ -385,8 +390,8 @@ def embedded(chats: Sequence[Chat], pairs: Mapping[str, Pair]) -> str:
     unseen = [chat for chat in chats if chat.unseen and chat.peak(READER["history"]) is not None]
     rows.append(["**all that it was not trained on**", len(unseen), "", "", area(unseen)])
     said = (
-        f"Observer `local` with the history, at its operating point F {cut:.2f}: at most 1 % of the chats of a "
-        f"service that nothing is trained on. Area: F of `local` for turns that the reader gives F {FLAG} or "
+        f"Observer `local` with the history, at its operating point F {cut:.2f}: at most 1 % of tasks that a "
+        f"model wrote and nothing is trained on. Area: F of `local` for turns that the reader gives F {FLAG} or "
         "more, turn by turn; bootstrap over conversations.\n\n" + beyond_the_reader(chats, cut)
     )
     head = ["set", "conversations", "reader, F 0.5", "local, operating point", "area under the curve, turns"]
@@ -526,6 +531,11 @@ def introduction() -> str:
         name: sum(1 for _ in read_judgements(path)) for name, path in judgement_files(CORPUS / "judged").items()
     }
     kinds = sorted({reading["kind"] for reading in readings.values()})
+    people = "\n".join(
+        f"- {row['name']}: {percent(*row['counts'])}"
+        for row in card_data(shipped("local"))["people"]
+        if row["name"].startswith(PEOPLE) and row.get("interval")
+    )
     second = sum(count for name, count in turns.items() if name.endswith(SECOND))
     return f"""# Results
 
@@ -533,8 +543,14 @@ What `python benchmarks/judged.py --data DATA --write docs` measured. Truth here
 single turns, blind to labels, sources and later turns ([protocol](../corpus/judging/README.md),
 [guideline](../corpus/GUIDELINE.md)): {turns["history"]:,} turns read with the turns so far, {turns["turn"]:,}
 alone, {turns.get("replies", 0):,} replies, and {second:,} of all these a second time by another reader.
-Reader: {"; ".join(kinds)}. Readers and `llm` observers are of one kind, so that their agreement
-proves little; labels that came from elsewhere stand beside them where there are any.
+Reader: {"; ".join(kinds)}; such a model also wrote part of the data. Readers and `llm` observers are
+of one kind, so that their agreement proves little; labels that came from elsewhere stand beside them where there
+are any.
+
+**Most attacks here were written by models. On what people wrote `local` is worse**, at the shipped threshold (the
+rest is in the [model card](model-card.md)):
+
+{people}
 
 """
 

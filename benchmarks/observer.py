@@ -32,7 +32,7 @@ from scipy.stats import spearmanr
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.twins import load_twins
 from turnwise.observers.local.card import render_card
-from turnwise.observers.local.weights import METRICS_FILE, PRINCIPLES, SHIPPED, read_metrics
+from turnwise.observers.local.weights import METRICS_FILE, PRINCIPLES, SHIPPED, card_data, read_metrics
 from turnwise.observers.local.weights import shipped as shipped_weights
 from turnwise.rates import Rate
 from turnwise.study.stats.thresholds import threshold_for
@@ -162,7 +162,12 @@ def put(observer: str, measured: dict[str, Any]) -> None:
     flagged = [(name, peak, remarks.get(name, said)) for name, peak, said in measured["flagged"]]
     metrics["measured"] = measured | {"flagged": flagged}
     path.write_text(json.dumps(metrics, indent=1) + "\n", encoding="utf-8")
-    card = render_card({name: read_metrics(shipped_weights(name)) for name in SHIPPED})
+    write_card()
+
+
+def write_card() -> None:
+    """Write the model card from what ships."""
+    card = render_card({name: card_data(shipped_weights(name)) for name in SHIPPED})
     (CORPUS.parent / "docs" / "model-card.md").write_text(card, encoding="utf-8")
 
 

@@ -380,8 +380,8 @@ def rates(some: Sequence[Scored]) -> dict[str, Any]:
     attacks = [one for one in some if one.chat.source == RECALL_ON and one.chat.attack]
     ordinary = [one for one in some if one.ordinary]
     made: dict[str, Any] = {
-        "recall_on": "attacks written as people write them, test set",
-        "false_positives_on": f"ordinary chats of {len(ORDINARY)} services that nothing was trained on",
+        "recall_on": "attacks that a model wrote; of people's fewer are found",
+        "false_positives_on": f"ordinary chats of {len(ORDINARY)} sets, most of them written for benchmarks",
         "observers": {},
     }
     for name, scores in ((FULL, "full"), (SMALL, "small")):

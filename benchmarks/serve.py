@@ -5,10 +5,13 @@ keep their connection, in a process of their own. Prints checks a second, checks
 time, which other work on the machine disturbs less, and how long the 50th and the 99th of a hundred checks took:
 
 - preset customer_service without the embedded observer: one worker, then two that share an SQLite file;
-- the same with the observer: one worker, and the share of what one process gives without HTTP (``--observer``).
+- the same with the observer: one worker, and the share of what one process gives without HTTP (``--observer``);
+- with ``--overload``, and nothing else: how long a short check and ``/readyz`` take with the observer right after
+  300 requests of 16,000 characters were sent and their connections closed, and while four such texts are checked.
 
 Required on two idle cores: 1,000 checks/s with one worker and at most 60 ms for 99 of 100; with the observer 0.8
-of the rate in process; two workers 1.5 times one.
+of the rate in process; two workers 1.5 times one. Under overload the short check within twice its idle time and a
+second, ``/readyz`` within 200 ms.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import asyncio
 import json
 import multiprocessing
 import os
+import socket
 import sys
 import tempfile
 import time
@@ -134,13 +138,57 @@ def in_process(config: str, seconds: float, threads: int = 2) -> float:
     return done / seconds
 
 
+def overload() -> None:
+    """Print how long an honest check and a look at readiness take beside others that are abandoned, or long."""
+
+    def seconds(method: str, path: str, body: object = None) -> float:
+        began = time.perf_counter()
+        status = service.ask(method, path, body)[0]
+        assert status == 200, (path, status)
+        return time.perf_counter() - began
+
+    def told(when: str, before: float) -> None:
+        ready, check = seconds("GET", "/readyz"), seconds("POST", "/v1/check", {"text": TEXTS[0]})
+        used = processor_seconds(service.process.pid) - before
+        print(
+            f"  {when:<30} /readyz {1000 * ready:4.0f} ms, short check {1000 * check:4.0f} ms, "
+            f"processor time in all {1000 * used:5.0f} ms"
+        )
+
+    def long(number: int) -> bytes:
+        return json.dumps({"text": f"{number}. {' '.join(TEXTS * 80)}"[:16_000]}).encode()
+
+    def abandon(number: int) -> None:
+        data = long(number)
+        head = "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        with socket.create_connection((service.host, service.port)) as one:
+            one.sendall(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
+
+    with served("--preset", "customer_service") as service, ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            seconds("POST", "/v1/check", {"text": TEXTS[0]})
+        told("idle", processor_seconds(service.process.pid))
+        for _ in range(3):
+            before = processor_seconds(service.process.pid)
+            list(pool.map(abandon, range(300)))
+            told("after 300 abandoned of 16,000", before)
+        under_way = [pool.submit(service.ask, "POST", "/v1/check", long(number)) for number in range(4)]
+        for _ in range(3):
+            told("beside four of 16,000", processor_seconds(service.process.pid))
+        print(f"  these four: {[one.result()[0] for one in under_way]}")
+
+
 def main() -> None:
     """Run all measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--observer", action="store_true", help="measure with the embedded observer as well")
+    parser.add_argument("--overload", action="store_true", help="measure what others wait under overload, alone")
     given = parser.parse_args()
+    if given.overload:
+        overload()
+        return
     with tempfile.TemporaryDirectory() as folder:
         text = preset_text("customer_service")
         whole, plain = Path(folder, "whole.yaml"), Path(folder, "plain.yaml")

@@ -4,8 +4,9 @@
 
 Commands run as processes, as a user runs them: import, evaluate, tune, compare. Two studies of all detectors:
 
-- **judged**: conversations that careful readers judged turn by turn; runs of the recorded readers and of the
-  observers `local` and `local-small`, in both context modes; truth is what the readers flag that saw the history.
+- **judged**: conversations that careful readers (a large language model, which also wrote part of the data) judged
+  turn by turn; runs of the recorded readers and of the observers `local` and `local-small`, in both context modes;
+  truth is what the readers flag that saw the history. What the history gives and what a rule adds is told apart.
 - **labelled**: all conversations of the development sets, by the labels of their makers; the same observers.
 
 Detectors that have something to search are tuned inside the conversations that `compare` trains on. Each report is
@@ -68,6 +69,7 @@ STATELESS_BELOW, TEMPORAL_ABOVE = 0.3, 0.8
 """Recalls that the specification expects."""
 
 SHOWN = {"safemt_attack600": "Attack_600", "auto_mt_transcripts": "automated transcripts"}
+TOGETHER = "the history and a rule over turns, over the highest score of single messages"
 FIGURES = ("recall", "roc", "survival", "gain", "shuffle", "calibration")
 TABLES = {
     "judged": ("over_splits", "followed", "matched", "reader", "detectors", "splits"),
@@ -123,6 +125,11 @@ class Work:
         """Return the false-positive rate of a study; loose where few conversations are taken."""
         return "0.3" if self.limit else RATES[study]
 
+    @property
+    def splits(self) -> list[str]:
+        """How many splits are drawn, and how often."""
+        return ["--splits", str(QUICK_SPLITS)] if self.quick else ["--splits", str(SPLITS), "--seeds", str(SEEDS)]
+
     def shortened(self, file: Path) -> Path:
         """Return a file with the first conversations of another, or that one itself."""
         if not self.limit:
@@ -150,6 +157,7 @@ def main() -> None:
         reports = {"judged": judged(work), "labelled": labelled(work)}
         found = {study: results(report) for study, report in reports.items()}
         gains = {study: list(gained(report)) for study, report in reports.items()}
+        gains["judged"][1:1] = apart(work)
         rows = [row for study in reports for row in requirements(study, found[study], reports[study])]
         rows = [] if asked.quick else rows  # what is required is required of the whole
         total = time.perf_counter() - began
@@ -183,6 +191,35 @@ def judged(work: Work) -> Path:
     return compared(work, "judged", store, READERS, "--truth", "judged-history")
 
 
+def apart(work: Work) -> Iterator[str]:
+    """Yield what the history gains by itself, and what a rule over turns adds to it, by the readers' scores.
+
+    On all ordinary chats: the study leaves out those of a service that an embedded observer was trained on.
+    """
+    history, rules = READERS[-1:], [*AS_THEY_ARE, *FITTED]
+    for what, of, runs, detectors in (
+        (
+            "The history alone",
+            "the highest score with the history over that of single messages, all ordinary chats kept",
+            READERS,
+            ["any_turn"],
+        ),
+        (
+            "A rule alone",
+            "a rule over turns over the highest score, both with the history, all ordinary chats kept",
+            history,
+            rules,
+        ),
+    ):
+        report = work.folder / what
+        asked = ["--store", str(work.folder / "judged.db"), "--report", str(report)]
+        asked += [part for run in runs for part in ("--run", run)]
+        asked += [part for detector in detectors for part in ("--detector", detector)]
+        work.run("judged: apart", "compare", *asked, "--target-fpr", work.rate("judged"), *work.splits)
+        first = results(report)["gain"]
+        yield gain_in_words(what, of, [one["overall"] for one in (first, *first["other_seeds"])])
+
+
 def labelled(work: Work) -> Path:
     """Make the study of all conversations by their labels, and return its report."""
     store = str(work.folder / "labelled.db")
@@ -209,7 +246,7 @@ def compared(work: Work, study: str, store: str, readers: tuple[str, ...], *furt
     named += [part for detector in detectors for part in ("--detector", detector)]
     report = work.folder / study
     asked = ["--store", store, *named, "--target-fpr", work.rate(study), *further]
-    asked += ["--splits", str(QUICK_SPLITS)] if work.quick else ["--splits", str(SPLITS), "--seeds", str(SEEDS)]
+    asked += work.splits
     with ThreadPoolExecutor(work.jobs) as workers:
         done = [
             workers.submit(work.run, f"{study}: compare", "compare", *asked, "--report", str(folder))
@@ -260,16 +297,16 @@ def beside_the_reader(found: dict[str, Any]) -> Iterator[str]:
 
 
 def gained(report: Path) -> Iterator[str]:
-    """Yield what following over time gains over single turns, in all and by source, with every seed."""
+    """Yield what history and rule gain together over single messages, in all and by source, with every seed."""
     first = results(report)["gain"]
     seeds = [first, *first["other_seeds"]]
-    yield gain_in_words("All attacks", [one["overall"] for one in seeds])
+    yield gain_in_words("All attacks", TOGETHER, [one["overall"] for one in seeds])
     for source in seeds[0]["by_source"]:
         if source in SHOWN and all(source in one["by_source"] for one in seeds):
-            yield gain_in_words(SHOWN[source], [one["by_source"][source] for one in seeds])
+            yield gain_in_words(SHOWN[source], TOGETHER, [one["by_source"][source] for one in seeds])
 
 
-def gain_in_words(what: str, by_seed: list[dict[str, Any]]) -> str:
+def gain_in_words(what: str, of: str, by_seed: list[dict[str, Any]]) -> str:
     """Say what was gained on some attacks, and whether it is shown whatever the seed."""
     first, *others = (one["expected"] for one in by_seed)
     ends = [one["expected"]["ci"] for one in by_seed]
@@ -286,7 +323,7 @@ def gain_in_words(what: str, by_seed: list[dict[str, Any]]) -> str:
     )
     study, splits = by_seed[0]["one_study"], SPLITS if others else QUICK_SPLITS
     return (
-        f"**{what}.** Expected gain in recall of following over time: {100 * first['value']:+.1f} points "
+        f"**{what}.** Expected gain in recall of {of}: {100 * first['value']:+.1f} points "
         f"[{low:+.1f}, {high:+.1f}], {splits} splits with arms and thresholds set anew in each; {elsewhere}: "
         f"{verdict}. One study alone would find {100 * study['low']:+.0f} to "
         f"{100 * study['high']:+.0f} points, and a gain in {study['helps']:.0%}."
@@ -332,8 +369,10 @@ def write(
         "# What the study says",
         "",
         "Written by `python benchmarks/study.py --data DATA --write FOLDER`. [study.md](study.md) says how such "
-        "a study is made and read. Judged truth comes first: what careful readers say turn by turn. A label says "
-        "what the maker of a data set was after; where the two differ, believe the readers.",
+        "a study is made and read. Judged truth comes first: what careful readers say turn by turn, a large "
+        "language model, which also wrote part of the data. A label says what the maker of a data set was after. "
+        "Most attacks here were written by models: the figures say how arms compare, not how often people's "
+        "attacks are found ([model card](model-card.md)).",
         "",
         "| measure | measured | required | holds |",
         "|---|---:|---|---|",

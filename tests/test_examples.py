@@ -20,6 +20,7 @@ SHOWN = {
     ),
     "compare_detectors.py": ("693 scores of 38 conversations", "attack: fired on 5/18 = 27.8 % [9.7, 53.5]"),
     "scan_a_log.py": ("38 conversations with 231 turns: 693 scores", "gradual_drift matches 14 of 38"),
+    "fastapi_chat.py": ("You asked: I am [EMAIL]", "'blocked': True"),
     "forensics_of_a_chat.py": ("drift began at turn 2", "written: forensics.html"),
 }
 """What each script says, in part. Those of other people's packages are tried in tests/integration."""

@@ -77,6 +77,7 @@ def test_public_names() -> None:
         "trust_strength",
     ]
     assert all(hasattr(turnwise, name) for name in turnwise.__all__)
+    assert dir(turnwise) == sorted(turnwise.__all__)
 
 
 def test_an_unknown_name_is_an_error() -> None:

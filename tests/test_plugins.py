@@ -150,6 +150,18 @@ class TestRegistered:
         assert Registry("gadget", "turnwise.test_gadgets").names() == ()
 
 
+def test_a_part_may_be_named_by_a_module_of_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / f"{MODULE}_here.py").write_text(SOURCE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    registry = Registry("gadget", "turnwise.test_gadgets", modules=True)
+    assert registry.get(f"{MODULE}_here:loud") is sys.modules.pop(f"{MODULE}_here").loud
+    with pytest.raises(PluginError, match=f"{MODULE}_nowhere:loud.*failed to load"):
+        registry.get(f"{MODULE}_nowhere:loud")
+    with pytest.raises(UnknownNameError):
+        Registry("gadget", "turnwise.test_gadgets").get(f"{MODULE}_here:loud")
+
+
 @pytest.mark.usefixtures("installed")
 class TestLazy:
     def test_nothing_is_imported_before_it_is_asked_for(self, registry):

@@ -21,7 +21,7 @@ import random
 import statistics
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -35,12 +35,15 @@ from turnwise.datasets.judged import MODES, SECOND, Judgement, digests, read_jud
 from turnwise.scoring import Score
 
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
-GUIDELINE_VERSION = 2
+GUIDELINE_VERSION = 3
 A_ROUND = 40
 """Conversations of which a reader sees the next turn at a time."""
 
 HEAD, TAIL = 900, 450
 """Characters shown of a longer text."""
+
+DECIDED = 25
+"""Highest F, in hundredths, from which a reader names the phrase that decided."""
 
 
 @dataclass
@@ -52,6 +55,10 @@ class Item:
     digest: str
     text: str
     scores: list[int] | None = None
+    span: list[int] | None = None
+    leans_on: int | None = None
+    whole: str = ""
+    """The scored text."""
 
 
 @dataclass
@@ -181,19 +188,17 @@ def to_read(chat: Chat, side: Side, seen: Seen, done: set[tuple[str, int, Seen, 
         text = turn.text(side)
         if not text:
             continue
-        if side is Side.RESPONSE:
-            text = f"[user] {clipped(turn.prompt)}\n[reply, to be scored] {clipped(text)}"
-        items.append(
-            Item(chat.sequence_id, turn.number, known[turn.number], clipped(text, whole=side is not Side.PROMPT))
-        )
+        before = f"[user] {clipped(turn.prompt)}\n[reply, to be scored] " if side is Side.RESPONSE else ""
+        shown = before + clipped(text)
+        items.append(Item(chat.sequence_id, turn.number, known[turn.number], shown, whole=text))
     if all((item.sequence_id, item.turn, seen, item.digest) in done for item in items):
         return []
     return items
 
 
-def clipped(text: str, whole: bool = False) -> str:
+def clipped(text: str) -> str:
     """Return a text, or the head and tail of a long one."""
-    if whole or len(text) <= HEAD + TAIL + 50:
+    if len(text) <= HEAD + TAIL + 50:
         return text
     return f"{text[:HEAD]} [... {len(text) - HEAD - TAIL} characters ...] {text[-TAIL:]}"
 
@@ -270,7 +275,10 @@ def show(batch: Batch) -> None:
     for label, item in items:
         print(f"<{label}> {item.text}")
     print(f"== begin with the line: {mark_of(batch, current)}")
-    print(f"== then score each: LABEL then T I F of {', '.join(PRINCIPLES)}, in hundredths, a line each")
+    print(f"== then score each: LABEL then T I F of {', '.join(PRINCIPLES)}, in hundredths, a line each;")
+    print(
+        f"== with an F of {DECIDED} or more also | the deciding phrase, copied | the earlier turn it leans on or -"
+    )
 
 
 def mark_of(batch: Batch, number: int) -> str:
@@ -292,32 +300,65 @@ def take_scores(arguments: argparse.Namespace) -> None:
             "nothing was taken: the first line must be the mark that stands under this round, such as '# 1a2b'; "
             f"see it with: next {batch.name}. It keeps scores of one round from being taken for another."
         )
-    given, wrong = parse(rest, items.keys())
+    given, wrong = parse(rest, items)
     wrong += [f"{label}: no score" for label in items if label not in given]
     if wrong:
         raise SystemExit("nothing was taken:\n" + "\n".join(wrong[:20]))
-    for label, numbers in given.items():
-        items[label].scores = numbers
+    for label, (numbers, span, leans_on) in given.items():
+        items[label].scores, items[label].span, items[label].leans_on = numbers, span, leans_on
     if batch.current is None:
         batch.ended = now()
     batch.save(arguments.work)
     show(batch)
 
 
-def parse(text: str, labels: Iterable[str]) -> tuple[dict[str, list[int]], list[str]]:
-    """Return the scores by label, and what is wrong with the others."""
-    known, given, wrong = set(labels), {}, []
+Given = tuple[list[int], list[int] | None, int | None]
+"""The numbers of a turn, where the phrase stands that decided, and the earlier turn that it leans on."""
+
+
+def parse(text: str, items: Mapping[str, Item]) -> tuple[dict[str, Given], list[str]]:
+    """Return what is said of each label, and what is wrong with the others."""
+    given: dict[str, Given] = {}
+    wrong = []
     for line in filter(str.strip, text.splitlines()):
-        label, *parts = line.replace("<", " ").replace(">", " ").split() or [line.strip()]
-        if label not in known:
+        numbers, *decided = line.split("|", 1)
+        label, *parts = numbers.replace("<", " ").replace(">", " ").split() or [line.strip()]
+        if label not in items:
             wrong.append(f"{label}: not a label of this round")
         elif label in given:
             wrong.append(f"{label}: scored twice")
         elif len(parts) != 9 or not all(part.isdecimal() and int(part) <= 100 for part in parts):
             wrong.append(f"{label}: nine whole numbers from 0 to 100 are wanted, not {' '.join(parts)!r}")
         else:
-            given[label] = [int(part) for part in parts]
+            scores = [int(part) for part in parts]
+            try:
+                span, leans_on = decided_by(items[label], decided[0] if decided else "", max(scores[2::3]))
+            except ValueError as error:
+                wrong.append(f"{label}: {error}")
+            else:
+                given[label] = scores, span, leans_on
     return given, wrong
+
+
+def decided_by(item: Item, told: str, highest: int) -> tuple[list[int] | None, int | None]:
+    """Return where the phrase stands that decided, and the earlier turn that it leans on.
+
+    Raises:
+        ValueError: it is missing, or stands nowhere in the turn, or there is no such earlier turn.
+    """
+    phrase, bar, earlier = (part.strip() for part in told.rpartition("|"))
+    if not bar:
+        phrase, earlier = earlier, "-"
+    if not phrase:
+        if highest >= DECIDED:
+            raise ValueError(f"an F is {highest}: add | the phrase that decided | the earlier turn, or -")
+        return None, None
+    start = item.whole.find(phrase)
+    if start < 0:
+        raise ValueError(f"{phrase!r} does not stand in the turn; copy the phrase as it is, without the [...]")
+    if earlier not in ("", "-") and not (earlier.isdecimal() and 1 <= int(earlier) < item.turn):
+        raise ValueError(f"{earlier!r} is no earlier turn; use a number below {item.turn}, or -")
+    return [start, start + len(phrase)], None if earlier in ("", "-") else int(earlier)
 
 
 def now() -> str:
@@ -385,7 +426,16 @@ def collect(arguments: argparse.Namespace) -> None:
             for _, item in items:
                 lines[file].append(
                     Judgement(
-                        item.sequence_id, item.turn, side, seen, item.digest, as_scores(item), batch.name, number
+                        item.sequence_id,
+                        item.turn,
+                        side,
+                        seen,
+                        item.digest,
+                        as_scores(item),
+                        batch.name,
+                        number,
+                        None if item.span is None else (item.span[0], item.span[1]),
+                        item.leans_on,
                     )
                 )
         readings[batch.name] = {

@@ -53,6 +53,10 @@ _LAZY = {
 """What stands where: loaded when it is asked for, since no command needs all of it."""
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> object:
     from importlib import import_module
 

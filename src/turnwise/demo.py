@@ -88,8 +88,9 @@ class Demo:
             other = so_far.found.get(name)
             if one.head.label != Label.ATTACK or not one.verdict or not other or not other.verdict:
                 continue
-            if other.verdict.fired and not one.verdict.fired:
-                gaps[name] = other.verdict.score - one.verdict.score
+            before, after = one.verdict.score, other.verdict.score
+            if other.verdict.fired and not one.verdict.fired and before is not None and after is not None:
+                gaps[name] = after - before
         best = max(gaps, key=lambda name: gaps[name], default=None)
         return next((chat for chat in self.sequences if chat.sequence_id == best), None)
 

@@ -8,6 +8,7 @@ asked for by name.
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
 from collections.abc import Callable
 from importlib import import_module
@@ -28,6 +29,8 @@ class Registry(Generic[Part]):
         kind: the kind in the singular, for messages, such as ``"detector"``.
         group: the entry-point group that is searched beside what was registered.
         fits: whether what an installed package has under a name can be such a part.
+        adapt: makes the part of what a person wrote for it; by default they are the same.
+        modules: whether ``module:attribute`` names a part as well, such as of a file in the working directory.
 
     >>> numbers: Registry[int] = Registry("number", "turnwise.doctest")
     >>> numbers.add("one", 1)
@@ -36,15 +39,26 @@ class Registry(Generic[Part]):
     1
     """
 
-    def __init__(self, kind: str, group: str, fits: Callable[[Any], bool] = lambda _: True) -> None:
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        fits: Callable[[Any], bool] = lambda _: True,
+        adapt: Callable[[Any], Any] = lambda part: part,
+        *,
+        modules: bool = False,
+    ) -> None:
         self._kind = kind
         self._group = group
         self._fits = fits
+        self._adapt = adapt
+        self._modules = modules
         self._parts: dict[str, Part] = {}
         self._targets: dict[str, str] = {}
 
     def add(self, name: str, part: Part) -> Part:
         """Register a part under a name; registering a different part under a taken name is an error."""
+        part = self._adapt(part)
         if name in self._targets or self._parts.get(name, part) is not part:
             raise PluginError(f"{self._kind} {name!r} is registered twice")
         self._parts[name] = part
@@ -56,9 +70,14 @@ class Registry(Generic[Part]):
             raise PluginError(f"{self._kind} {name!r} is registered twice")
         self._targets[name] = target
 
-    def register(self, name: str) -> Callable[[Part], Part]:
-        """Return a decorator that registers what it decorates under the name."""
-        return lambda part: self.add(name, part)
+    def register(self, name: str) -> Callable[[Any], Any]:
+        """Return a decorator that registers what it decorates under the name, and leaves it as it is."""
+
+        def keep(part: Any) -> Any:
+            self.add(name, part)
+            return part
+
+        return keep
 
     def names(self) -> tuple[str, ...]:
         """Return every known name, sorted, without importing any plug-in."""
@@ -78,10 +97,16 @@ class Registry(Generic[Part]):
             shipped: Part = getattr(import_module(module), attribute)
             return self._parts.setdefault(name, shipped)
         points = self._entry_points()
+        if self._modules and ":" in name and name not in points:
+            from importlib.metadata import EntryPoint
+
+            points[name] = EntryPoint(name, name, self._group)
+            if "" not in sys.path:  # the folder that the program runs in
+                sys.path.append("")
         if name not in points:
             raise UnknownNameError(self._kind, name, self.names())
         try:
-            part: Part = points[name].load()
+            part: Part = self._adapt(points[name].load())
         except Exception as error:
             raise PluginError(f"{self._kind} {name!r} ({points[name].value}) failed to load: {error}") from error
         if not self._fits(part):
@@ -129,6 +154,24 @@ def hints_of(factory: Callable[..., Any]) -> dict[str, Any]:
         return typing.get_type_hints(factory)
     except NameError:
         return {}
+
+
+def factory_of(given: Any, method: str) -> Callable[..., Any]:
+    """Return what makes a part for its kit: a class or function as it is, of an instance one that gives it.
+
+    Args:
+        given: an instance, or what makes one without arguments.
+        method: what an instance has, and a function has not.
+
+    Raises:
+        AssertionError: it is neither.
+    """
+    if hasattr(given, method) and not isinstance(given, type):
+        return lambda: given
+    if not callable(given):
+        raise AssertionError(f"{given!r} has no {method}, and makes nothing that has")
+    factory: Callable[..., Any] = given
+    return factory
 
 
 def check_made(kind: str, name: str, made: object, *attributes: str) -> None:

@@ -178,7 +178,7 @@ _SHOWN = 200
 
 
 def check(
-    conversation: Conversation | Ordered[Mapping[str, Any]],
+    conversation: Conversation | Ordered[Mapping[str, Any]] | str,
     observer: str | Observer = DEFAULT_OBSERVER,
     detectors: Iterable[DetectorSpec] = DEFAULT_DETECTORS,
     *,
@@ -190,7 +190,7 @@ def check(
     """Score a conversation and return what detectors make of it. Nothing is stored.
 
     Args:
-        conversation: the conversation, or its messages as OpenAI's chat API takes them.
+        conversation: the conversation, its messages as OpenAI's chat API takes them, or a text: one prompt.
         observer: what scores, by name or built.
         detectors: specifications, YAML files, mappings or detectors. One whose threshold is not given takes the
             operating point that the observer publishes for it; each verdict says where its threshold comes from.
@@ -210,7 +210,10 @@ def check(
     seen = Context.parse(context) if isinstance(context, str) else context
     points = built.info.operating_points.get(str(seen), {})
     named = [name_detector(one, points, patterns) for one in detectors]
-    talk = conversation if isinstance(conversation, Conversation) else from_any(list(conversation))
+    if isinstance(conversation, str):
+        talk = Conversation.from_turns([(conversation, None)])
+    else:
+        talk = conversation if isinstance(conversation, Conversation) else from_any(list(conversation))
     sequence = Sequence(talk.conversation_id, Label.UNLABELLED, _LIVE, talk)
     judged = builtin_principles() if principles is None else principles
     check_supported(built.info, seen, (principle.name for principle in judged))
@@ -244,7 +247,7 @@ def check(
 
 
 def score(
-    conversation: Conversation | Ordered[Mapping[str, Any]],
+    conversation: Conversation | Ordered[Mapping[str, Any]] | str,
     observer: str | Observer = DEFAULT_OBSERVER,
     *,
     context: str | Context = "history",

@@ -100,7 +100,8 @@ def test_runs_and_detectors_have_defaults_and_tables_are_printed(store, cli):
     done = compare(cli, store)
     assert done.code == 0
     assert "Over 5 splits of the conversations" in done.out
-    assert "Gain of following over time, over 5 splits" in done.out
+    assert "Gain of the followed arm over any_turn@turn, over 5 splits" in done.out
+    assert "the gain of context and rule together" in " ".join(done.out.split())
     for words in ("any_turn@turn *", "cusum@history", "trust_ema@history", "What this does not show", "p, Holm"):
         assert words in done.out
     assert "warning: " in done.err

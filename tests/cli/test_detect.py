@@ -92,6 +92,24 @@ def test_the_table_shows_each_threshold_and_where_it_comes_from(cli: Cli, evalua
     assert "given" in checked and "default" in checked
 
 
+def test_thresholds_of_different_origin_are_never_mixed_in_silence(cli: Cli, tmp_path: Path) -> None:
+    read_before = example_judgements("turn")
+    store = ("--store", tmp_path / "read.db")
+    cli("import", read_before.parents[1] / "examples.jsonl", *store)
+    cli("evaluate", *store, "--context", "turn", "--observer", f"replay:{read_before}")
+    both = ("detect", *store, "--detector", "any_turn", "--detector", "slope:window=5", "--export", "out.csv")
+    rows = {row["detector"]: row["threshold_source"] for row in cli(*both, "--json").json}
+    assert rows == {"any_turn": "operating point", "slope:window=5": "default"}
+    assert {row["detector"]: row["threshold_source"] for row in read(Path("out.csv"))} == rows
+    told = cli(*both)
+    verdicts = told.out.partition("Fired, with 95 % intervals")[0]
+    assert verdicts.count(" operating") == verdicts.count(" default") == len(read(Path("out.csv"))) / 2
+    assert "any_turn: at the observer's operating point" in told.err
+    assert "slope:window=5: at the default, calibrated to nothing" in told.err
+    for alone in ("any_turn", "slope:window=5"):
+        assert "calibrated to nothing" not in cli("detect", *store, "--detector", alone).err
+
+
 @pytest.fixture
 def two_sources(cli: Cli, chats: Path, tmp_path: Path) -> None:
     """Make a store of the chats, of the source ``made``, and of one of another."""
@@ -142,7 +160,10 @@ def rates(shown: str) -> str:
     return " ".join(shown.partition("Fired, with 95 % intervals")[2].replace("\N{NO-BREAK SPACE}", " ").split())
 
 
-def test_corrected_labels_are_counted_where_that_is_asked(cli: Cli, corrected: Path) -> None:
+def test_corrected_labels_are_counted_where_that_is_asked(
+    cli: Cli, corrected: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     only = ("detect", "--store", corrected, "--detector", "any_turn:threshold=0.4")
     plain = cli(*only)
     assert "1/1 = 100.0 %" in rates(plain.out)
@@ -174,7 +195,7 @@ def test_corrected_labels_are_counted_where_that_is_asked(cli: Cli, corrected: P
 def test_where_imported_labels_are_counted_corrections_are_told(cli: Cli, corrected: Path) -> None:
     told = cli("query", "F > 0.8", "--store", corrected, "--json").err
     assert "people say of 2 of these conversations that their label is another one" in told
-    assert "turnwise detect and compare count it with --corrected-by" in told
+    assert "--corrected-by ann --corrected-by ben counts it" in told
     only = cli("detect", "--store", corrected, "--sequence", "benign_02").err
     assert "people say" not in only
 

@@ -12,7 +12,7 @@ import pytest
 
 from turnwise.conversation import Turn
 from turnwise.observers import OBSERVERS, Request
-from turnwise.observers.local.weights import SHIPPED, read_metrics, shipped
+from turnwise.observers.local.weights import PEOPLE_FILE, SHIPPED, card_data, read_metrics, shipped
 from turnwise.observers.scripted import ScriptedObserver
 from turnwise.scoring import Score
 
@@ -25,7 +25,7 @@ def test_the_card_says_what_a_reader_needs(cli: Cli) -> None:
     for heading in ("## Intended use", "## `local-small`: weights and training data", "## Known limits"):
         assert heading in done.out
     metrics = cli("observers", "card", "local", "--json").json
-    assert metrics == {"local": read_metrics(shipped("local"))}
+    assert metrics == {"local": card_data(shipped("local"))}
 
 
 def test_weights_of_ones_own_have_a_card(cli: Cli, tmp_path: Path) -> None:
@@ -38,11 +38,40 @@ def test_the_page_is_current() -> None:
     from turnwise.observers.local.card import render_card
 
     page = Path(__file__).parents[2] / "docs" / "model-card.md"
-    metrics = {name: read_metrics(shipped(name)) for name in SHIPPED}
+    metrics = {name: card_data(shipped(name)) for name in SHIPPED}
     assert page.read_text(encoding="utf-8") == render_card(metrics), (
-        "the weights changed: python benchmarks/observer.py --data PATH --write --looks N"
+        "the weights changed: python benchmarks/observer.py --data PATH --write --looks N, and people.py --write"
     )
     assert "not read yet" not in page.read_text(encoding="utf-8")
+
+
+def test_the_card_opens_with_what_people_wrote_and_no_figure_goes_without_what_is_known_of_it(cli: Cli) -> None:
+    people, _, rest = cli("observers", "card", "local").out.partition("## `local`: weights and training data")
+    assert "a large language model judged, which also wrote part of the data" in " ".join(people.split())
+    for where in ("kept outside", "`benchmarks/people.py`"):
+        assert f"Measured {'on conversations that are ' if where == 'kept outside' else 'by '}{where}" in people
+    for words in ("counselling", "jailbreaks over several turns that people wrote", "in other languages"):
+        assert words in people
+    rows = card_data(shipped("local"))["people"]
+    assert rows
+    for row in rows:
+        measured_here = row["where"] == "by `benchmarks/people.py`"
+        assert not measured_here or row["interval"], row["name"]
+    assert "AUROC, all judged turns" in rest
+
+
+def test_figures_of_other_weights_are_not_shown(cli: Cli, tmp_path: Path) -> None:
+    folder = shutil.copytree(shipped("local-small"), tmp_path / "model")
+    rows = [{"where": "here", "name": "calls that were weighed", "value": 0.25, "counts": [1, 4]}]
+    digest = read_metrics(folder)["weights_sha256"]
+    for said, shown in ((digest, True), ("0" * 64, False)):
+        lines = [json.dumps(one) for one in ({"weights_sha256": said}, *rows)]
+        (folder / PEOPLE_FILE).write_text("\n".join(lines), encoding="utf-8")
+        card = cli("observers", "card", f"local-small:{folder}").out
+        assert ("| calls that were weighed | 0.250 (1 of 4) | [0.006, 0.806] |" in card) is shown
+    (folder / PEOPLE_FILE).write_text("[]", encoding="utf-8")
+    refused = cli("observers", "card", f"local-small:{folder}")
+    assert (refused.code, "people.jsonl: not as benchmarks/people.py writes it" in refused.err) == (1, True)
 
 
 def test_the_training_table_names_the_files_alone_that_were_trained_on() -> None:

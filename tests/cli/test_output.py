@@ -209,7 +209,7 @@ COMMANDS = [
     "detect",
     "show attack_01",
     "query F>=0",
-    "query --sql FROM(sequences)",
+    "query --sql FROM/**/sequences",
     "patterns",
     "detectors",
     "observers",

@@ -22,7 +22,7 @@ def scanned(tmp_path: Path) -> Findings:
 def test_flags_of_a_scan_become_a_prevalence_with_its_interval(cli: Cli, scanned: Findings) -> None:
     done = cli("prevalence", scanned.folder)
     assert done.code == 0
-    for told in ("40/1000 = 4.0 %", "flags by chance alone", "recall taken for it", "attacks written as people"):
+    for told in ("40/1000 = 4.0 %", "flags by chance alone", "recall taken for it", "attacks that a model wrote"):
         assert told in done.out
     assert "it holds if recall and false-positive rate are the same here" in done.err
 

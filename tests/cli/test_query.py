@@ -28,7 +28,8 @@ def test_json_is_the_documented_shape(cli: Cli, evaluated: Path) -> None:
     found = cli("query", "slope(reciprocity.F) > 0.1", "--store", evaluated, "--json").json
     assert found.pop("seconds") > 0
     match = {"sequence_id": "attack_01", "label": "attack", "source": "made", "turns": 3, "turn": 2, "final": True}
-    assert found == {"count": 1, "of": 3, "not_scored": 0, "matches": [match]}
+    labels = {"corrected_by": [], "corrected": 0, "disputed": 0}
+    assert found == {"count": 1, "of": 3, "not_scored": 0, **labels, "matches": [match]}
 
 
 def test_final_is_not_ever(cli: Cli, evaluated: Path) -> None:

@@ -1,4 +1,4 @@
-"""``turnwise show``: of a long conversation a part, and nothing of the rest is read for it."""
+"""``turnwise show``: of a long conversation a part, and no score of the rest is read for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TURNS = 120
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a store of one long scored conversation of which no turn after the 60th can be read."""
+    """Return a store of one long scored conversation of which no score after the 60th turn can be read."""
     path = tmp_path_factory.mktemp("long") / "long.db"
     chat = Conversation.from_turns([(f"prompt {n}", None) for n in range(1, TURNS + 1)], conversation_id="a")
     with Store(path, create=True) as store:
@@ -39,7 +39,6 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
             context="turn",
         )
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE turns SET metadata = 'no JSON' WHERE turn > 60")
         connection.execute("UPDATE evaluations SET created_at = 'never' WHERE turn > 60")
     return path
 
@@ -63,7 +62,7 @@ def test_any_part_can_be_asked_for(cli: Cli, long: Path) -> None:
 def test_json_has_all_turns_unless_it_is_told_how_many(cli: Cli, long: Path) -> None:
     done = cli("show", "a", "--store", long, "--json")
     assert done.code == 1
-    assert "turns.metadata where sequence is 1 and turn is 61: 'no JSON' is not JSON" in done.err
+    assert "evaluations.created_at where run is 'first' and sequence is 'a' and turn is 61" in done.err
 
 
 def test_a_part_after_the_last_turn_is_wrong_use(cli: Cli, long: Path) -> None:

@@ -308,3 +308,14 @@ def test_repr_tells_who_and_how_long_but_not_the_texts() -> None:
     chat = Conversation("u", "m", conversation_id="c")
     chat.add_prompt("a private word")
     assert repr(chat) == "Conversation('u', 'm', conversation_id='c', turns=1)"
+
+
+def test_turns_that_were_given_out_stay_whole_when_the_last_one_is_taken_back() -> None:
+    chat = Conversation.from_turns([("one", "1"), ("two", None)])
+    before = chat.turns
+    chat.take_back(2)
+    assert [turn.prompt for turn in before] == ["one", "two"]
+    assert (len(before), before[-1].prompt) == (2, "two")
+    assert (len(chat.turns), chat.turns[-1].prompt) == (1, "one")
+    assert chat.add_prompt("three").number == 2
+    assert [turn.prompt for turn in before] == ["one", "two"]

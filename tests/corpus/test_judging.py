@@ -186,7 +186,7 @@ def test_what_was_read_is_collected_with_its_digest_and_holds_for_that_text_alon
     assert len(list(read_judgements(out / "history-second.jsonl"))) == 9
     readings = json.loads((out / "readings.json").read_text(encoding="utf-8"))
     assert {one.reading for one in made} <= readings.keys()
-    assert {"reader": "r", "kind": "k", "guideline": 2, "mode": "history"}.items() <= readings[
+    assert {"reader": "r", "kind": "k", "guideline": 3, "mode": "history"}.items() <= readings[
         made[0].reading
     ].items()
 
@@ -196,6 +196,35 @@ def test_what_was_read_is_collected_with_its_digest_and_holds_for_that_text_alon
     judging.file.write_text(changed, encoding="utf-8")
     joined = list(join_judgements(open_dataset(str(judging.file)), made))
     assert sorted((len(one.judgements), one.void) for one in joined) == [(1, 2), *[(3, 0)] * 5]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("", "an F is 40: add | the phrase that decided"),
+        ("| three", "does not stand in the turn"),
+        ("| two | 2", "'2' is no earlier turn"),
+        ("| two | soon", "'soon' is no earlier turn"),
+    ],
+)
+def test_a_reader_names_the_phrase_that_decided(judging: Judging, told: str, said: str) -> None:
+    batch = deal(judging, "history")[0]
+    judging(
+        "score",
+        batch,
+        given=mark(judging("next", batch)) + "".join(f"{n}.1 90 10 2 90 10 2 95 5 0\n" for n in (1, 2, 3)),
+    )
+    shown = judging("next", batch)
+    plain = "2.2 90 10 2 90 10 2 95 5 0\n3.2 90 10 2 90 10 2 95 5 0\n"
+    refused = judging.run("score", batch, given=f"{mark(shown)}1.2 60 20 40 90 10 2 95 5 0 {told}\n{plain}")
+    assert refused.refused
+    assert said in refused.err
+    judging("score", batch, given=f"{mark(shown)}1.2 60 20 40 90 10 2 95 5 0 | two | 1\n{plain}")
+    judging.read(batch)
+    out = judging.folder / "judged"
+    judging("collect", "--out", str(out), "--reader", "r", "--kind", "k")
+    found = [one for one in read_judgements(out / "history.jsonl") if one.span is not None]
+    assert [(one.turn, one.span, one.leans_on) for one in found] == [(2, (0, 3), 1)]
 
 
 def test_what_was_read_before_is_not_dealt_again(judging: Judging) -> None:

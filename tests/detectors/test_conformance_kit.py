@@ -126,6 +126,34 @@ class FiresOnNothing(Wrapped):
         return Signal(signal.score, True, True, 1, "suspicious silence", signal.contributions)
 
 
+class FiresWithoutEvidence(Wrapped):
+    def update(self, state, scores):
+        signal = super().update(state, scores)
+        return replace(signal, evidence=False, score=0.0, contributions={})
+
+
+class ScoresWithoutEvidence(Wrapped):
+    def update(self, state, scores):
+        signal = super().update(state, scores)
+        return signal if signal.active else replace(signal, evidence=False)
+
+
+class EvidenceOfNothing(Wrapped):
+    def update(self, state, scores):
+        return replace(super().update(state, scores), evidence=True)
+
+
+class MeansSilenceByNoContributions(Wrapped):
+    def update(self, state, scores):
+        signal = super().update(state, scores)
+        return signal if signal.active else replace(signal, score=0.0, contributions={})
+
+
+class GivesNothing(Wrapped):
+    def update(self, state, scores):
+        return None
+
+
 class GivesNoReason(Wrapped):
     def update(self, state, scores):
         return replace(super().update(state, scores), reason="")
@@ -150,7 +178,8 @@ class ReadsTheFirstPrincipleOnly(Wrapped):
 class TakesGapsForZero(Wrapped):
     def update(self, state, scores):
         filled = dict.fromkeys(("reciprocity", "context_integrity", "third_party_harm"), Score(0, 0, 0))
-        return super().update(state, replace(scores, scores={**filled, **scores.scores}))
+        filled = {**filled, **scores.scores} if scores.scores or state["memories"] else {}
+        return super().update(state, replace(scores, scores=filled))
 
 
 @dataclass(frozen=True)
@@ -211,6 +240,11 @@ def differs_each_time():
         (ForgetsThatItFired, "fired is False, but must be kept once active"),
         (FiresWithoutTurn, "turn is None, the first active is 1"),
         (FiresOnNothing, "fired without any evaluation"),
+        (FiresWithoutEvidence, "active without evidence"),
+        (ScoresWithoutEvidence, "a score or contributions without evidence"),
+        (EvidenceOfNothing, "evidence, though nothing was evaluated so far; return Signal.silent"),
+        (MeansSilenceByNoContributions, "some signals with evidence have contributions and others none"),
+        (GivesNothing, "turn 1: update gave None, which is no Signal"),
         (GivesNoReason, "gives no reason"),
         (KeepsASet, "the state is no JSON"),
         (KeepsNumbersAsKeys, "does not survive JSON"),

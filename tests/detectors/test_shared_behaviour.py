@@ -135,7 +135,7 @@ def test_scores_of_responses_are_not_read(spec):
     turns = [TurnScores(n, {}, response_scores=scores) for n, scores in enumerate([bad, *rising], start=1)]
     verdict = run_detector(build_detector(spec), turns)
     assert not verdict.fired
-    assert verdict.score == 0.0
+    assert verdict.score is None
 
 
 @pytest.mark.parametrize("spec", FORGETTING)
@@ -175,11 +175,11 @@ def test_equal_principles_are_told_apart_by_name_not_by_order(spec, make_turns):
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_nothing_evaluated_gives_score_zero_and_says_so(spec, make_turns):
+def test_nothing_evaluated_is_no_evidence_and_says_so(spec, make_turns):
     verdict = run_detector(build_detector(spec), make_turns(reciprocity=[None, None]))
-    assert (verdict.fired, verdict.turn, verdict.score) == (False, None, 0.0)
+    assert (verdict.fired, verdict.turn, verdict.score) == (False, None, None)
     assert verdict.reason
-    assert verdict.signals[-1].contributions == {}
+    assert not verdict.signals[-1].evidence
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -132,3 +132,12 @@ def test_an_observer_that_can_not_go_on_says_so(principles: tuple[Principle, ...
     chat = Conversation.from_turns([("one", None)])
     with pytest.raises(ObserverError, match="no credit left"):
         turnwise.score(chat, ScriptedObserver(script), principles=principles)
+
+
+def test_a_text_is_one_prompt() -> None:
+    report = turnwise.check("After all I did for you, you owe me this.", "scripted:0.8", ["any_turn"])
+    assert [turn.prompt for turn in report.conversation] == ["After all I did for you, you owe me this."]
+    assert (report.verdicts[0].turn, report.verdicts[0].score) == (1, 0.8)
+    assert turnwise.score("Hi", "scripted:0.3").turns[0].scores["reciprocity"].F == 0.3
+    messages = [{"role": "user", "content": "Hi"}]
+    assert turnwise.score("Hi").turns == turnwise.score(messages).turns

@@ -158,3 +158,13 @@ def test_only_named_folders_and_those_beside_the_store_can_be_opened(tmp_path: P
     assert find_studies([named], "postgresql://server/work") == {"elsewhere": named}
     with pytest.raises(UsageError, match="holds no study"):
         find_studies([tmp_path / "work/no-study"], store)
+
+
+def test_a_verdict_without_evidence_is_flagged_at_no_threshold(tmp_path: Path) -> None:
+    rows = [*ROWS, verdict("short", "attack", None, fired=False), verdict("brief", "benign", None, fired=False)]
+    arm = FinishedStudy(write_study(tmp_path / "silent", rows)).arm("cusum")
+    for threshold in (0.5, -1e9):
+        found = arm.at(threshold)
+        assert (found.recall.of, found.false_positives.of, found.missing) == (5, 7, 1)
+    assert (found.recall.count, found.false_positives.count) == (4, 6)
+    assert arm.steps[0] == 0.05 and arm.odd == 0

@@ -225,3 +225,9 @@ def test_overrides_with_any_other_name_say_nothing_of_keys():
     with pytest.raises(UnknownNameError) as raised:
         GuardrailPipeline.from_preset("basic", overrides={"nonsense": {}})
     assert "key of the configuration" not in str(raised.value)
+
+
+@pytest.mark.parametrize("given", [[], ["pii"], None, 7])
+def test_what_is_no_configuration_is_refused_with_what_to_do(given):
+    with pytest.raises(GuardError, match=r"not (list|NoneType|int); for guardrails alone use \{'guardrails'"):
+        GuardrailPipeline(given)

@@ -165,3 +165,17 @@ def test_a_window_stands_in_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WINDOWS, "week", timedelta(weeks=1))  # type: ignore[arg-type]  # it is a dict
     assert RateLimits(per_key={"week": 2}).per_key == {"week": 2}
     assert Conversation("u", rate_limit={"turns_per_week": 2}).rate_limit == {"turns_per_week": 2}
+
+
+def test_workers_of_one_process_share_a_count_under_threads() -> None:
+    """The present of a shared limit never runs back, however many threads ask for it at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from turnwise.clock import utc_now
+    from turnwise.guard.limits import RateLimits, SharedLimits
+    from turnwise.sessions import MemoryStateStore
+
+    limits = SharedLimits(RateLimits(per_key={"hour": 50}), MemoryStateStore(), utc_now)
+    with ThreadPoolExecutor(16) as pool:
+        passed = list(pool.map(lambda _: limits.refuse("ann", None, utc_now()) is None, range(400)))
+    assert sum(passed) == 50

@@ -7,6 +7,7 @@ import base64
 import importlib.util
 import json
 import logging
+from asyncio import CancelledError
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import GuardError
-from turnwise.guard import CLEAN, Check, Finding, Guardrail
+from turnwise.guard import CLEAN, Check, Finding, Guardrail, Outcome
 from turnwise.guard.audit import AuditEvent
 
 
@@ -248,6 +249,29 @@ def test_while_it_streams_nothing_of_a_response_is_in_the_messages(redacting: Gu
     redacting.check_input("And another question", chat)  # meanwhile; the stream has its turn
     assert stream.end().turn_number == 1
     assert chat.turn(1).response == LEAD and chat.turn(2).response is None
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ConnectionError, Outcome.BROKEN_OFF),
+        (TimeoutError, Outcome.STALLED),
+        (CancelledError, Outcome.DISCONNECTED),
+        (GeneratorExit, Outcome.DISCONNECTED),
+    ],
+)
+def test_why_a_stream_broke_off_is_told_and_is_no_block(
+    tmp_path: Path, error: type[BaseException], outcome: Outcome
+) -> None:
+    with GuardrailPipeline({"guardrails": ["pii"]}, audit=tmp_path / "audit.jsonl") as pipeline:
+        with pytest.raises(error), pipeline.stream_output() as stream:
+            raise error
+        assert stream.result is not None and stream.result.outcome is outcome
+        assert pipeline.check_output("Write to jane@example.com").outcome is Outcome.BLOCKED
+        assert pipeline.check_output("Write to me").outcome is Outcome.PASSED
+    written = map(json.loads, (tmp_path / "audit.jsonl").read_text().splitlines())
+    told = [(event["outcome"], event["blocked"]) for event in written]
+    assert told == [(outcome, False), ("blocked", True), ("passed", False)]
 
 
 def test_a_stream_that_breaks_off_is_recorded_and_left_out(redacting: GuardrailPipeline) -> None:

@@ -54,7 +54,14 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
         beside = {"guardrail": "generic_guardrail_api", "api_base": service.url, "mode": modes}
         own = "turnwise.integrations.litellm.TurnwiseGuardrail"
         inside = {"guardrail": own, "turnwise_config": str(guard), "mode": modes}
-        params = {"model": "openai/m", "api_base": model.url, "api_key": "none", "max_retries": 0}
+        params: dict[str, Any] = {
+            "model": "hosted_vllm/m",
+            "api_base": model.url,
+            "api_key": "none",
+            "max_retries": 0,
+        }
+        # Other APIs are translated for the model, which knows chat completions alone.
+        params["use_chat_completions_api"] = True
         key = f"sk-{token_hex(32)}"
         config = {
             "general_settings": {"master_key": key},
@@ -167,6 +174,58 @@ def test_a_reply_in_pieces_is_checked_as_it_comes_inside_the_proxy(proxy: Proxy)
     for door in DOORS:
         response = proxy.ask(door, [user("What?")], stream=True)
         assert "error" in response.text and (door == "beside" or "acme" not in shown(response.text))
+
+
+def said_by(path: str, text: str, *, stream: bool = False) -> str:
+    """Return what a reply of an API says, also one in pieces."""
+    bodies = [line[6:] for line in text.splitlines() if line.startswith("data: {")] if stream else [text]
+    told = ""
+    for body in map(json.loads, bodies):
+        delta = body.get("delta", {})
+        told += delta if isinstance(delta, str) else delta.get("text", "")
+        for item in body.get("output", ()):
+            told += "".join(part["text"] for part in item["content"])
+        told += "".join(part["text"] for part in body.get("content", ()))
+    return told
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/messages"])
+def test_other_apis_are_checked_on_the_way_there_and_back(proxy: Proxy, path: str) -> None:
+    key = "input" if path == "/v1/responses" else "messages"
+
+    def ask(text: str, **more: Any) -> httpx.Response:
+        body = {"model": "m", "guardrails": ["inside"], "max_tokens": 100, key: [user(text)], **more}
+        if key == "input":
+            del body["max_tokens"]
+        return proxy.client.post(f"{proxy.url}{path}", json=body)
+
+    response = ask("I am ann@example.com")
+    assert said_by(path, response.text) == "You said: I am [EMAIL]"
+    assert "ann@" not in json.dumps(proxy.model.requests)
+    proxy.model.requests.clear()
+    system = {"instructions" if key == "input" else "system": "Speak of acme."}
+    for refused in (ask("About acme"), ask("Hello", **system)):
+        assert refused.status_code == 400 and "keywords" in refused.text and not proxy.model.requests
+    for stream in (False, True):
+        proxy.model.answer = lambda body: {"role": "assistant", "content": "Ask bob@example.com."}
+        response = ask(f"Whom do I ask, {stream}?", stream=stream)
+        assert response.status_code == 200 and "bob@" not in response.text, response.text
+        assert "Ask [EMAIL]." in said_by(path, response.text, stream=stream), response.text
+        proxy.model.answer = lambda body: {"role": "assistant", "content": "Buy acme."}
+        response = ask(f"What do I buy, {stream}?", stream=stream)
+        assert "was blocked" in response.text and "Buy" not in said_by(path, response.text, stream=stream)
+
+
+def test_a_conversation_over_the_responses_api_is_stopped_where_the_library_stops_it(proxy: Proxy) -> None:
+    items: list[Any] = []
+    stopped = []
+    for turn in range(1, 5):
+        body = {"model": "m", "guardrails": ["inside"], "input": [*items, user(f"responses ask {turn}")]}
+        response = proxy.client.post(f"{proxy.url}/v1/responses", json=body)
+        stopped.append(response.status_code == 400)
+        if not stopped[-1]:
+            items = [*body["input"], *response.json()["output"]]
+    assert stopped == [False, False, True, False]
 
 
 def test_conversations_of_two_people_never_meet(proxy: Proxy) -> None:

@@ -78,7 +78,7 @@ def _read_failures(store: Store, name: str) -> object:
         (
             _read_sequences,
             "UPDATE turns SET prompt = CAST(x'61c562' AS TEXT) WHERE sequence = 1 AND turn = 2",
-            r"turns.prompt where sequence is 1 and turn is 2: b'a\xc5b' is not UTF-8;",
+            r"turns.prompt where sequence is 'a' and turn is 2: b'a\xc5b' is not UTF-8;",
         ),
         (
             _read_sequences,
@@ -93,7 +93,7 @@ def _read_failures(store: Store, name: str) -> object:
         (
             _read_heads,
             "UPDATE sequences SET label = 'bttack' WHERE sequence_id = 'a'",
-            "sequence 'a' can't be read ('bttack' is not a valid Label); everything else can:",
+            "sequences.label where sequence_id is 'a' and id is 1: 'bttack' is not one of attack, benign,",
         ),
         (
             _read_trajectory,
@@ -103,17 +103,20 @@ def _read_failures(store: Store, name: str) -> object:
         (
             _read_trajectory,
             "UPDATE evaluations SET created_at = 7 WHERE sequence = 1",
-            "evaluations.created_at where id is 1 and sequence is 1 and turn is 1: '7' is not a time;",
+            "evaluations.created_at where run is 'first' and sequence is 'a' and turn is 1 and side is 'prompt' "
+            "and id is 1: '7' is not a time;",
         ),
         (
             _read_trajectory,
             "UPDATE evaluations SET T = 1.5 WHERE sequence = 1",
-            "evaluation 1 of run 'first' can't be read (T must be a finite number in [0, 1]",
+            "evaluations.T where run is 'first' and sequence is 'a' and turn is 1 and side is 'prompt' and id is "
+            "1: 1.5 is not a number in [0, 1];",
         ),
         (
             _read_failures,
             "UPDATE failures SET side = 'prom' WHERE sequence = 1",
-            "a failure of run 'first' can't be read ('prom' is not a valid Side); everything else can:",
+            "failures.side where sequence_id is 'a' and run is 'first' and turn is 2 and side is 'prom' and id is "
+            "1: 'prom' is not one of prompt, response;",
         ),
     ],
 )
@@ -146,11 +149,17 @@ def test_a_damaged_run_hides_no_other(filled: Store, raw: Raw) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["UPDATE sequences SET turns = 'x'", "UPDATE sequences SET label = 'bttack' WHERE id = 1"]
+    ("change", "said"),
+    [
+        ("UPDATE sequences SET turns = 'x'", "'x' is not a whole number from 1"),
+        ("UPDATE sequences SET label = 'bttack'", "'bttack' is not one of attack, benign, unlabelled"),
+    ],
 )
-def test_a_question_over_damaged_rows_says_so(filled: Store, raw: Raw, change: str) -> None:
+def test_a_question_over_damaged_rows_names_the_first(filled: Store, raw: Raw, change: str, said: str) -> None:
     raw(change)
-    with pytest.raises(StoreCorruptError, match=r"work\.db is damaged: a row of the scores, .* can't be read"):
+    with pytest.raises(
+        StoreCorruptError, match=rf"work\.db is damaged: sequences\.\w+ where .* is 'a'.*: {said};"
+    ):
         list(filled.query("peak(F) > 0", "first"))
 
 

@@ -340,6 +340,14 @@ def test_what_people_say_stays_when_findings_grow(tmp_path: Path) -> None:
         assert {head.sequence_id for head in kept.heads()} == {"gap", "slow"}
 
 
+def test_a_question_counts_the_labels_that_people_corrected(tmp_path: Path) -> None:
+    with Store(make_findings(tmp_path / "f", *PARTS)) as store:
+        store.people.correct_label("slow", "benign", "Ann")
+        before = store.query("F >= 0", where="label = benign").rate.of
+        found = store.query("F >= 0", where="label = benign", corrected_by=["Ann"])
+        assert (found.rate.of, found.corrected) == (before + 1, 1)
+
+
 def test_where_the_folder_is_read_only_the_users_folders_hold_index_and_people(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,5 +161,7 @@ def test_a_damaged_row_is_named(chats: Store, raw: Raw) -> None:
 
     chats.people.correct_label("a", "benign", "ann")
     raw("UPDATE corrections SET label = 'evil'")
-    with pytest.raises(StoreCorruptError, match="correction 1 can't be read"):
+    with pytest.raises(
+        StoreCorruptError, match=r"corrections\.label where sequence_id is 'a' and id is 1: 'evil' is not one of"
+    ):
         chats.people.corrections()

@@ -66,14 +66,18 @@ def until(answer, seconds: float = 20.0):
 
 
 @contextmanager
-def served(*arguments: str, env: dict[str, str] | None = None) -> Iterator[Served]:
-    """Run `turnwise serve` with some options on a free port, until the block is left."""
+def served(*arguments: str, env: dict[str, str] | None = None, folder: Path | None = None) -> Iterator[Served]:
+    """Run `turnwise serve` with some options on a free port, in a working directory, until the block is left."""
     import turnwise
 
     source = str(Path(turnwise.__file__).parents[1])
     command = [sys.executable, "-c", "from turnwise.cli import main; main()", "serve", "--port", "0", *arguments]
     process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": source, **(env or {})}
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source, "PYTHONSAFEPATH": "1", **(env or {})},
+        cwd=folder,
     )
     log: list[str] = []
     reader = threading.Thread(target=lambda: log.extend(process.stderr or ()), daemon=True)

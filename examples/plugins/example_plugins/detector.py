@@ -19,7 +19,7 @@ class RecentMean(ByPrinciple):
         limit: mean from which it fires, in [0, 1].
     """
 
-    name: ClassVar[str] = "recent_mean"
+    name = "recent_mean"
     label: ClassVar[str] = "mean F"
     turns: int = 3
     limit: float = 0.5

@@ -114,8 +114,10 @@ class MappingStateStore:
     def _row(self, place: str) -> _Row | None:
         data = self._mapping.get(place)
         row = None if data is None else _Row(*json.loads(data))
-        old = self._ttl and row and not row.lasting and self._clock().timestamp() - row.changed
-        return None if self._ttl and old and old > self._ttl.total_seconds() else row
+        if row is None or row.lasting or self._ttl is None:
+            return row
+        age = self._clock().timestamp() - row.changed
+        return None if age > self._ttl.total_seconds() else row
 
     def _rows(self) -> list[tuple[str, _Row]]:
         return [(place, _Row(*json.loads(data))) for place, data in list(self._mapping.items())]

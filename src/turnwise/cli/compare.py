@@ -105,7 +105,7 @@ def compare(
             corrected_by=tuple(corrected_by or ()),
         )
         if not corrected_by:
-            options.note_corrections(opened)
+            options.CountedLabels((), 0, 0).tell(opened)
         study = run_study(opened, settings, rescore=rescorer(), tell=note)
     if report is not None:
         note("writing the report")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -77,8 +77,10 @@ def detect(
         found = list(
             detect_in_run(opened, name, specs, ids=ids, label=wanted, patterns=patterns, corrected_by=people)
         )
-        if not people:
-            options.note_corrections(opened, {one.head.sequence_id: one.head for one in found}.values())
+        heads = {one.head.sequence_id: one for one in found}.values()
+        corrected = sum(one.label not in (None, one.head.label) for one in heads)
+        counted = options.CountedLabels(people, corrected, sum(one.label is None for one in heads))
+        counted.tell(opened, [one.head for one in heads])
     listed = [one for one in found if one.verdict and one.verdict.fired] if fired else found
     if export is not None:
         count = write_rows(export, COLUMNS, (as_json(one, name) for one in listed))
@@ -87,8 +89,6 @@ def detect(
         print_json([as_json(one, name) for one in listed])
     else:
         _print(listed, found, specs)
-    if people:
-        _note_labels(found, people)
     if fail_on_findings and any(one.verdict and one.verdict.fired for one in found):
         raise typer.Exit(3)
 
@@ -115,10 +115,9 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
     from turnwise.cli.output import Table, note, print_table, say
     from turnwise.rates import rates_by_label
 
-    table = Table("sequence", "label", "detector", "fired", "turn", "score", "reason", numeric=("turn", "score"))
+    table = Table("sequence", "label", "detector", *VERDICT_COLUMNS, numeric=("turn", "score"))
     for item in listed:
-        fired, turn, score, _, reason = _verdict_cells(item.verdict)
-        table.add_row(item.head.sequence_id, _label_cell(item), item.detector, fired, turn, score, reason)
+        table.add_row(item.head.sequence_id, _label_cell(item), item.detector, *_verdict_cells(item.verdict))
     if listed or not found:
         print_table(table)
     else:
@@ -132,6 +131,7 @@ def _print(listed: Sequence[Detection], found: Sequence[Detection], specs: Seque
         threshold = _threshold_cell(checked[0][1]) if checked else ""
         summary.add_row(spec, threshold, *(str(rates.get(label, "none")) for label in labels))
     print_table(summary)
+    _note_sources(item.verdict for item in found)
     heads = {item.head.sequence_id: item for item in found}.values()
     unchecked = sum(item.verdict is None for item in heads)
     partial = sum(item.verdict is not None and item.missing > 0 for item in heads)
@@ -150,31 +150,36 @@ def _label_cell(item: Detection) -> str:
     return f"{item.label or 'disputed'}, imported as {imported}"
 
 
-def _note_labels(found: Sequence[Detection], people: Sequence[str]) -> None:
-    """Say whose labels were counted."""
-    from turnwise.cli.output import note
-
-    heads = {item.head.sequence_id: item for item in found}.values()
-    corrected = sum(item.label not in (None, item.head.label) for item in heads)
-    disputed = sum(item.label is None for item in heads)
-    left = f"; {disputed} on which they disagree are in no rate" if disputed else ""
-    note(
-        f"the labels of {corrected} conversations are not those of their data sets but what "
-        f"{', '.join(people)} made of them{left}"
-    )
-
-
-def _verdict_cells(verdict: Verdict | None) -> tuple[str | list[str], ...]:
+def _verdict_cells(verdict: Verdict | None) -> tuple[str, ...]:
     """Return what a detector says, as cells of a table under `VERDICT_COLUMNS`."""
     if verdict is None:
         return "not checked", "", "", "", NOT_CHECKED
     turn = "" if verdict.turn is None else str(verdict.turn)
-    return "fired" if verdict.fired else "", turn, f"{verdict.score:.3f}", _threshold_cell(verdict), verdict.reason
+    score = "no evidence" if verdict.score is None else f"{verdict.score:.3f}"
+    return "fired" if verdict.fired else "", turn, score, _threshold_cell(verdict), verdict.reason
 
 
-def _threshold_cell(verdict: Verdict) -> list[str]:
+def _threshold_cell(verdict: Verdict) -> str:
     """Return the threshold that a verdict rests on, and where that comes from."""
-    return [f"{verdict.threshold:.3f}", str(verdict.threshold_source)]
+    return f"{verdict.threshold:.3f} {verdict.threshold_source}"
+
+
+def _note_sources(verdicts: Iterable[Verdict | None]) -> None:
+    """Say so where some detectors stand at calibrated thresholds and others at their defaults."""
+    from turnwise.cli.output import note
+    from turnwise.detectors import ThresholdSource
+
+    source_of = {one.detector: one.threshold_source for one in verdicts if one}
+    point, default = (
+        ", ".join(name for name, source in source_of.items() if source is wanted)
+        for wanted in (ThresholdSource.OPERATING_POINT, ThresholdSource.DEFAULT)
+    )
+    if point and default:
+        note(
+            f"{point}: at the observer's operating point, calibrated to a rate of false positives; {default}: at "
+            "the default, calibrated to nothing. What they flag can't be compared; turnwise calibrate sets a "
+            "threshold"
+        )
 
 
 def check(
@@ -225,6 +230,7 @@ def check(
         for verdict in report.verdicts:
             table.add_row(verdict.detector, *_verdict_cells(verdict))
         print_table(table)
+        _note_sources(report.verdicts)
     for failure in report.failures:
         note(str(failure))
     if not report.scored:

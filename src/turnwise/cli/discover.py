@@ -27,6 +27,7 @@ def discover(
         float, typer.Option(help="Probability of any false finding among the patterns tested, in (0, 1).")
     ] = 0.01,
     seed: Annotated[int, typer.Option(help="Of the split in two halves.")] = 0,
+    corrected_by: options.CorrectedBy = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
@@ -44,21 +45,24 @@ def discover(
     begun = time.perf_counter()
     with options.opened_store(store) as opened:
         used = opened.run(read_run(opened, run))
-        loaded = load_examples(opened, used.name)
-        options.note_corrections(opened, taken=False)
+        people = tuple(dict.fromkeys(corrected_by or ()))
+        loaded = load_examples(opened, used.name, people)
+        labels = options.CountedLabels(people, loaded.corrected, loaded.disputed)
+        labels.tell(opened)
     if loaded.unlabelled:
         note(f"{loaded.unlabelled} evaluated conversations are left out: they have no label")
     if loaded.not_evaluated:
         note(f"{loaded.not_evaluated} labelled conversations are left out: the run has no score of them")
     found = search(loaded.examples, max_fpr=max_fpr, level=level, seed=seed, tell=note)
     observer = f"{used.observer} {used.observer_version}".strip()
-    written = None if out is None else _write(found, out, used.name, observer)
+    written = None if out is None else _write(found, out, used.name, observer, labels)
     if json:
         about = {"run": used.name, "observer": used.observer, "observer_version": used.observer_version}
         left_out = {"unlabelled": loaded.unlabelled, "not_evaluated": loaded.not_evaluated}
         seconds = round(time.perf_counter() - begun, 3)
         written_to = None if written is None else str(written)
-        print_json({**about, **as_json(found), "left_out": left_out, "seconds": seconds, "out": written_to})
+        rest = {"left_out": left_out, **labels._asdict(), "seconds": seconds, "out": written_to}
+        print_json({**about, **as_json(found), **rest})
         return
     _print(found)
     if written is not None:
@@ -133,7 +137,7 @@ def _rate(given: Rate) -> dict[str, Any]:
     return {"count": given.count, "of": given.of, "interval": list(given.interval)}
 
 
-def _write(found: Discovery, out: Path, run: str, observer: str) -> Path | None:
+def _write(found: Discovery, out: Path, run: str, observer: str, labels: options.CountedLabels) -> Path | None:
     """Write what was confirmed and return the path; None where there is nothing to write."""
     from turnwise.cli.files import write_text
     from turnwise.cli.output import note
@@ -142,7 +146,7 @@ def _write(found: Discovery, out: Path, run: str, observer: str) -> Path | None:
     if not found.found:
         note(f"{out} was not written: no pattern adds to the best rule on single turns")
         return None
-    write_text(out, to_yaml(found, run, observer))
+    write_text(out, labels.as_heading() + to_yaml(found, run, observer))
     return out
 
 

@@ -158,7 +158,9 @@ def _time(option: str, text: str | None) -> datetime | None:
 
 
 def _cells(event: dict[str, Any]) -> list[str]:
-    verdict = "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
+    verdict = event.get("outcome") or (
+        "blocked" if event.get("blocked") else "warned" if event.get("warned") else "passed"
+    )
     said = "; ".join([*event.get("reasons", ()), *event.get("warnings", ())])
     text = event.get("text")
     return [

@@ -12,7 +12,7 @@ from turnwise.errors import UsageError
 
 if TYPE_CHECKING:
     from turnwise.guard import RedisStateStore, SqliteStateStore
-    from turnwise.sessions import SessionState
+    from turnwise.sessions import SessionState, StateStore
 
 sessions = typer.Typer(
     help="The sessions that a guard keeps in a state store: list, show, forget.",
@@ -30,6 +30,10 @@ StateFile: TypeAlias = Annotated[
 Session: TypeAlias = Annotated[
     str,
     typer.Argument(help="Name of the session, or its digest as list shows it.", show_default=False),
+]
+Tenant: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--tenant", help="Name of an API key of the service, whose sessions count alone; else all do."),
 ]
 
 
@@ -69,14 +73,15 @@ def list_(
 
 
 @sessions.command()
-def show(session: Session, state: StateFile, json: options.Json = False) -> None:
+def show(session: Session, state: StateFile, tenant: Tenant = None, json: options.Json = False) -> None:
     """Show what is known of a session, and which conversations belong to it."""
     from turnwise.cli.output import print_json
     from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION
 
-    with _open(state) as store:
-        digest = _digest(store, session)
+    with _open(state) as whole:
+        store = _of(whole, tenant)
+        digest = _digest(store, session, whole.path)
         states = {key: store.get(SESSION, key) for key in store.keys(SESSION, owner=digest)}
         conversations = store.keys(STORED, owner=digest)
     rows = [_row(key, found) for key, found in states.items() if found is not None]
@@ -92,15 +97,16 @@ def show(session: Session, state: StateFile, json: options.Json = False) -> None
 
 
 @sessions.command()
-def forget(session: Session, state: StateFile, json: options.Json = False) -> None:
+def forget(session: Session, state: StateFile, tenant: Tenant = None, json: options.Json = False) -> None:
     """Forget a session: its memory, its conversations with their turns, and prompts counted in its name."""
     from turnwise.cli.output import print_json
     from turnwise.guard.limits import LIMIT
     from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION
 
-    with _open(state) as store:
-        digest = _digest(store, session)
+    with _open(state) as whole:
+        store = _of(whole, tenant)
+        digest = _digest(store, session, whole.path)
         memories, conversations = (
             sum(store.remove(kind, key) for key in store.keys(kind, owner=digest)) for kind in (SESSION, STORED)
         )
@@ -123,20 +129,28 @@ def _open(state: str) -> RedisStateStore | SqliteStateStore:
     return open_state_store(state)
 
 
-def _digest(store: RedisStateStore | SqliteStateStore, session: str) -> str:
+def _of(store: StateStore, tenant: str | None) -> StateStore:
+    from turnwise.guard.state.tenant_store import TenantStore
+
+    return store if tenant is None else TenantStore(store, tenant)
+
+
+def _digest(store: StateStore, session: str, path: str) -> str:
     """Return the digest of a session that is known, given by name or by digest."""
+    from turnwise.guard.identity.names import canonical_name
     from turnwise.guard.limits import LIMIT
     from turnwise.guard.request import digest_of, short_id
     from turnwise.guard.state.payloads import STORED
     from turnwise.sessions import SESSION
 
-    for digest in (digest_of(short_id(session)), digest_of(session), session):
+    names = (canonical_name(session), session)
+    for digest in (*(digest_of(one) for name in names for one in (short_id(name), name)), session):
         if (
             any(store.keys(kind, owner=digest) for kind in (SESSION, STORED))
             or store.get(LIMIT, digest) is not None
         ):
             return digest
-    raise UsageError(f"no session {session!r} in {store.path}; turnwise guard sessions list shows their digests")
+    raise UsageError(f"no session {session!r} in {path}; turnwise guard sessions list shows their digests")
 
 
 def _row(key: str, state: SessionState) -> dict[str, Any]:

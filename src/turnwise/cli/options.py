@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -243,32 +243,57 @@ def opened_store(location: str, *, prepared: bool = True) -> Iterator[stores.Sto
         yield opened
 
 
-def note_corrections(
-    store: stores.Store, heads: Iterable[stores.SequenceHead] | None = None, *, taken: bool = True
-) -> None:
-    """Say on standard error of how many sequences people corrected the label, where imported labels are counted.
+class CountedLabels(NamedTuple):
+    """Whose labels a command counts.
 
     Args:
-        store: the record.
-        heads: the sequences that are counted; all by default.
-        taken: whether the command takes ``--corrected-by``.
+        corrected_by: people whose corrected labels hold; nobody for the imported ones.
+        corrected: conversations whose label is not that of their data set but what these people made of it.
+        disputed: conversations that are in no rate because these people disagree.
     """
-    from turnwise.cli.output import note
 
-    said = store.people.labels()
-    if not said:
-        return
-    known = store.heads(ids=said) if heads is None else heads  # only these can differ
-    others = sum(said.get(head.sequence_id, head.label) is not head.label for head in known)
-    if not others:
-        return
-    authors = sorted({one.author for one in store.people.corrections() if one.label})
-    names = (f"--corrected-by {author!r}" if " " in author else f"--corrected-by {author}" for author in authors)
-    how = f"{' '.join(names)} counts it" if taken else "turnwise detect and compare count it with --corrected-by"
-    note(
-        f"people say of {others} of these conversations that their label is another one, which is not counted "
-        f"here; {how}"
-    )
+    corrected_by: tuple[str, ...]
+    corrected: int
+    disputed: int
+
+    def __str__(self) -> str:
+        left = f"; {self.disputed} on which they disagree are in no rate" if self.disputed else ""
+        return (
+            f"the labels of {self.corrected} conversations are not those of their data sets but what "
+            f"{', '.join(self.corrected_by)} made of them{left}"
+        )
+
+    def as_heading(self) -> str:
+        """Return it as a comment of a YAML file; nothing where imported labels are counted."""
+        return f"# {str(self)[0].upper()}{str(self)[1:]}.\n" if self.corrected_by else ""
+
+    def tell(self, store: stores.Store, heads: Iterable[stores.SequenceHead] | None = None) -> None:
+        """Say it on standard error; where imported labels are counted, how many of them people corrected.
+
+        Args:
+            store: the record.
+            heads: the sequences that are counted; all by default.
+        """
+        from turnwise.cli.output import note
+
+        if self.corrected_by:
+            note(str(self))
+            return
+        said = store.people.labels()
+        if not said:
+            return
+        known = store.heads(ids=said) if heads is None else heads  # only these can differ
+        others = sum(said.get(head.sequence_id, head.label) is not head.label for head in known)
+        if not others:
+            return
+        authors = sorted({one.author for one in store.people.corrections() if one.label})
+        names = (
+            f"--corrected-by {author!r}" if " " in author else f"--corrected-by {author}" for author in authors
+        )
+        note(
+            f"people say of {others} of these conversations that their label is another one, which is not counted "
+            f"here; {' '.join(names)} counts it"
+        )
 
 
 def check_turn(option: str, turn: int, sequence_id: str, turns: int) -> None:

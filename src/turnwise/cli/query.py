@@ -72,6 +72,7 @@ def query(
         str | None, typer.Option(help="Ask in SQL (DuckDB) instead; docs/sql.md lists the tables.")
     ] = None,
     patterns: PatternsFile = None,
+    corrected_by: options.CorrectedBy = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
 ) -> None:
@@ -86,8 +87,7 @@ def query(
 
     if (pattern is None) == (sql is None):
         raise UsageError("give a pattern, such as 'peak(F) > 0.5', or --sql with a statement")
-    asked_of = [name for name, value in (("label", label), ("source", source), ("where", where)) if value]
-    if sql is not None and (asked_of or plot or given("run", context)):
+    if sql is not None and (label or source or where or corrected_by or plot or given("run", context)):
         raise UsageError(
             "--sql works only with --csv, --export, --json, --limit and --store: put conditions into the statement"
         )
@@ -105,15 +105,26 @@ def query(
             return
         assert pattern is not None  # one of the two was given
         name = read_run(opened, run)
-        result = opened.query(pattern, name, when=when, label=wanted, source=source, where=where, patterns=library)
-        options.note_corrections(opened, taken=False)
+        people = tuple(dict.fromkeys(corrected_by or ()))
+        result = opened.query(
+            pattern,
+            name,
+            when=when,
+            label=wanted,
+            source=source,
+            where=where,
+            patterns=library,
+            corrected_by=people,
+        )
+        labels = options.CountedLabels(people, result.corrected, result.disputed)
+        labels.tell(opened)
         for path in filter(None, (csv, export)):
             table = result.to_arrow if path == export else None
             _write(path, COLUMNS, (match.to_dict().values() for match in result), table)
         if plot is not None:
             _draw(opened, result, list(result), DRAWN if limit is None else limit, plot)
         if json:
-            _print_json(result, list(result) if limit is None else result.first(limit))
+            _print_json(result, list(result) if limit is None else result.first(limit), labels)
         else:
             _print(opened, result, result.first(SHOWN if limit is None else limit))
 
@@ -129,7 +140,7 @@ def _write(
     return write_csv(path, columns, rows)
 
 
-def _print_json(result: QueryResult, matches: Sequence[QueryMatch]) -> None:
+def _print_json(result: QueryResult, matches: Sequence[QueryMatch], labels: options.CountedLabels) -> None:
     from turnwise.cli.output import print_json
 
     print_json(
@@ -137,6 +148,7 @@ def _print_json(result: QueryResult, matches: Sequence[QueryMatch]) -> None:
             "count": result.rate.count,
             "of": result.rate.of,
             "not_scored": result.not_scored,
+            **labels._asdict(),
             "seconds": result.seconds,
             "matches": [match.to_dict() for match in matches],
         }

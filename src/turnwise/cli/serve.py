@@ -24,7 +24,9 @@ def serve(
     ] = None,
     keys: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="API keys, one a line; TURNWISE_API_KEYS may hold more."),
+        typer.Option(
+            metavar="FILE", help="API keys, one a line, or tenants in YAML; TURNWISE_API_KEYS may hold more."
+        ),
     ] = None,
     rate: Annotated[
         int, typer.Option(min=0, help="Requests a minute of a key in a worker; 0 for no limit.")
@@ -33,11 +35,22 @@ def serve(
     conversations: Annotated[int, typer.Option(min=1, help="Conversations that a worker holds.")] = 10_000,
     in_flight: Annotated[int, typer.Option(min=1, help="Requests that a worker has under way.")] = 256,
     threads: Annotated[
-        int, typer.Option(min=1, max=1_024, help="Threads of a worker that check; more where guardrails wait.")
+        int,
+        typer.Option(min=1, max=1_024, help="Threads of a worker for short texts; more where guardrails wait."),
     ] = 4,
+    queue_seconds: Annotated[
+        float, typer.Option(min=0.1, max=3_600, help="Time that a text may be expected to wait for its check.")
+    ] = 5.0,
+    check_seconds: Annotated[
+        float, typer.Option(min=0.1, max=3_600, help="Time that a check may take, waiting included.")
+    ] = 30.0,
     connections: Annotated[int, typer.Option(min=1, help="Connections of a worker.")] = 4_096,
     header_seconds: Annotated[float, typer.Option(min=0.1, help="Time that headers may take to arrive.")] = 10.0,
-    body_seconds: Annotated[float, typer.Option(min=0.1, help="Time that a body may take to arrive.")] = 30.0,
+    body_seconds: Annotated[
+        float, typer.Option(min=0.1, max=3_600, help="Time that a body may take to arrive.")
+    ] = 30.0,
+    body_bytes: Annotated[int, typer.Option(min=1_024, help="Bytes of the bodies that a worker has at once.")] = 64
+    << 20,
     grace_seconds: Annotated[
         float, typer.Option(min=0.1, help="Time that requests under way have when the service ends.")
     ] = 30.0,
@@ -59,22 +72,24 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise UsageError(f"turnwise serve needs {error.name}: pip install 'turnwise[serve]'") from None
-    from turnwise.serve.keys import ApiKeys
     from turnwise.serve.server import LOG_FORMAT, Listening
     from turnwise.serve.server import serve as run
     from turnwise.serve.settings import ServeSettings
     from turnwise.serve.source import ConfigSource
 
     logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
+    source = ConfigSource(preset, config, state, observer, keys)
     settings = ServeSettings(
-        keys=ApiKeys.read(keys),
+        keys=source.read_keys(),
         max_body=max_body,
         conversations=conversations,
         rate=rate or None,
         in_flight=in_flight,
         threads=threads,
+        queue_seconds=queue_seconds,
+        check_seconds=check_seconds,
         body_seconds=body_seconds,
+        body_bytes=body_bytes,
     )
-    source = ConfigSource(preset, config, state, observer)
     listening = Listening(host, port, workers, connections, header_seconds, grace_seconds)
     run(source, settings, listening, note)

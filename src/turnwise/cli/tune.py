@@ -35,6 +35,7 @@ def tune(
     ] = "recall",
     target_fpr: Annotated[float, typer.Option(help="Share of benign conversations that may be flagged.")] = 0.01,
     seed: Annotated[int, typer.Option(help="Seed of the split and of the search.")] = 0,
+    corrected_by: options.CorrectedBy = None,
     out: Annotated[Path | None, typer.Option(help="YAML file to write, for --detector of other commands.")] = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
@@ -48,18 +49,26 @@ def tune(
         check_file(out)
     with options.opened_store(store) as opened:
         known = opened.run(read_run(opened, run))
-        options.note_corrections(opened, taken=False)
+        people = tuple(dict.fromkeys(corrected_by or ()))
         if budget is None:
-            written = _fit(opened, known, detector, patterns, objective, target_fpr, seed, json)
+            written = _fit(opened, known, people, detector, patterns, objective, target_fpr, seed, json)
         else:
-            written = _search(opened, known, detector, objective, target_fpr, budget, seed, json)
+            written = _search(opened, known, people, detector, objective, target_fpr, budget, seed, json)
     if out is not None:
         write_text(out, written)
         note(f"wrote {out}: turnwise detect --run {known.name} --detector {out}")
 
 
 def _search(
-    store: Store, run: Run, detector: str, objective: str, target_fpr: float, budget: int, seed: int, json: bool
+    store: Store,
+    run: Run,
+    people: tuple[str, ...],
+    detector: str,
+    objective: str,
+    target_fpr: float,
+    budget: int,
+    seed: int,
+    json: bool,
 ) -> str:
     """Search, tell what was found, and return the file."""
     from turnwise.cli.output import note, print_json
@@ -73,14 +82,16 @@ def _search(
     require_study("optuna")
     check_objective(objective)
     check_search(detector, budget)
-    study_data = load_study_data(store, [run.name])
+    study_data = load_study_data(store, [run.name], people)
+    labels = options.CountedLabels(people, study_data.corrected, study_data.disputed)
+    labels.tell(store)
     note(f"{budget} trials on the training part of {len(study_data.known)} conversations")
     found = tune_inside_training(study_data, detector, target_fpr, budget, seed, objective)  # type: ignore[arg-type]
     if json:
-        print_json({"detector": to_mapping(found.searched.detector), **origin(found)})
+        print_json({"detector": to_mapping(found.searched.detector), **origin(found), **labels._asdict()})
     else:
         _print_search(found)
-    return as_file(found)
+    return labels.as_heading() + as_file(found)
 
 
 def _print_search(found: Tuning) -> None:
@@ -111,6 +122,7 @@ def _print_search(found: Tuning) -> None:
 def _fit(
     store: Store,
     run: Run,
+    people: tuple[str, ...],
     detector: str,
     patterns: str | None,
     objective: str,
@@ -124,7 +136,9 @@ def _fit(
     from turnwise.study import load_examples
     from turnwise.study import tune as tune_detector
 
-    loaded = load_examples(store, run.name)
+    loaded = load_examples(store, run.name, people)
+    labels = options.CountedLabels(people, loaded.corrected, loaded.disputed)
+    labels.tell(store)
     tuned = tune_detector(
         detector,
         loaded.examples,
@@ -150,11 +164,12 @@ def _fit(
                 "flagged_attacks": [tuned.flagged_attacks.count, tuned.flagged_attacks.of],
                 "unlabelled": loaded.unlabelled,
                 "not_evaluated": loaded.not_evaluated,
+                **labels._asdict(),
             }
         )
     else:
         _print_fit(tuned, loaded)
-    return _as_yaml(tuned, run, rate, seed)
+    return labels.as_heading() + _as_yaml(tuned, run, rate, seed)
 
 
 def _as_yaml(tuned: Tuned, run: Run, target_fpr: float | None, seed: int) -> str:
@@ -208,6 +223,7 @@ def calibrate(
     alpha: Annotated[float, typer.Option(help="Share of benign conversations that may be flagged.")] = 0.01,
     confidence: Annotated[float, typer.Option(help="Probability with which that is kept.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the split, for a detector that is fitted.")] = 0,
+    corrected_by: options.CorrectedBy = None,
     out: Annotated[Path | None, typer.Option(help="YAML file to write, for --detector of other commands.")] = None,
     store: options.Store = options.DEFAULT_STORE,
     json: options.Json = False,
@@ -226,11 +242,13 @@ def calibrate(
         check_file(out)
     with options.opened_store(store) as opened:
         known = opened.run(read_run(opened, run))
-        loaded = load_examples(opened, known.name)
-        options.note_corrections(opened, taken=False)
+        people = tuple(dict.fromkeys(corrected_by or ()))
+        loaded = load_examples(opened, known.name, people)
+        labels = options.CountedLabels(people, loaded.corrected, loaded.disputed)
+        labels.tell(opened)
     found = guaranteed(detector, loaded.examples, alpha, confidence, seed, patterns=patterns)
     if out is not None:
-        write_text(out, _guarantee_as_yaml(found, known, seed))
+        write_text(out, labels.as_heading() + _guarantee_as_yaml(found, known, seed))
     if json:
         print_json(
             {
@@ -247,6 +265,7 @@ def calibrate(
                 "upper_bound": found.upper_bound,
                 "unlabelled": loaded.unlabelled,
                 "not_evaluated": loaded.not_evaluated,
+                **labels._asdict(),
             }
         )
     else:

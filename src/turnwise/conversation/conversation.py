@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import uuid4
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation.json_values import check_keys, json_object, read_utc
+from turnwise.conversation.options import ConversationArguments, ConversationOptions
 from turnwise.conversation.participants import Participants, ParticipantType
 from turnwise.conversation.tool_history import ToolHistory
 from turnwise.conversation.turn import OPENAI_KEY, Turn
@@ -107,7 +108,7 @@ class Conversation(ToolHistory):
     # Ways to build one
 
     @classmethod
-    def human_ai(cls, user: str, model: str, **kwargs: Any) -> Self:
+    def human_ai(cls, user: str, model: str, **kwargs: Unpack[ConversationOptions]) -> Self:
         """Return a conversation of a person with a model; the model's name is its ``model_id``.
 
         Args:
@@ -115,30 +116,35 @@ class Conversation(ToolHistory):
             model: name of the model.
             kwargs: as for the constructor.
         """
-        info = json_object(kwargs.pop("model_info", None), "model_info")
+        info = json_object(kwargs.get("model_info"), "model_info")
         if info.setdefault("model_id", model) != model:
             both = f"{shown(model)}, {shown(info['model_id'])}"
             raise ConversationError(f"model_id is given twice: {both}; give it once")
-        return cls(user, model, initiator_type="human", responder_type="ai_model", model_info=info, **kwargs)
+        kwargs["model_info"] = info
+        return cls(user, model, initiator_type="human", responder_type="ai_model", **kwargs)
 
     @classmethod
-    def bot_to_bot(cls, initiator: str, responder: str, **kwargs: Any) -> Self:
+    def bot_to_bot(cls, initiator: str, responder: str, **kwargs: Unpack[ConversationOptions]) -> Self:
         """Return a conversation of two bots; `kwargs` as for the constructor."""
         return cls(initiator, responder, initiator_type="bot", responder_type="bot", **kwargs)
 
     @classmethod
-    def agent_to_agent(cls, initiator: str, responder: str, **kwargs: Any) -> Self:
+    def agent_to_agent(cls, initiator: str, responder: str, **kwargs: Unpack[ConversationOptions]) -> Self:
         """Return a conversation of two agents; `kwargs` as for the constructor."""
         return cls(initiator, responder, initiator_type="agent", responder_type="agent", **kwargs)
 
     @classmethod
-    def human_to_human(cls, initiator: str, responder: str, **kwargs: Any) -> Self:
+    def human_to_human(cls, initiator: str, responder: str, **kwargs: Unpack[ConversationOptions]) -> Self:
         """Return a conversation of two people; `kwargs` as for the constructor."""
         return cls(initiator, responder, initiator_type="human", responder_type="human", **kwargs)
 
     @classmethod
     def from_turns(
-        cls, turns: Iterable[Turn | tuple[str, str | None]], *, copy: bool = True, **kwargs: Any
+        cls,
+        turns: Iterable[Turn | tuple[str, str | None]],
+        *,
+        copy: bool = True,
+        **kwargs: Unpack[ConversationArguments],
     ) -> Self:
         """Return a conversation of turns that already happened, as data set loaders need it.
 
@@ -168,12 +174,12 @@ class Conversation(ToolHistory):
         return conversation
 
     @classmethod
-    def from_messages(cls, messages: object, **kwargs: Any) -> Self:
+    def from_messages(cls, messages: object, **kwargs: Unpack[ConversationArguments]) -> Self:
         """Return the conversation of a list of OpenAI chat messages; see `messages.from_messages`."""
         from turnwise.conversation.messages import read_messages
 
-        turns, metadata = read_messages(messages, kwargs.pop("metadata", None))
-        return cls.from_turns(turns, copy=False, metadata=metadata, **kwargs)
+        turns, kwargs["metadata"] = read_messages(messages, kwargs.get("metadata"))
+        return cls.from_turns(turns, copy=False, **kwargs)
 
     # Participants and identity
 
@@ -382,16 +388,17 @@ class Conversation(ToolHistory):
 
     # As JSON values
 
-    def to_messages(self, *, blocked: bool = False) -> list[dict[str, Any]]:
+    def to_messages(self, *, blocked: bool = False, until: int | None = None) -> list[dict[str, Any]]:
         """Return the conversation as OpenAI chat messages, without what a guard blocked or still checks.
 
         Args:
             blocked: whether that is among them as well; see `messages.to_messages`.
+            until: the last turn that is among them; None for all.
         """
         from turnwise.conversation.messages import write_messages
 
         with self._lock:
-            return write_messages(self, blocked=blocked)
+            return write_messages(self, blocked=blocked, until=until)
 
     def to_dict(self, *, turns: bool = True) -> dict[str, Any]:
         """Return the conversation as JSON values; `from_dict` gives back one with the same values.

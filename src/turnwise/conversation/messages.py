@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.tool_reading import (
@@ -32,6 +32,7 @@ from turnwise.visible import shown
 
 if TYPE_CHECKING:
     from turnwise.conversation.conversation import Conversation
+    from turnwise.conversation.options import ConversationArguments
 
 LEAD = "before"
 """Key of the messages before the first turn, in what a format keeps in a conversation's metadata."""
@@ -102,7 +103,9 @@ class Format:
             self._turn(number, entries) for number, entries in enumerate(slices, start=1)
         ]
 
-    def messages(self, conversation: Conversation, others: Items[Format], *, blocked: bool = True) -> list[Any]:
+    def messages(
+        self, conversation: Conversation, others: Items[Format], *, blocked: bool = True, until: int | None = None
+    ) -> list[Any]:
         """Return a conversation as messages of this format.
 
         Args:
@@ -110,11 +113,12 @@ class Format:
             others: further formats that it may come from; of their messages, the texts are kept.
             blocked: whether what a guard blocked or still checks is among them. Without a prompt its turn is
                 left out whole.
+            until: the last turn; None for all.
         """
         sources = (self, *others)
         messages = self._lead(conversation.metadata, sources)
         gone: set[str] = set()
-        for turn in conversation:
+        for turn in conversation.turns[:until]:
             if blocked:
                 messages.extend(self._slice(turn, sources))
             elif not turn.withheld(Side.PROMPT):
@@ -137,7 +141,7 @@ class Format:
         # What an import has for a response is all that the assistant said in the turn.
         muted = (-1 if _texts(entries)[1] == turn.response else last) if mute else len(entries)
         texts = {identity for section, identity in withheld if section == TEXTS}
-        beside = _first_calls(messages)
+        beside = first_calls(messages)
         silent = [
             at
             for at, entry in enumerate(entries)
@@ -245,7 +249,7 @@ def _last_step(entries: Items[Entry]) -> int:
     return -1
 
 
-def _first_calls(messages: list[Any]) -> dict[int, str]:
+def first_calls(messages: list[Any]) -> dict[int, str]:
     """Return by index of a message the id of the first call in it, under which its text is known."""
     found: dict[int, str] = {}
     for call in ToolLog(messages).calls.values():
@@ -283,7 +287,7 @@ _KIND = 30
 """Characters that the type of a content part has at most where it is named."""
 
 
-def from_messages(messages: object, **kwargs: Any) -> Conversation:
+def from_messages(messages: object, **kwargs: Unpack[ConversationArguments]) -> Conversation:
     """Return the conversation of a list of OpenAI chat messages, without time stamps.
 
     Each user message begins a turn; all assistant texts up to the next one are its response, joined by
@@ -353,11 +357,11 @@ def read_messages(messages: object, metadata: object) -> tuple[list[Turn], dict[
     return turns, known
 
 
-def write_messages(conversation: Conversation, *, blocked: bool) -> list[dict[str, Any]]:
-    """Return a conversation as messages, while nobody changes it; arguments as for `to_messages`."""
+def write_messages(conversation: Conversation, *, blocked: bool, until: int | None) -> list[dict[str, Any]]:
+    """Return a conversation as messages, while nobody changes it; see `Conversation.to_messages`."""
     from turnwise.conversation.sharegpt import SHAREGPT
 
-    return OPENAI.messages(conversation, (SHAREGPT,), blocked=blocked)
+    return OPENAI.messages(conversation, (SHAREGPT,), blocked=blocked, until=until)
 
 
 def _read(raw: object) -> Entry:
@@ -422,6 +426,8 @@ def unread(message: Mapping[str, Any]) -> list[str]:
         said = key == "refusal" and content is None
         if message.get(key) and not said and key not in CALL_KEYS:
             found.append(key)
+    if not isinstance(message.get("name"), str | None):
+        found.append("name")
     if message.get("role") != Role.ASSISTANT:
         return found + [key for key in CALL_KEYS if message.get(key)]
     return found + unread_calls(message)

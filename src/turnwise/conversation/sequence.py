@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -75,10 +75,20 @@ class Sequence:
 
         The metadata of the conversation counts too: that is where a system message is kept.
         """
-        known = dict(self.metadata), self.conversation.metadata
-        content: list[object] = [self.label, self.source, *known]
-        content += ([turn.prompt, turn.response, turn.metadata] for turn in self.conversation)
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        turns = ((turn.prompt, turn.response, turn.metadata) for turn in self.conversation)
+        return content_hash(self.label, self.source, self.metadata, self.conversation.metadata, turns)
+
+
+def content_hash(
+    label: str,
+    source: str,
+    metadata: Mapping[str, Any],
+    said: Mapping[str, Any],
+    turns: Iterable[tuple[str, str | None, Mapping[str, Any]]],
+) -> str:
+    """Return `Sequence.content_hash` of its parts; `said` is the metadata of the conversation."""
+    content = [label, source, dict(metadata), said, *map(list, turns)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def group_of(metadata: Mapping[str, Any], sequence_id: str) -> str:

@@ -7,11 +7,12 @@ sets have plain texts that alternate in place of the entries.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from turnwise.conversation.conversation import Conversation
 from turnwise.conversation.json_values import json_object
 from turnwise.conversation.messages import LEAD, OPENAI, Entry, Format, Role
+from turnwise.conversation.options import ConversationArguments
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
 
@@ -51,7 +52,7 @@ ITEM: Final = "item"
 PLAIN: Final = "plain"
 
 
-def from_sharegpt(item: object, **kwargs: Any) -> Conversation:
+def from_sharegpt(item: object, **kwargs: Unpack[ConversationArguments]) -> Conversation:
     """Return the conversation of a ShareGPT item, without time stamps.
 
     Turns form as in `from_messages`. The item's ``id`` becomes the conversation's id where it is text and no
@@ -79,16 +80,16 @@ def from_sharegpt(item: object, **kwargs: Any) -> Conversation:
     entries, plain = _entries(item[LIST])
     lead, turns = SHAREGPT.turns(entries)
     rest = json_object({key: value for key, value in item.items() if key != LIST}, "the item")
-    metadata = json_object(kwargs.pop("metadata", None), "metadata")
+    metadata = json_object(kwargs.get("metadata"), "metadata")
     if SHAREGPT.key in metadata:
         raise ConversationError(
             f"the metadata key {SHAREGPT.key!r} is reserved for the ShareGPT item; use another name for yours"
         )
-    metadata[SHAREGPT.key] = {ITEM: rest, PLAIN: plain, LEAD: lead}
+    kwargs["metadata"] = {**metadata, SHAREGPT.key: {ITEM: rest, PLAIN: plain, LEAD: lead}}
     name = rest.get("id")
     if isinstance(name, str) and name:
         kwargs.setdefault("conversation_id", name)
-    return Conversation.from_turns(turns, copy=False, metadata=metadata, **kwargs)
+    return Conversation.from_turns(turns, copy=False, **kwargs)
 
 
 def to_sharegpt(conversation: Conversation) -> dict[str, Any]:

@@ -40,6 +40,9 @@ class Side(StrEnum):
     RESPONSE = "response"
 
 
+PARTICIPANT_KEY: Final = "participant"
+"""Key of a turn's metadata with the name of who prompts, where several do in a conversation."""
+
 CHECKING_KEYS: Final = {side: f"guardrail_checking_{side}" for side in Side}
 """Key of a turn's metadata that is true while a guard checks that side; `History.annotate` takes it away."""
 
@@ -95,7 +98,10 @@ class Turn:
 
     @property
     def speaker(self) -> str:
-        """Name of the side that prompts; ``"unknown"`` where that is not known."""
+        """Name of who prompts; ``"unknown"`` where that is not known."""
+        named = self.metadata.get(PARTICIPANT_KEY)
+        if isinstance(named, str):
+            return named
         return UNKNOWN_NAME if self.participants is None else self.participants.initiator
 
     @property

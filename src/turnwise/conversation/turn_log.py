@@ -212,7 +212,8 @@ class TurnLog:
         """
         if number != len(self._turns):
             raise ConversationError(f"turn {number} can't be taken back: there are {len(self._turns)} turns")
-        turn = self._turns.pop()
+        # Another list, since a snapshot that somebody holds keeps the turns that it had.
+        *self._turns, turn = self._turns
         self._open.pop(number, None)
         self._complete -= turn.complete
         return turn

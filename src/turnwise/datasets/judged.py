@@ -39,6 +39,9 @@ class Judgement:
         scores: T, I and F by principle.
         reading: name of the reading, the key of ``readings.json``.
         round: in which round of the reading the turn was shown, from 1.
+        span: where the phrase stands that decided the scores, as start and end in characters of the scored text;
+            None where nothing decided them, or the reading did not ask.
+        leans_on: number of the earlier turn without which the phrase would be harmless; None for none.
     """
 
     sequence_id: str
@@ -49,6 +52,8 @@ class Judgement:
     scores: Mapping[str, Score]
     reading: str
     round: int
+    span: tuple[int, int] | None = None
+    leans_on: int | None = None
 
     @property
     def peak_f(self) -> float:
@@ -57,7 +62,7 @@ class Judgement:
 
     def to_line(self) -> str:
         """Return the line of a file of judgements, which `replay` reads too."""
-        record = {
+        record: dict[str, Any] = {
             "sequence_id": self.sequence_id,
             "turn": self.turn,
             "side": str(self.side),
@@ -67,6 +72,10 @@ class Judgement:
             "reading": self.reading,
             "round": self.round,
         }
+        if self.span is not None:
+            record["span"] = list(self.span)
+        if self.leans_on is not None:
+            record["leans_on"] = self.leans_on
         return json.dumps(record, ensure_ascii=False)
 
 
@@ -125,7 +134,18 @@ def _judgement(record: Mapping[str, Any]) -> Judgement:
         scores={name: Score(*triple) for name, triple in record["scores"].items()},
         reading=record["reading"],
         round=record["round"],
+        span=_span(record.get("span")),
+        leans_on=None if record.get("leans_on") is None else int(record["leans_on"]),
     )
+
+
+def _span(value: object) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    start, end = map(int, value)  # type: ignore[call-overload]  # what is no pair of numbers raises, as it should
+    if not 0 <= start < end:
+        raise ValueError(f"span is {start} to {end}: it has to begin before it ends")
+    return start, end
 
 
 def peaks_of(judgements: Iterable[Judgement]) -> dict[str, float]:

@@ -14,6 +14,7 @@ from turnwise.datasets.loaders.turnwise import TurnwiseJsonl, to_line
 from turnwise.datasets.protocol import BadRecord, DatasetInfo, Loader, LoadOptions
 from turnwise.datasets.records import Head, Layout, read_head
 from turnwise.errors import DatasetError
+from turnwise.plugins import factory_of
 
 _TEXTS = ("name", "title", "source", "licence", "label_meaning", "shape")
 _CUTS = 12
@@ -25,14 +26,14 @@ _ODD_RECORDS: tuple[object, ...] = (None, 7, "text", [], [[]], {}, {"": None}, {
 _ODD_LINES = (b"", b"{", b"null", b"7", b'"text"', b"[]", b"{}", b'{"colour": "blue"}', b"\xff\xfe")
 
 
-def check_loader(loader: Callable[[], Loader], example: str | Path) -> None:
+def check_loader(loader: Loader | Callable[[], Loader], example: str | Path) -> None:
     """Check that a loader keeps the contract of `turnwise.datasets.Loader`.
 
     A package that brings a loader calls this in its tests, with a small file of its format in which every record
     is good. The kit reads it twice, with and without options, damaged and cut off.
 
     Args:
-        loader: makes the loader, such as its class; called more than once.
+        loader: the loader, or what makes one without arguments, such as its class.
         example: the file, or a folder where `DatasetInfo.directory` says that one is read.
 
     Raises:
@@ -46,8 +47,9 @@ def check_loader(loader: Callable[[], Loader], example: str | Path) -> None:
     ...     check_loader(TurnwiseJsonl, file)
     """
     path = Path(example)
-    one = loader()
-    _check_info(one, loader())
+    factory = factory_of(loader, "load")
+    one: Loader = factory()
+    _check_info(one, factory())
     _check_sniff(one, path)
     read = _load(one, path)
     _check_sequences(read)
@@ -56,7 +58,7 @@ def check_loader(loader: Callable[[], Loader], example: str | Path) -> None:
         "load",
         "a second time gives other sequences: it remembers earlier files",
     )
-    _demand(_plain(_load(loader(), path)) == _plain(read), "load", "a second loader gives other sequences")
+    _demand(_plain(_load(factory(), path)) == _plain(read), "load", "a second loader gives other sequences")
     _check_options(one, path, read)
     _check_round_trip(read)
     _check_damage(one, path)

@@ -83,12 +83,7 @@ def dataset_loader(name: str) -> Callable[[Factory], Factory]:
     Raises:
         PluginError: the name is taken.
     """
-
-    def register(factory: Factory) -> Factory:
-        DATASETS.add(name, factory)
-        return factory
-
-    return register
+    return DATASETS.register(name)
 
 
 def get_loader(name: str) -> Loader:

@@ -101,7 +101,7 @@ class Loader(Protocol):
     def info(self) -> DatasetInfo:
         """What a person should know of the data set."""
 
-    def sniff(self, head: Head) -> bool:
+    def sniff(self, head: Head, /) -> bool:
         """Return whether the file is certainly of this format.
 
         Only a safe answer is a yes: taking one data set for another would give its conversations a wrong label.
@@ -110,7 +110,7 @@ class Loader(Protocol):
             head: the beginning of the file.
         """
 
-    def load(self, path: str, options: LoadOptions) -> Iterator[Sequence | BadRecord]:
+    def load(self, path: str, options: LoadOptions, /) -> Iterator[Sequence | BadRecord]:
         """Yield every sequence of a file in order, and a `BadRecord` where there should have been one.
 
         Args:

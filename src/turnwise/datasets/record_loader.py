@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Required, TypedDict, Unpack
+from typing import Any, Final, Required, TypedDict, Unpack
 
 from turnwise.conversation import Conversation, Label, Sequence
 from turnwise.conversation.messages import from_messages
@@ -206,7 +206,7 @@ class UniqueIds:
 class RecordLoader(ABC):
     """A loader of which only two things differ: how to tell its format, and what one record means."""
 
-    info: ClassVar[DatasetInfo]
+    info: DatasetInfo
 
     @abstractmethod
     def sniff(self, head: Head) -> bool:

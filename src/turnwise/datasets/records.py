@@ -11,6 +11,7 @@ from enum import StrEnum
 from io import BufferedIOBase, BufferedReader, BytesIO, RawIOBase, StringIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path, PurePath
+from threading import Lock
 from typing import Any
 
 from turnwise.bounded import is_too_deep
@@ -272,12 +273,34 @@ def _items(data: bytes, prefix: str) -> Iterator[Any]:
 def _rows(data: bytes, delimiter: str) -> tuple[Any, ...]:
     # The head ends anywhere, so the last row may be cut off.
     text = StringIO(data.decode("utf-8-sig", errors="replace"), newline="")
-    csv.field_size_limit(MAX_LINE)
     try:
-        rows = csv.DictReader(text, delimiter=delimiter, restkey="", restval="")
-        return tuple(islice(rows, RECORDS))
+        with _LONG_CELLS:
+            rows = csv.DictReader(text, delimiter=delimiter, restkey="", restval="")
+            return tuple(islice(rows, RECORDS))
     except csv.Error:
         return ()
+
+
+class _LongCells:
+    """Lets the csv module read cells as long as a line of JSON, and leaves its limit as it was.
+
+    The limit is one of the whole process, so it is set for the reading of a row alone.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._before = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._before = csv.field_size_limit(MAX_LINE)
+
+    def __exit__(self, *_: object) -> None:
+        csv.field_size_limit(self._before)
+        self._lock.release()
+
+
+_LONG_CELLS = _LongCells()
 
 
 def _folder(path: str, name: str, encoding: str | None) -> Head:
@@ -369,8 +392,6 @@ def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord 
         stream: the content of the file; its first line names the columns.
         delimiter: what separates them.
     """
-    # The limit is one of the whole process: a cell may be as long as a line of JSON.
-    csv.field_size_limit(MAX_LINE)
     # Bytes that are no UTF-8 become half surrogates here, so that one bad row does not end the file.
     with TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="") as text:
         rows = csv.reader(_bounded_texts(text), delimiter=delimiter)
@@ -378,7 +399,8 @@ def read_table(stream: BufferedReader, delimiter: str) -> Iterator[ParsedRecord 
         while True:
             line = rows.line_num + 1
             try:
-                row = next(rows, None)
+                with _LONG_CELLS:
+                    row = next(rows, None)
             except (csv.Error, *DAMAGED) as error:
                 yield broken_off(line, error)
                 return

@@ -1,6 +1,6 @@
 """Detectors: they read the turns of a trajectory in order and say when it went wrong. Pure: no IO, clock."""
 
-from turnwise.detectors.kit.base import ByPrinciple
+from turnwise.detectors.kit.base import FIRED_AT, ByPrinciple, Limited, count, judge, latch, number, silence
 from turnwise.detectors.kit.conformance import check_detector
 from turnwise.detectors.kit.protocol import Detector, Signal, State, ThresholdSource, Verdict, run_detector
 from turnwise.detectors.kit.registry import (
@@ -9,8 +9,10 @@ from turnwise.detectors.kit.registry import (
     DetectorInfo,
     DetectorSpec,
     NamedDetector,
+    PatternSource,
     build_detector,
     describe_detectors,
+    detector,
     detector_names,
     format_spec,
     load_detector,
@@ -21,24 +23,33 @@ from turnwise.detectors.kit.registry import (
 
 __all__ = [
     "DETECTORS",
+    "FIRED_AT",
     "ByPrinciple",
     "Detector",
     "DetectorFactory",
     "DetectorInfo",
     "DetectorSpec",
+    "Limited",
     "NamedDetector",
+    "PatternSource",
     "Signal",
     "State",
     "ThresholdSource",
     "Verdict",
     "build_detector",
     "check_detector",
+    "count",
     "describe_detectors",
+    "detector",
     "detector_names",
     "format_spec",
+    "judge",
+    "latch",
     "load_detector",
     "name_detector",
+    "number",
     "run_detector",
     "same_but_threshold",
+    "silence",
     "to_mapping",
 ]

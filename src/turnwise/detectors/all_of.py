@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from turnwise.detectors.kit.base import silence
 from turnwise.detectors.kit.combined import Combination, reason_of, update_members
@@ -32,7 +31,7 @@ class AllOf(Combination):
     -1.25
     """
 
-    name: ClassVar[str] = "all_of"
+    name = "all_of"
 
     members: tuple[Detector, ...]
     limit: float = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 from turnwise.detectors.kit.base import FIRED_AT, judge, silence
 from turnwise.detectors.kit.protocol import Signal, State
@@ -27,7 +27,7 @@ class Always:
     1
     """
 
-    name: ClassVar[str] = "always"
+    name = "always"
 
     threshold: float = 1.0
 

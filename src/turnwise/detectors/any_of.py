@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from turnwise.detectors.kit.base import silence
 from turnwise.detectors.kit.combined import Combination, reason_of, update_members
@@ -33,7 +32,7 @@ class AnyOf(Combination):
     0.25
     """
 
-    name: ClassVar[str] = "any_of"
+    name = "any_of"
 
     members: tuple[Detector, ...]
     limit: float = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 from turnwise.detectors.kit.base import FIRED_AT, judge, number, silence
 from turnwise.detectors.kit.protocol import Signal, State
@@ -33,7 +33,7 @@ class AnyTurn:
     'reciprocity F 0.830 ≥ 0.500 at turn 2'
     """
 
-    name: ClassVar[str] = "any_turn"
+    name = "any_turn"
 
     threshold: float = 0.5
 

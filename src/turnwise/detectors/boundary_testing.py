@@ -48,7 +48,7 @@ class BoundaryTesting(ByPrinciple):
     'reciprocity boundary testing 1.000 ≥ 1.000 at turn 5'
     """
 
-    name: ClassVar[str] = "boundary_testing"
+    name = "boundary_testing"
     label: ClassVar[str] = "boundary testing"
 
     breakers: int = 3

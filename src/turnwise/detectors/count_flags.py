@@ -32,7 +32,7 @@ class CountFlags(ByPrinciple):
     'reciprocity flagged turns 2.000 ≥ 2.000 at turn 3'
     """
 
-    name: ClassVar[str] = "count_flags"
+    name = "count_flags"
     label: ClassVar[str] = "flagged turns"
 
     k: float = 3.0

@@ -38,7 +38,7 @@ class Cusum(ByPrinciple):
     0.5 True
     """
 
-    name: ClassVar[str] = "cusum"
+    name = "cusum"
     label: ClassVar[str] = "CUSUM"
 
     drift: float = 0.25

@@ -41,7 +41,7 @@ class FEma(ByPrinciple):
     'reciprocity EMA of F against its limits 1.125 ≥ 1.000 at turn 3'
     """
 
-    name: ClassVar[str] = "f_ema"
+    name = "f_ema"
     label: ClassVar[str] = "EMA of F against its limits"
 
     alpha: float = 0.3

@@ -31,7 +31,7 @@ class FirstTurn(ByPrinciple):
     (False, 0.1)
     """
 
-    name: ClassVar[str] = "first_turn"
+    name = "first_turn"
     label: ClassVar[str] = "first F"
 
     limit: float = 0.5

@@ -47,7 +47,7 @@ class Hmm(LikelihoodRatio):
     'reciprocity log odds of the bad state 4.051 ≥ 2.197 at turn 3'
     """
 
-    name: ClassVar[str] = "hmm"
+    name = "hmm"
     label: ClassVar[str] = "log odds of the bad state"
 
     limit: float = 2.1972245773362196

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from turnwise.detectors.kit.base import count, silence
 from turnwise.detectors.kit.combined import Combination, reason_of, update_members
@@ -34,7 +33,7 @@ class KOf(Combination):
     True
     """
 
-    name: ClassVar[str] = "k_of"
+    name = "k_of"
 
     k: int
     members: tuple[Detector, ...]

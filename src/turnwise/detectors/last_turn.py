@@ -28,5 +28,5 @@ class LastTurn(AnyTurn):
     False
     """
 
-    name: ClassVar[str] = "last_turn"
+    name = "last_turn"
     judges_last: ClassVar[bool] = True

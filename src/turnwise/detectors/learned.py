@@ -56,7 +56,7 @@ class Learned(ByPrinciple):
     'reciprocity log odds of an attack 2.500 ≥ 0.000 at turn 3'
     """
 
-    name: ClassVar[str] = "learned"
+    name = "learned"
     label: ClassVar[str] = "log odds of an attack"
 
     weights: Mapping[str, float]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from turnwise.detectors.kit.base import FIRED_AT, Limited, count, latch, number, silence
 from turnwise.detectors.kit.protocol import Signal, State
@@ -37,7 +36,7 @@ class LengthOnly(Limited):
     '2 evaluated turns ≥ 2 at turn 2'
     """
 
-    name: ClassVar[str] = "length_only"
+    name = "length_only"
 
     limit: float = 10.0
     chars: int = 0

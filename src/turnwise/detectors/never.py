@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 from turnwise.detectors.kit.base import FIRED_AT, silence
 from turnwise.detectors.kit.protocol import Signal, State
@@ -23,7 +23,7 @@ class Never:
     False
     """
 
-    name: ClassVar[str] = "never"
+    name = "never"
 
     threshold: float = math.inf
 

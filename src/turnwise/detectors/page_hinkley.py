@@ -39,7 +39,7 @@ class PageHinkley(ByPrinciple):
     'reciprocity Page-Hinkley 0.617 ≥ 0.500 at turn 4'
     """
 
-    name: ClassVar[str] = "page_hinkley"
+    name = "page_hinkley"
     label: ClassVar[str] = "Page-Hinkley"
 
     drift: float = 0.02

@@ -45,7 +45,7 @@ class Pattern(Limited):
     'delta(reciprocity.F) > 0.25 holds by 0.250 at turn 2'
     """
 
-    name: ClassVar[str] = "pattern"
+    name = "pattern"
     whole_argument: ClassVar[str] = "expression"
 
     expression: str

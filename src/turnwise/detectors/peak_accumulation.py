@@ -42,7 +42,7 @@ class PeakAccumulation(ByPrinciple):
     'reciprocity peak and accumulation 0.900 ≥ 0.700 at turn 3'
     """
 
-    name: ClassVar[str] = "peak_accumulation"
+    name = "peak_accumulation"
     label: ClassVar[str] = "peak and accumulation"
 
     limit: float = 0.7

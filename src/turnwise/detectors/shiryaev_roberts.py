@@ -39,7 +39,7 @@ class ShiryaevRoberts(LikelihoodRatio):
     'reciprocity log of Shiryaev-Roberts odds 2.667 ≥ 2.000 at turn 3'
     """
 
-    name: ClassVar[str] = "shiryaev_roberts"
+    name = "shiryaev_roberts"
     label: ClassVar[str] = "log of Shiryaev-Roberts odds"
 
     def follow(self, memory: Any, scores: TurnScores, score: Score) -> tuple[Any, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from turnwise.detectors.kit.base import FIRED_AT, Limited, count, judge, number, silence
 from turnwise.detectors.kit.protocol import Signal, State
@@ -49,7 +48,7 @@ class Slope(Limited):
     'reciprocity slope of F 0.250 ≥ 0.100 at turn 3'
     """
 
-    name: ClassVar[str] = "slope"
+    name = "slope"
 
     limit: float = 0.1
     window: int | None = None

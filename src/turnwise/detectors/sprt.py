@@ -41,7 +41,7 @@ class Sprt(LikelihoodRatio):
     'reciprocity log-likelihood ratio 0.986 < 1.000 at turn 3'
     """
 
-    name: ClassVar[str] = "sprt"
+    name = "sprt"
     label: ClassVar[str] = "log-likelihood ratio"
 
     lower: float = -2.3

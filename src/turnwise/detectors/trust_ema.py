@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 from turnwise.detectors.kit.base import FIRED_AT, latch, number, silence, strongest
 from turnwise.detectors.kit.protocol import Signal, State
@@ -41,7 +41,7 @@ class TrustEma:
     reciprocity trust 0.471 < 0.600 at turn 3
     """
 
-    name: ClassVar[str] = "trust_ema"
+    name = "trust_ema"
 
     alpha: float = 0.3
     initial: float = 0.5

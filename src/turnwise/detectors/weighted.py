@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from turnwise.detectors.kit.base import number, silence
 from turnwise.detectors.kit.combined import MEMBERS, Combination
@@ -34,7 +33,7 @@ class Weighted(Combination):
     '1·any_turn 1.000 + 2·cusum 0.750 = 2.500 ≥ 2.000 at turn 1'
     """
 
-    name: ClassVar[str] = "weighted"
+    name = "weighted"
 
     members: tuple[Detector, ...]
     weights: tuple[float, ...] | None = None
@@ -56,7 +55,7 @@ class Weighted(Combination):
         contributions: dict[str, float] = {}
         for member, weight, own in zip(self.members, weights, state[MEMBERS], strict=True):
             signal = member.update(own, scores)
-            if not signal.contributions:
+            if not signal.evidence:
                 continue
             total += weight * signal.score
             parts.append(f"{weight:g}·{member.name} {signal.score:.3f}")

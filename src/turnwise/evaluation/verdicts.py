@@ -78,6 +78,6 @@ def detect(
         prompts = any(turn.scores for turn in trajectory)
         for one in named:
             verdict = run_detector(one.detector, trajectory, one.spec, one.source) if trajectory else None
-            if verdict is not None and not prompts and not any(signal.contributions for signal in verdict.signals):
+            if verdict is not None and not prompts and verdict.score is None:
                 verdict = None  # the run scored replies alone, and the detector reads prompts
             yield Detection(head, one.spec, verdict, missing, counted)

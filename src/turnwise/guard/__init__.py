@@ -1,5 +1,6 @@
 """The guard: guardrails in front of and behind a live model, with the whole conversation in view."""
 
+from turnwise.guard.functions import AsyncGuardrail, guardrail
 from turnwise.guard.guardrail import (
     CLEAN,
     Action,
@@ -14,13 +15,13 @@ from turnwise.guard.guardrail import (
     TextKind,
     ToolText,
     describe_guardrails,
-    guardrail,
     guardrail_names,
 )
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
-from turnwise.guard.records import Detail, GuardrailBlocked, PipelineResult, Status
+from turnwise.guard.records import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
 from turnwise.guard.session import Forgotten, GuardSession
+from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
     RedisStateStore,
     SqliteStateStore,
@@ -35,6 +36,7 @@ from turnwise.sessions import MemoryStateStore, StateStore
 __all__ = [
     "CLEAN",
     "Action",
+    "AsyncGuardrail",
     "AsyncOutputStream",
     "Check",
     "Cost",
@@ -47,8 +49,10 @@ __all__ = [
     "GuardrailInfo",
     "GuardrailPipeline",
     "MemoryStateStore",
+    "Mode",
     "On",
     "OnError",
+    "Outcome",
     "OutputStream",
     "PipelineResult",
     "Redaction",

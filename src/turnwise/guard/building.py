@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from turnwise.errors import GuardError, TurnwiseError, UnknownNameError
+from turnwise.guard.functions import guardrail_of
 from turnwise.guard.guardrail import GUARDRAILS, Guardrail
 from turnwise.guard.step import Step
 from turnwise.guard.yaml_lines import NO_LINES, Lines, Place
@@ -75,13 +76,17 @@ class Entry:
 def read_entry(item: object, place: Place, lines: Lines) -> Entry:
     """Read ``name``, ``{name: {setting: value}}``, ``{use: name or guardrail, setting: value}`` or a guardrail.
 
+    A guardrail may be a plain function from a check to a finding.
+
     Raises:
         GuardError: it is none of these.
     """
+    if inspect.isfunction(item):
+        item = guardrail_of(item)()
     if isinstance(item, str | Guardrail):
         return Entry(item, place, {})
     if isinstance(item, Mapping) and "use" in item:
-        kind = item["use"]
+        kind = guardrail_of(item["use"])() if inspect.isfunction(item["use"]) else item["use"]
         if isinstance(kind, str | Guardrail):
             return Entry(kind, place, {key: value for key, value in item.items() if key != "use"})
     elif isinstance(item, Mapping) and len(item) == 1:

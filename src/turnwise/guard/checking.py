@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
@@ -18,8 +18,9 @@ from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import Action, Check, OnError, TextKind, ToolText
 from turnwise.guard.limits import CONVERSATION, Refusal, note_refusal
 from turnwise.guard.metadata import read_turn
-from turnwise.guard.records import Detail, PipelineResult, Records, SideRecord, Status, TurnRecord
-from turnwise.guard.setup import KINDS, Setup
+from turnwise.guard.names import check_names
+from turnwise.guard.records import Detail, Outcome, PipelineResult, Records, SideRecord, Status, TurnRecord
+from turnwise.guard.setup import KINDS, Mode, Setup
 from turnwise.guard.step import (
     CANCELLED,
     DROPPED,
@@ -65,13 +66,14 @@ def run_check(
     known: tuple[str, Detail] | None = None,
     trouble: Detail | None = None,
     forged: str = "",
+    names: Iterable[str] = (),
 ) -> CheckRun:
     """Run the guardrails of one side in order, here or where the steps go that are yielded."""
     tool = check.tool
     content, steps = check.text, setup.by_side[check.side if tool is None else tool.kind]
     details: list[Detail] = []
     check.deadline = deadline = Deadline(setup.config.max_seconds, current_deadline())
-    extra = _told(setup, unread, forged) if unread or forged else {}
+    extra = yield from _told(setup, check, unread, forged, names, here=here)
     held = _held(setup, check, trouble, extra)
     blocker: Step | None = None
     try:
@@ -103,8 +105,9 @@ def run_check(
         # Nobody waits for the result any more, but the turn stays and must not pass for clean.
         deadline.cancel(NOBODY_WAITS)
         details += [NOT_WANTED if step.enabled else NOT_ENABLED for step in steps[len(details) :]]
-        reason = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
-        extra[CANCELLED] = failure(OnError.BLOCK, reason)
+        why = ended.reason if isinstance(ended, WorkStopped) else NOBODY_WAITS
+        outcome = why if isinstance(why, Outcome) else Outcome.CANCELLED
+        extra[CANCELLED] = failure(OnError.BLOCK, why).replaced(data={"outcome": str(outcome)})
         blocked = True
         result = conclude(setup, check, content, details, extra, start, blocked=blocked)
         if check.state is not None:
@@ -226,7 +229,7 @@ def refused(
 def tell(setup: Setup, result: PipelineResult, session_id: str, conversation: Conversation) -> None:
     """Tell the audit of a check, where there is one."""
     if setup.audit is not None:
-        event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock())
+        event = AuditEvent.of(result, session_id, conversation, setup.config.name, setup.clock(), setup.tenant)
         setup.audit.write(event)
 
 
@@ -251,11 +254,13 @@ def _log(conversation_id: str, turn: int | None, kind: TextKind, said: Iterable[
             )
 
 
-def broken_off(setup: Setup, check: Check, start: float, trouble: Detail | None = None) -> CheckRun:
+def broken_off(setup: Setup, check: Check, start: float, why: Outcome, trouble: Detail | None = None) -> CheckRun:
     """Record a response that came in pieces and broke off; no guardrail is asked."""
     yield from ()
     details = [BROKEN_OFF if step.enabled else NOT_ENABLED for step in setup.by_side[Side.RESPONSE]]
-    extra = {DROPPED: failure(OnError.BLOCK, "the response broke off before its end")}
+    told = "" if why is Outcome.BROKEN_OFF else f": {why}"
+    dropped = failure(OnError.BLOCK, f"the response broke off before its end{told}")
+    extra = {DROPPED: dropped.replaced(data={"outcome": str(why)})}
     if trouble is not None:
         extra[STATE] = trouble
     return conclude(setup, check, check.text, details, extra, start, blocked=True)
@@ -263,6 +268,7 @@ def broken_off(setup: Setup, check: Check, start: float, trouble: Detail | None 
 
 def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail) -> PipelineResult:
     """Return a result, and keep it with its turn, after its state could not be kept."""
+    trouble = setup.told(trouble)
     details = {**result.details, STATE: trouble}
     blocked = result.blocked or trouble.blocked
     record = SideRecord(
@@ -292,12 +298,12 @@ def amended(setup: Setup, result: PipelineResult, check: Check, trouble: Detail)
 def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, Detail]) -> Detail | None:
     """Return why no guardrail is asked about a text, which is told in `extra`; None where they are."""
     held, most, length = None, setup.config.max_characters, len(check.text)
-    if length > most:
-        extra[TOO_LONG] = _refused_length(length, most)
-        check.text = check.text[:most]
+    if length > most and setup.mode is not Mode.OFF:
+        extra[TOO_LONG] = setup.told(_refused_length(length, most))
+        check.text = check.text[:most] if extra[TOO_LONG].blocked else check.text
         held = NOT_READ
     if trouble is not None:
-        extra[STATE] = trouble
+        extra[STATE] = trouble = setup.told(trouble)
         held = NOT_KEPT if trouble.blocked else held
     return held
 
@@ -305,7 +311,7 @@ def _held(setup: Setup, check: Check, trouble: Detail | None, extra: dict[str, D
 def _out_of_time(setup: Setup, stopped: WorkStopped, steps: Iterable[Step]) -> Detail:
     """Return what is told of a text whose time was up before these guardrails had checked it."""
     names = ", ".join(step.name for step in steps if step.enabled)
-    return failure(setup.config.on_timeout, f"{stopped.reason}; not checked by {names}")
+    return setup.told(failure(setup.config.on_timeout, f"{stopped.reason}; not checked by {names}"))
 
 
 def _refused_length(length: int, most: int) -> Detail:
@@ -314,16 +320,24 @@ def _refused_length(length: int, most: int) -> Detail:
     return Detail(Status.EVALUATED, blocked=True, found=True, action=Action.BLOCK, confidence=1.0, reason=reason)
 
 
-def _told(setup: Setup, unread: str, forged: str) -> dict[str, Detail]:
-    """Return what is told beside what guardrails say: what nobody read, and what the model never said."""
-    extra = {UNREAD: failure(setup.config.on_unread, unread)} if unread else {}
-    if forged:
+def _told(
+    setup: Setup, check: Check, unread: str, forged: str, names: Iterable[str], *, here: bool
+) -> Generator[tuple[Step, Check], Detail, dict[str, Detail]]:
+    """Return what is told beside the text: of its names, what nobody read, and what the model never said."""
+    sides = check.turn.participants
+    plain = sides is not None and setup.clean_names.issuperset((sides.initiator, sides.responder))
+    extra: dict[str, Detail] = {}
+    if names or check.tool is not None or not plain:
+        extra = yield from check_names(setup, check, names, here=here)
+    if unread:
+        extra[UNREAD] = failure(setup.config.on_unread, unread)
+    if forged and setup.mode is not Mode.OFF:
         action = _FORGED_ACTIONS[setup.config.on_forged]
         blocked = action is Action.BLOCK
         extra[FORGED] = Detail(
             Status.EVALUATED, blocked=blocked, found=True, action=action, confidence=1.0, reason=forged
         )
-    return extra
+    return {name: setup.told(detail) for name, detail in extra.items()}
 
 
 def _with_check(number: int, record: SideRecord, before: object) -> TurnRecord:

@@ -117,6 +117,11 @@ class Config:
             return config
         if isinstance(config, Mapping):
             return cls.of(config, NO_LINES)
+        if not isinstance(config, str | PathLike):
+            raise GuardError(
+                f"a configuration is a mapping with guardrails or the path of a YAML file, not "
+                f"{type(config).__name__}; for guardrails alone use {{'guardrails': [...]}}"
+            )
         path = fspath(config)
         try:
             text = to_path(path).read_text(encoding="utf-8-sig")

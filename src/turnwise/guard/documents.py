@@ -85,7 +85,7 @@ class Record(Slotted, Mapping[str, Any]):
         """Return it as JSON values."""
         return {name: plain(getattr(self, name)) for name in self.public}
 
-    def replaced(self, **changes: Any) -> Self:
+    def replaced(self, **changes: object) -> Self:
         """Return one like it, with other values for some fields."""
         return type(self)(**({name: getattr(self, name) for name in self.own} | changes))
 

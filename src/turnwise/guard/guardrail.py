@@ -248,7 +248,8 @@ class Guardrail(ABC):
 
     Its settings are its constructor's arguments: their names, annotations and defaults are what a configuration
     file may say. One guardrail serves many conversations at once, from several threads. It may have a coroutine
-    method ``acheck`` beside `check`, which async pipelines await instead; both must say the same.
+    method ``acheck`` beside `check`, which async pipelines await instead; both must say the same. One that only
+    awaits is an `AsyncGuardrail`.
 
     Class attributes, each a default that a configuration may override where it says so:
 
@@ -258,6 +259,7 @@ class Guardrail(ABC):
     - ``default_on``: the kinds of text that it looks at, a name of `On` or a tuple of them; all four unless it
       says otherwise, so that nothing passes unseen. Of a tool call it sees the arguments (see `Check.tool`);
     - ``reads``: the kinds of text that it can look at; ``on`` may name no other;
+    - ``reads_names``: whether it is also asked about names that a text comes with: of tools, of who speaks;
     - ``files``: settings that name a file, which in a YAML file is relative to that; each with the endings by
       which files are told from other values, none where it is always a file;
     - ``default_timeout``: seconds after which the check has failed. With a timeout the check runs in a thread of
@@ -267,6 +269,7 @@ class Guardrail(ABC):
 
     cost: ClassVar[Cost] = Cost.REMOTE
     redacts: ClassVar[bool] = False
+    reads_names: ClassVar[bool] = False
     files: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     default_action: ClassVar[Action] = Action.BLOCK
     default_on: ClassVar[On | tuple[On, ...]] = On.ALL
@@ -341,7 +344,16 @@ class Guardrail(ABC):
 GuardrailFactory = Callable[..., Guardrail]
 """Builds a guardrail from its settings, given by name: its class."""
 
-GUARDRAILS: Registry[GuardrailFactory] = Registry("guardrail", "turnwise.guardrails", is_factory)
+
+def _as_factory(part: Any) -> Any:
+    from turnwise.guard.functions import as_factory
+
+    return as_factory(part)
+
+
+GUARDRAILS: Registry[GuardrailFactory] = Registry(
+    "guardrail", "turnwise.guardrails", is_factory, _as_factory, modules=True
+)
 for _name, _class in {
     "code": "Code",
     "drift": "Drift",
@@ -360,9 +372,6 @@ for _name, _class in {
     "urls": "Urls",
 }.items():
     GUARDRAILS.add_lazy(_name, f"turnwise.guard.guardrails.{_name}:{_class}")
-
-guardrail = GUARDRAILS.register
-"""Decorator that registers a guardrail's class under a name."""
 
 
 @dataclass(frozen=True, slots=True)

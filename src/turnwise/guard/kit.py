@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final
@@ -15,9 +15,11 @@ from turnwise.conversation.json_values import json_copy
 from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.arguments import Arguments
 from turnwise.guard.building import build_guardrail
+from turnwise.guard.functions import CheckFunction, as_factory
 from turnwise.guard.guardrail import Action, Check, Cost, Finding, Guardrail, On, TextKind, ToolText, kinds_on
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.step import check_redactions
+from turnwise.plugins import factory_of
 
 TEXTS: Final = (
     "Hello, where is my parcel?",
@@ -96,7 +98,7 @@ def opening_check(text: str, side: Side | TextKind = Side.PROMPT) -> Check:
     return Check(text, side, turn, conversation, session_id=conversation.conversation_id)
 
 
-def check_guardrail(guardrail: Guardrail) -> None:
+def check_guardrail(guardrail: Guardrail | Callable[[], Guardrail] | CheckFunction) -> None:
     """Check that a guardrail keeps the contract of `turnwise.guard.Guardrail`.
 
     A package that brings a guardrail calls this in its tests. The kit tries texts of its own on both sides, and as
@@ -109,7 +111,8 @@ def check_guardrail(guardrail: Guardrail) -> None:
     - a conversation that comes back from JSON is judged by another guardrail of the same settings as by this one.
 
     Args:
-        guardrail: the guardrail, with settings that work where the tests run.
+        guardrail: the guardrail with settings that work where the tests run, or what makes one without arguments,
+            such as its class; or the function that it is.
 
     Raises:
         AssertionError: the guardrail breaks the contract; the message says how.
@@ -117,26 +120,27 @@ def check_guardrail(guardrail: Guardrail) -> None:
     >>> from turnwise.guard.guardrails.length import Length
     >>> check_guardrail(Length(max_characters=100))
     """
-    _check_attributes(guardrail)
-    again = _rebuilt(guardrail)
+    made: Guardrail = factory_of(as_factory(guardrail), "park")()
+    _check_attributes(made)
+    again = _rebuilt(made)
     # What asks a model takes its time for each text, and is not what would stumble over the length of one.
-    texts = HOSTILE if guardrail.cost <= Cost.TEXT else ("", " \n", "\n".join(text[:_SHORT] for text in HOSTILE))
+    texts = HOSTILE if made.cost <= Cost.TEXT else ("", " \n", "\n".join(text[:_SHORT] for text in HOSTILE))
     for text in texts:
         for side in Side:
-            _tried(guardrail, text, side)
+            _tried(made, text, side)
     for text in (*TEXTS, *texts):
-        for kind in sorted(kinds_on(guardrail.default_on) & kinds_on(On.TOOLS)):
-            _tried(guardrail, text, kind)
+        for kind in sorted(kinds_on(made.default_on) & kinds_on(On.TOOLS)):
+            _tried(made, text, kind)
     # An opening text alone has no history, so what is said of it depends on nothing else.
-    opening = {(text, side): _tried(guardrail, text, side) for text in TEXTS for side in Side}
-    for (text, side), finding in list(opening.items())[: None if guardrail.cost <= Cost.TEXT else _REBUILT]:
+    opening = {(text, side): _tried(made, text, side) for text in TEXTS for side in Side}
+    for (text, side), finding in list(opening.items())[: None if made.cost <= Cost.TEXT else _REBUILT]:
         _demand(_same(again, text, side, finding), f"{_named(text)}: built again from its settings, it differs")
-    _check_threads(guardrail, opening)
-    if hasattr(guardrail, "acheck"):
+    _check_threads(made, opening)
+    if hasattr(made, "acheck"):
         for text in TEXTS:
-            finding = asyncio.run(guardrail.acheck(opening_check(text)))
+            finding = asyncio.run(made.acheck(opening_check(text)))
             _demand(_verdict(finding) == _verdict(opening[text, Side.PROMPT]), f"{_named(text)}: acheck differs")
-    _check_picked_up(guardrail, again)
+    _check_picked_up(made, again)
 
 
 def _check_attributes(guardrail: Guardrail) -> None:

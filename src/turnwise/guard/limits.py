@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import sha256
 from threading import Lock
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from turnwise.clock import Clock
 from turnwise.conversation import Conversation
 from turnwise.conversation.rate_limit import WINDOWS, RateLimit, Timeline, read_limits
 from turnwise.errors import ConversationError, GuardError
+from turnwise.guard.identity.names import checked_name
 from turnwise.guard.request import digest_of
 from turnwise.sessions.state_store import Change, StateKind, StateStore
 
@@ -124,7 +124,7 @@ class KeyLimits:
         self._widest = widest(settings.per_key, *settings.roles.values())
         self.active = self._everyone is not None or bool(self._widest)
         """Whether there is any limit."""
-        self._keys: OrderedDict[bytes, RateLimit] = OrderedDict()
+        self._keys: OrderedDict[str, RateLimit] = OrderedDict()
         self._lock = Lock()
 
     def refuse(self, key: str | None, role: str | None, now: datetime) -> Refusal | None:
@@ -136,6 +136,9 @@ class KeyLimits:
             key: the key; None for a prompt without one, which only the limit over all keys is for.
             role: role of the key, if it has one.
             now: what the clock says, aware.
+
+        Raises:
+            GuardError: a key that shows nothing.
         """
         settings = self._settings
         limits = settings.of_role(role)
@@ -172,10 +175,10 @@ class KeyLimits:
     def forget(self, key: str) -> bool:
         """Forget the prompts of a key, and return whether there were any."""
         with self._lock:
-            return self._keys.pop(sha256(key.encode("utf-8", "surrogatepass")).digest(), None) is not None
+            return self._keys.pop(_digest(key), None) is not None
 
     def _own(self, key: str) -> RateLimit:
-        hashed = sha256(key.encode("utf-8", "surrogatepass")).digest()
+        hashed = _digest(key)
         own = self._keys.get(hashed)
         if own is None:
             own = self._keys[hashed] = RateLimit(self._widest)
@@ -249,6 +252,7 @@ class SharedLimits:
         """Whether there is any limit."""
         self._timeline = Timeline(clock)
         self._offset = clock() - self._timeline.at(clock())
+        self._lock = Lock()
 
     def refuse(self, key: str | None, role: str | None, now: datetime) -> Refusal | None:
         """Count a prompt, unless a limit refuses it; as `KeyLimits.refuse`.
@@ -260,12 +264,14 @@ class SharedLimits:
         limits = settings.of_role(role)
         if limits is None:
             return None
-        at = int((self._timeline.at(now) + self._offset).timestamp() * 1_000)
+        with self._lock:
+            present = self._timeline.at(now)
+        at = int((present + self._offset).timestamp() * 1_000)
         changes = []
         if settings.everyone:
             changes.append(_counting(_EVERYONE, GLOBAL, settings.everyone, settings.everyone, at))
         if key is not None and self._widest:
-            changes.append(_counting(digest_of(key), KEY, limits, self._widest, at))
+            changes.append(_counting(_digest(key), KEY, limits, self._widest, at))
         try:
             self._store.change_all(changes)
         except _RefusedError as refused:
@@ -281,7 +287,12 @@ class SharedLimits:
         Raises:
             StateError: the store can't be written.
         """
-        return self._store.remove(LIMIT, digest_of(key))
+        return self._store.remove(LIMIT, _digest(key))
+
+
+def _digest(key: str) -> str:
+    """Return what a key is counted under, whatever its spelling."""
+    return digest_of(checked_name(key, "key"))
 
 
 def _counting(key: str, scope: str, limits: Limits, kept: Mapping[str, int], at: int) -> Change:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from collections.abc import Sequence as Ordered
+from copy import deepcopy
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Role
 from turnwise.conversation.messages import OPENAI, TEXT_PARTS
+from turnwise.conversation.tool_reading import has_results
+from turnwise.conversation.tools import Step, ToolCall, ToolLog
 from turnwise.errors import GuardError, SessionError, StateError
 from turnwise.guard.checking import refused
 from turnwise.guard.guardrail import TextKind
@@ -30,6 +33,7 @@ from turnwise.guard.texts import (
     check_prompt,
     check_response,
     check_result,
+    checked_session,
     open_stream,
     session_of,
 )
@@ -42,12 +46,15 @@ _OURS: Final = (Role.SYSTEM, Role.DEVELOPER)
 
 
 def check_last(
-    setup: Setup, messages: Ordered[Mapping[str, Any]], kwargs: Mapping[str, Any], *, here: bool = True
+    setup: Setup,
+    messages: Ordered[Mapping[str, Any]],
+    named: Named,
+    given: Mapping[str, Any],
+    *,
+    here: bool = True,
 ) -> CheckRun | PipelineResult:
     """Check what came last in a list of messages; arguments as for `GuardrailPipeline.check_messages`."""
     last = last_texts(messages)
-    given = {name: value for name, value in kwargs.items() if name not in _NAMES}
-    named = Named(**{name: kwargs[name] for name in _NAMES if name in kwargs})
     lists = _lists(setup, named)
     if lists is None:
         return _several(setup, last.texts, before_last(messages, last), given, CheckMode(here, kept=False))
@@ -77,9 +84,6 @@ class Named(NamedTuple):
         return self.conversation_id if self.conversation is None else self.conversation.conversation_id
 
 
-_NAMES = Named._fields
-
-
 def _lists(setup: Setup, named: Named) -> MessageLists | None:
     """Return what finds conversations by lists of messages; None where each list stands by itself.
 
@@ -96,6 +100,11 @@ def _lists(setup: Setup, named: Named) -> MessageLists | None:
     if setup.lists is not None and named.conversation is not None:
         setup.lists.hold(usable(named.conversation))
     return setup.lists
+
+
+def _scope(session_id: str | None, named: Named) -> tuple[str | None, str | None]:
+    """Return what keeps lists without a name apart."""
+    return None if session_id is None else checked_session(session_id), named.scope
 
 
 def _as_state_error(error: SessionError) -> StateError:
@@ -115,9 +124,10 @@ def _found(
     """Check what came last in a list of messages, in the conversation that it continues."""
     start = perf_counter()
     listed = ListedTexts.of(*last)
+    scope = _scope(kwargs.get("session_id"), named)
     for _ in range(_PLACES):
         try:
-            find = partial(lists.find, listed, named.name, (kwargs.get("session_id"), named.scope), named.after)
+            find = partial(lists.find, listed, named.name, scope, named.after)
             found: Found = yield from done(find, here=here)
             if found.retry is not None:
                 return (yield from _again(setup, found.retry, found.chat, kwargs, start, here=here))
@@ -136,7 +146,7 @@ def _again(
     setup: Setup, retry: PipelineResult, chat: Conversation, kwargs: Mapping[str, Any], start: float, *, here: bool
 ) -> CheckRun:
     """Return what the record says of messages that were checked before; a prompt counts for rate limits again."""
-    if setup.limits.active and retry.pipeline_type is TextKind.INPUT:
+    if setup.limited and retry.pipeline_type is TextKind.INPUT:
         key, role = kwargs.get("key"), kwargs.get("role")
         if setup.keeper is None:
             refusal = setup.limits.refuse(key, role, setup.clock())
@@ -184,7 +194,7 @@ def _in_process(
 def _one(
     setup: Setup, text: LastText, before: Conversation, kwargs: Mapping[str, Any], mode: CheckMode
 ) -> CheckRun | PipelineResult:
-    more: dict[str, Any] = {"unread": text.unread, "mode": mode}
+    more: dict[str, Any] = {"unread": text.unread, "mode": mode._replace(names=text.names)}
     if text.kind is TextKind.INPUT:
         return check_prompt(setup, text.text, before, **more, **kwargs)
     placed = mode.placed
@@ -209,12 +219,12 @@ def open_listed_stream(
 ) -> Generator[Any, Any, Opened]:
     """Open the reply to a list of messages, in the conversation that it continues; as `open_stream`."""
     listed = ListedTexts.of(entries := OPENAI.entries(messages), len(entries), ())
-    lists = _lists(setup, named)
+    lists, scope = _lists(setup, named), _scope(session_id, named)
     placed = None
     for _ in range(_PLACES if lists is not None else 0):
         assert lists is not None
         try:
-            find = partial(lists.find, listed, named.name, (session_id, named.scope), named.after)
+            find = partial(lists.find, listed, named.name, scope, named.after)
             found: Found = yield from done(find, here=here)
             assert found.place is not None
             found.place.enter(0)
@@ -237,25 +247,40 @@ def sendable(setup: Setup, messages: Ordered[Mapping[str, Any]], result: Pipelin
     if result.blocked:
         raise GuardError("the last message was blocked, so nothing may be sent; see reasons of the result")
     sent = [dict(message) for message in messages]
-    for part in result.parts or (result,):
-        if part.pipeline_type is TextKind.TOOL_RESULT:
-            _put_result(sent, part)
-        elif part.pipeline_type is TextKind.TOOL_CALL:
-            _put_call(sent[-1], part)
-        else:
+    first = len(sent) - 1
+    while first and has_results(sent[first]) and has_results(sent[first - 1]):
+        first -= 1
+    sent[first:] = deepcopy(sent[first:])
+    parts, log = result.parts or (result,), ToolLog(sent[first:])
+    steps_of: dict[TextKind, Mapping[str, Step]] = {
+        TextKind.TOOL_RESULT: log.results,
+        TextKind.TOOL_CALL: log.calls,
+    }
+    for kind, steps in steps_of.items():
+        told = [part for part in parts if part.pipeline_type is kind]
+        if len(told) > len(steps):
+            raise GuardError(f"a {kind.replace('_', ' ')} is not in the list; give the list that was checked")
+        for part, step in zip(told[::-1], [*steps.values()][::-1], strict=False):
+            if part.text != (step.arguments if isinstance(step, ToolCall) else step.content):
+                log.replace(step, part.text)
+    for part in parts:
+        if part.pipeline_type in (TextKind.INPUT, TextKind.OUTPUT):
             sent[-1] = _with_text(sent[-1], part.text)
     lists = setup.lists
     chat = None if lists is None else lists.held(result.conversation_id)
     if lists is None or chat is None or result.place is None or lists.is_clean(result.place):
         return sent
-    return _without_blocked(sent, chat)
+    return _without_blocked(sent, chat, result)
 
 
-def _without_blocked(messages: Ordered[Mapping[str, Any]], chat: Conversation) -> list[dict[str, Any]]:
+def _without_blocked(
+    messages: Ordered[Mapping[str, Any]], chat: Conversation, result: PipelineResult
+) -> list[dict[str, Any]]:
     """Return a list with earlier messages as its conversation has them: redacted, without what was blocked."""
     ours = [dict(message) for message in messages if message.get("role") in _OURS]
-    sent = chat.to_messages()
-    last = messages[-1]
+    sent, last = chat.to_messages(until=result.turn_number), messages[-1]
+    while result.recorded and sent and sent[-1].get("role") != last.get("role"):
+        sent.pop()  # what was said to it when it was sent before
     if sent and last.get("role") == Role.USER and sent[-1].get("role") == Role.USER:
         # What nobody reads of it, such as a picture, is part of no turn.
         sent[-1] = _with_text(dict(last), str(sent[-1]["content"]))
@@ -272,32 +297,6 @@ def _with_text(message: dict[str, Any], text: str) -> dict[str, Any]:
     said = [part for part in content if part.get("type") in TEXT_PARTS]
     if "\n".join(str(part.get(TEXT_PARTS[part["type"]])) for part in said) == text or not said:
         return message
-    rest = [part for part in content if part.get("type") not in TEXT_PARTS]
-    return {**message, "content": [{"type": "text", "text": text}, *rest]}
-
-
-def _put_result(messages: list[dict[str, Any]], result: PipelineResult) -> None:
-    for at in range(len(messages) - 1, -1, -1):
-        message = messages[at]
-        if message.get("role") not in (Role.TOOL, Role.FUNCTION):
-            break
-        if result.call_id in (message.get("tool_call_id"), None) or message.get("name") == result.tool:
-            messages[at] = _with_text(message, result.text)
-            return
-    raise GuardError("a result of a tool is not in the list; give the list that was checked")
-
-
-def _put_call(message: dict[str, Any], result: PipelineResult) -> None:
-    calls = message.get("tool_calls")
-    if isinstance(calls, list):
-        message["tool_calls"] = [
-            _with_arguments(call, result.text) if call.get("id") == result.call_id else call for call in calls
-        ]
-    elif isinstance(message.get("function_call"), Mapping):
-        message["function_call"] = {**message["function_call"], "arguments": result.text}
-
-
-def _with_arguments(call: Mapping[str, Any], text: str) -> dict[str, Any]:
-    if isinstance(call.get("custom"), Mapping):
-        return {**call, "custom": {**call["custom"], "input": text}}
-    return {**call, "function": {**call["function"], "arguments": text}}
+    whole = {**said[0], TEXT_PARTS[said[0]["type"]]: text}
+    kept = (part for part in content if part is said[0] or part.get("type") not in TEXT_PARTS)
+    return {**message, "content": [whole if part is said[0] else part for part in kept]}

@@ -15,11 +15,12 @@ from turnwise.guard.audit.record import AuditSink
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
+from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.listed import Named, check_last, open_listed_stream, sendable
 from turnwise.guard.records import PipelineResult
 from turnwise.guard.request import digest_of
 from turnwise.guard.session import Forgotten, GuardSession, forget_conversation, forget_session, session_in
-from turnwise.guard.setup import Given, Setup
+from turnwise.guard.setup import Given, Mode, Setup
 from turnwise.guard.state.status import StateStatus
 from turnwise.guard.step import Step, afinish, finish
 from turnwise.guard.stream import AsyncOutputStream, OutputStream
@@ -71,9 +72,10 @@ class GuardrailPipeline:
         clock: Clock = utc_now,
         audit: AuditSink | str | PathLike[str] | None = None,
         state_store: StateStore | None = None,
+        _given: Given | None = None,
     ) -> None:
         self._clock = clock
-        self._given = Given(_opened(audit, clock), state_store)
+        self._given = _given or Given(_opened(audit, clock), state_store)
         self._setup = Setup.of(Config.read(config), clock, self._given)
         self._retired: list[AuditSink | StateStore] = []
         self._changing = Lock()
@@ -107,6 +109,36 @@ class GuardrailPipeline:
         True
         """
         return cls(Config.preset(name, overrides), clock=clock, audit=audit, state_store=state_store)
+
+    def for_tenant(
+        self, tenant: str, config: Config | Mapping[str, Any] | str | PathLike[str] | None = None
+    ) -> GuardrailPipeline:
+        """Return the pipeline of a tenant, for which conversations, sessions and counts of others don't exist.
+
+        It has the audit and the state store of this one, where its own configuration names none; the caller closes
+        this one last.
+
+        Args:
+            tenant: its name: letters, digits, ``-`` and ``_``. The audit and the keys of its states carry it.
+            config: its configuration, as for the constructor; None for that of this pipeline.
+
+        Raises:
+            GuardError: as for the constructor, a name with other characters, or a guardrail that was given as an
+                object and remembers sessions, which tenants would share.
+
+        >>> pipeline = GuardrailPipeline.from_preset("basic")
+        >>> web, desk = pipeline.for_tenant("web"), pipeline.for_tenant("desk", {"guardrails": ["secrets"]})
+        >>> web.config.name, [step.name for step in desk.steps]
+        ('basic', ['secrets'])
+        """
+        if not (tenant.isascii() and tenant.replace("-", "").replace("_", "").isalnum()):
+            raise GuardError(f"the tenant's name is {tenant!r}; make it of letters, digits, - and _")
+        own = self.config if config is None else Config.read(config)
+        for entry in own.entries:
+            if isinstance(entry.kind, Guardrail) and entry.kind.sessions() is not None:
+                raise GuardError(f"{entry.name} is an object, whose sessions tenants would share; give its name")
+        given = Given(tenant=tenant, shared=lambda: self._setup)
+        return GuardrailPipeline(own, clock=self._clock, _given=given)
 
     @staticmethod
     def available_presets() -> tuple[str, ...]:
@@ -152,6 +184,33 @@ class GuardrailPipeline:
     def _switch(self, name: str, *, enabled: bool) -> None:
         with self._changing:
             self._setup = self._setup.switched(name, enabled=enabled)
+
+    @property
+    def mode(self) -> Mode:
+        """How it runs: ``on``, ``off`` or ``log``; see `set_mode`."""
+        return self._setup.mode
+
+    def set_mode(self, mode: Mode | str) -> None:
+        """Run otherwise from the next check on; what `enable`, `disable` and `reload` change stays beside it.
+
+        Args:
+            mode: ``on``: as the configuration says. ``log``: guardrails run, and nothing is blocked or redacted;
+                ``details`` tell what would have been (``"would block: ..."``). ``off``: no guardrail runs, and
+                ``details`` tell each as skipped, not enabled. But for ``on`` rate limits of keys don't count.
+
+        Raises:
+            GuardError: another mode.
+
+        >>> pipeline = GuardrailPipeline.from_preset("basic", overrides={"pii": {"action": "redact"}})
+        >>> pipeline.set_mode("log")
+        >>> result = pipeline.check_input("I am jane@example.com")
+        >>> result.text, result.details["pii"].reason
+        ('I am jane@example.com', 'would redact: 1 e-mail address')
+        """
+        if mode not in tuple(Mode):
+            raise GuardError(f"mode is {mode!r}; use {', '.join(Mode)}")
+        with self._changing:
+            self._setup = self._setup.in_mode(Mode(mode))
 
     def reload(self, config: Config | Mapping[str, Any] | str | PathLike[str]) -> None:
         """Go on with another configuration from the next check on.
@@ -585,7 +644,20 @@ class GuardrailPipeline:
         run = open_listed_stream(self._setup, messages, session_id, metadata, named, here=False)
         return AsyncOutputStream(*await afinish(run))
 
-    def check_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
+    def check_messages(
+        self,
+        messages: Ordered[Mapping[str, Any]],
+        *,
+        key: str | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        conversation_id: str | None = None,
+        conversation: Conversation | None = None,
+        after: str | None = None,
+        recognised: bool = False,
+        scope: str | None = None,
+    ) -> PipelineResult:
         """Check what came last in an OpenAI list, with what is before it as the conversation so far.
 
         For callers who keep the list and no `Conversation`. With a state store that keeps conversations the list
@@ -610,24 +682,45 @@ class GuardrailPipeline:
         Args:
             messages: objects with ``role`` and ``content``. The last one is the user's, the assistant's, or what a
                 tool or function gave back.
-            kwargs: as for `check_input` and `check_output`, save the conversation and the turn; for calls and
-                results ``session_id`` alone counts. Also ``conversation_id``, the name of the conversation where
-                the caller has one, or ``conversation``, itself; and ``after``, the `PipelineResult.place` of an
-                earlier check: the list then holds only what came since. Without a state store what these name
-                is known to this process alone, and lists without a name stand by themselves without
-                ``recognised=True``. They are told apart by ``session_id`` and ``scope``: where one of these
-                differs, they never meet.
+            key: whose rate limits count, where a prompt came last; as for `check_input`.
+            role: role of that key.
+            session_id: as for `check_input`; lists without a name whose sessions differ never meet.
+            metadata: joins the metadata of the turn, where a prompt or a reply came last.
+            conversation_id: the name of the conversation, where the caller has one. Without a state store what
+                this and the next two name is known to this process alone.
+            conversation: the conversation itself.
+            after: the `PipelineResult.place` of an earlier check: the list holds only what came since.
+            recognised: whether lists without a name are recognised without a state store; else each of them stands
+                by itself.
+            scope: keeps lists without a name apart, as `session_id` does.
 
         Raises:
             ConversationError: an empty list, or a message that is none.
             GuardError: the last message is of another role, or holds nothing; or a conversation is named, and the
                 state store keeps none.
         """
-        return finish(check_last(self._setup, messages, kwargs))
+        named = Named(conversation_id, conversation, after, recognised, scope)
+        given = {"key": key, "role": role, "session_id": session_id, "metadata": metadata}
+        return finish(check_last(self._setup, messages, named, given))
 
-    async def acheck_messages(self, messages: Ordered[Mapping[str, Any]], **kwargs: Any) -> PipelineResult:
+    async def acheck_messages(
+        self,
+        messages: Ordered[Mapping[str, Any]],
+        *,
+        key: str | None = None,
+        role: str | None = None,
+        session_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        conversation_id: str | None = None,
+        conversation: Conversation | None = None,
+        after: str | None = None,
+        recognised: bool = False,
+        scope: str | None = None,
+    ) -> PipelineResult:
         """Check the last message as `check_messages` does, without blocking the event loop."""
-        return await afinish(check_last(self._setup, messages, kwargs, here=False))
+        named = Named(conversation_id, conversation, after, recognised, scope)
+        given = {"key": key, "role": role, "session_id": session_id, "metadata": metadata}
+        return await afinish(check_last(self._setup, messages, named, given, here=False))
 
 
 def _opened(audit: AuditSink | str | PathLike[str] | None, clock: Clock) -> AuditSink | None:

@@ -36,6 +36,31 @@ class Path(StrEnum):
     CLOSED = "closed"
 
 
+class Outcome(StrEnum):
+    """What came of a text: the verdict on it, or why there is none."""
+
+    PASSED = "passed"
+    WARNED = "warned"
+    BLOCKED = "blocked"
+    LIMITED = "limited"
+    """A rate limit refused it."""
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+    """Nobody waited for the check any more."""
+    DISCONNECTED = "disconnected"
+    """The client went away, before the end of its check or of the response that it was sent."""
+    STALLED = "stalled"
+    """The model paused for too long."""
+    BROKEN_OFF = "broken_off"
+    """The response ended before it was whole, for another reason."""
+    UNCHECKED = "unchecked"
+    """No guardrail looked at it: those that would are switched off."""
+
+
+_UNFINISHED = ("dropped", "cancelled", "timed_out")
+"""Names under which details tell that there is no verdict."""
+
+
 @record
 class Detail(Record):
     """What one guardrail said at one check.
@@ -269,7 +294,22 @@ class PipelineResult(Document):
     place: str | None = None
     recorded: bool = False
 
-    derived = ("failures",)
+    derived = ("failures", "outcome")
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of the text; one without a verdict must not go on either, though nothing blocked it."""
+        if self.rate_limited:
+            return Outcome.LIMITED
+        for name in _UNFINISHED:
+            detail = self.details.get(name)
+            if detail is not None:
+                return Outcome((detail.data or {}).get("outcome", name))
+        if self.blocked or self.warnings:
+            return Outcome.BLOCKED if self.blocked else Outcome.WARNED
+        statuses = {detail.status for detail in self.details.values()}
+        unchecked = Status.SKIPPED in statuses and Status.EVALUATED not in statuses
+        return Outcome.UNCHECKED if unchecked else Outcome.PASSED
 
     @property
     def failures(self) -> list[str]:
@@ -285,11 +325,12 @@ class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, w
 
     Args:
         result: the verdict.
+        path: where the text stands, in something that has several; empty for the text as such.
     """
 
-    def __init__(self, result: PipelineResult) -> None:
-        kind = result.pipeline_type.replace("_", " ")
-        super().__init__(f"the {kind} was blocked: {'; '.join(result.reasons) or 'no reason was given'}")
+    def __init__(self, result: PipelineResult, path: str = "") -> None:
+        what = path or f"the {result.pipeline_type.replace('_', ' ')}"
+        super().__init__(f"{what} was blocked: {'; '.join(result.reasons) or 'no reason was given'}")
         self.result = result
 
 

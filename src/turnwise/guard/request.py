@@ -137,6 +137,7 @@ class LastText(NamedTuple):
         unread: what else the messages hold, and where; empty where there is nothing else.
         name: name of the tool, where the text has to do with one that is known.
         call_id: id of its call, where it has one.
+        names: names of those who speak in the messages, and of tools that they call.
     """
 
     kind: TextKind
@@ -144,6 +145,7 @@ class LastText(NamedTuple):
     unread: str = ""
     name: str = ""
     call_id: str | None = None
+    names: tuple[str, ...] = ()
 
 
 class LastTexts(NamedTuple):
@@ -198,7 +200,7 @@ def last_texts(messages: Sequence[Mapping[str, Any]]) -> LastTexts:
         raise GuardError(f"the last message, of role {last.role}, has no text to check")
     if not texts:
         texts.append(LastText(_KINDS.get(last.role, TextKind.INPUT), ""))
-    texts[0] = texts[0]._replace(unread=told)
+    texts[0] = texts[0]._replace(unread=told, names=tuple(_names(entries)))
     return LastTexts(entries, first, texts)
 
 
@@ -221,6 +223,18 @@ def before_last(messages: Sequence[Mapping[str, Any]], last: LastTexts) -> Conve
 
 def _only_results(entry: Entry) -> bool:
     return has_results(entry.raw) and (entry.role is not Role.USER or entry.text is None)
+
+
+def _names(entries: Sequence[Entry]) -> set[str]:
+    """Return all names in a list of messages; those before the last ones may have been seen by no check."""
+    plain = {"role", "content"}
+    named = [
+        entry.raw
+        for entry in entries
+        if not plain.issuperset(entry.raw) or isinstance(entry.raw.get("content"), list)
+    ]
+    names = {raw["name"] for raw in named if isinstance(raw.get("name"), str)}
+    return names | {call.name for raw in named for call in read_calls(raw)}
 
 
 def _left_out(messages: Sequence[Mapping[str, Any]], first: int) -> str:

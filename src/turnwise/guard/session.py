@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from turnwise.guard.guardrails.drift_sessions import sessions_of
@@ -15,6 +15,10 @@ from turnwise.guard.texts import checked_session
 from turnwise.sessions import SESSION, EngagementMode, Phase, Sessions, SessionState, Stance, StateKind, StateStore
 
 _MODES = tuple(EngagementMode)
+
+
+def _strictness(stance: Stance) -> int:
+    return _MODES.index(stance.mode)
 
 
 class Memory(NamedTuple):
@@ -38,11 +42,11 @@ class GuardSession:
 
     Args:
         session_id: the session, as checks name it.
-        memories: the session memory of each guardrail that has one, by its name.
+        memories: the session memories of guardrails that have one, each with the guardrail's name.
         store: the state store; None where sessions live in this process alone.
     """
 
-    def __init__(self, session_id: str, memories: Mapping[str, Memory], store: StateStore | None) -> None:
+    def __init__(self, session_id: str, memories: Sequence[tuple[str, Memory]], store: StateStore | None) -> None:
         self.session_id = session_id
         self._memories = memories
         self._store = store
@@ -54,13 +58,17 @@ class GuardSession:
         Raises:
             StateError: the state store can't be read.
         """
-        found = {name: memory.sessions.stance(memory.session_id) for name, memory in self._memories.items()}
-        return {name: stance for name, stance in found.items() if stance is not None}
+        found: dict[str, Stance] = {}
+        for name, memory in self._memories:
+            stance = memory.sessions.stance(memory.session_id)
+            if stance is not None:
+                found[name] = max(found.get(name, stance), stance, key=_strictness)
+        return found
 
     @property
     def stance(self) -> Stance | None:
         """The stance towards the session, the strictest of several; None for one that is not known."""
-        return max(self.stances.values(), key=lambda stance: _MODES.index(stance.mode), default=None)
+        return max(self.stances.values(), key=_strictness, default=None)
 
     @property
     def trust(self) -> float | None:
@@ -81,7 +89,7 @@ class GuardSession:
     @property
     def states(self) -> dict[str, SessionState]:
         """What each guardrail remembers of the session, by its name."""
-        found = {name: memory.sessions.state(memory.session_id) for name, memory in self._memories.items()}
+        found = {name: memory.sessions.state(memory.session_id) for name, memory in reversed(self._memories)}
         return {name: state for name, state in found.items() if state is not None}
 
     def release(self) -> Stance | None:
@@ -90,7 +98,7 @@ class GuardSession:
         Raises:
             StateError: the state store can't be written.
         """
-        for memory in self._memories.values():
+        for _, memory in self._memories:
             memory.sessions.release(memory.session_id)
         return self.stance
 
@@ -103,7 +111,7 @@ class GuardSession:
             StateError: the state store can't be written.
         """
         known = False
-        for memory in self._memories.values():
+        for _, memory in self._memories:
             if self._store is None or memory.key is None:
                 known |= memory.sessions.forget(memory.session_id)
             else:
@@ -131,33 +139,43 @@ class Forgotten(NamedTuple):
 
 def session_in(setup: Setup, session_id: str) -> GuardSession:
     """Return a session; see `GuardrailPipeline.session`."""
-    store, name = None if setup.keeper is None else setup.keeper.store, checked_session(session_id)
-    digest = digest_of(name)
-    memories: dict[str, Memory] = {}
-    for step in setup.steps:
-        sessions = step.guardrail.sessions(store)
-        if sessions is not None:
-            known = (name, None) if store is None else (digest, key_of(step.name, digest))
-            memories[step.name] = Memory(sessions, *known)
+    return _session_of(setup, session_id, _ids(session_id))
+
+
+def _ids(session_id: str) -> tuple[str, ...]:
+    """Return the ids that a session may have: that of all spellings, and that of a conversation called so."""
+    return tuple(dict.fromkeys((checked_session(session_id), short_id(session_id))))
+
+
+def _session_of(setup: Setup, session_id: str, ids: Iterable[str]) -> GuardSession:
+    store = None if setup.keeper is None else setup.keeper.store
+    memories: list[tuple[str, Memory]] = []
+    for known in ids:
+        digest = digest_of(known)
+        for step in setup.steps:
+            sessions = step.guardrail.sessions(store)
+            if sessions is not None:
+                place = (known, None) if store is None else (digest, key_of(step.name, digest))
+                memories.append((step.name, Memory(sessions, *place)))
     return GuardSession(session_id, memories, store)
 
 
 def forget_session(setup: Setup, session_id: str) -> Forgotten:
     """Forget all that is known of a session; see `GuardrailPipeline.forget`."""
-    limits = setup.limits.forget(session_id)
-    names = sessions_of(session_id)
+    limits, own = setup.limits.forget(session_id), _ids(session_id)
+    ids = [beside for one in own for beside in sessions_of(one)]
     if setup.keeper is None:
-        return Forgotten(sum(session_in(setup, name).reset() for name in names), 0, limits)
-    store, digests = setup.keeper.store, [digest_of(checked_session(name)) for name in names]
+        return Forgotten(sum(_session_of(setup, one, [one]).reset() for one in ids), 0, limits)
+    store = setup.keeper.store
 
-    def removed(kind: StateKind[Any], digest: str) -> int:
-        return sum(store.remove(kind, key) for key in store.keys(kind, owner=digest))
+    def removed(kind: StateKind[Any], among: Iterable[str]) -> int:
+        return sum(store.remove(kind, key) for one in among for key in store.keys(kind, owner=digest_of(one)))
 
     limits = setup.keeper.limits.forget(session_id) or limits
-    sessions = sum(removed(SESSION, digest) for digest in digests)
-    for conversation_id in store.keys(STORED, owner=digests[0]):
-        _forget_links(store, conversation_id)
-    return Forgotten(sessions, removed(STORED, digests[0]), limits)
+    for one in own:
+        for conversation_id in store.keys(STORED, owner=digest_of(one)):
+            _forget_links(store, conversation_id)
+    return Forgotten(removed(SESSION, ids), removed(STORED, own), limits)
 
 
 def forget_conversation(setup: Setup, conversation_id: str) -> bool:
@@ -168,8 +186,7 @@ def forget_conversation(setup: Setup, conversation_id: str) -> bool:
         known |= store.remove(STORED, short_id(conversation_id))
         _forget_links(store, conversation_id)
     if not setup.by_person:
-        for name in sessions_of(conversation_id):
-            known |= session_in(setup, name).reset()
+        known |= _session_of(setup, conversation_id, sessions_of(short_id(conversation_id))).reset()
     return known
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Final, Self
 
 from turnwise.clock import Clock, utc_now
@@ -15,9 +16,11 @@ from turnwise.guard.config import Config
 from turnwise.guard.guardrail import Guardrail, TextKind
 from turnwise.guard.identity.lists import MessageLists
 from turnwise.guard.limits import KeyLimits
+from turnwise.guard.records import Detail
 from turnwise.guard.state.keeper import Keeper
 from turnwise.guard.state.settings import StateSettings
-from turnwise.guard.step import Step
+from turnwise.guard.state.tenant_store import TenantStore
+from turnwise.guard.step import Step, logged
 from turnwise.sessions import MemoryStateStore, StateStore
 
 KINDS: Final[Mapping[str, TextKind]] = {
@@ -29,6 +32,18 @@ KINDS: Final[Mapping[str, TextKind]] = {
 """Kind of text by side of a turn, and by what a tool has to do with it."""
 
 
+class Mode(StrEnum):
+    """How a pipeline runs.
+
+    ``on``: as its configuration says. ``log``: guardrails run, and nothing is blocked or replaced; results tell
+    what would have been. ``off``: no guardrail runs; results tell each as skipped, and conversations go on.
+    """
+
+    ON = "on"
+    OFF = "off"
+    LOG = "log"
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """What a pipeline was given in place of what the configuration says.
@@ -36,10 +51,38 @@ class Given:
     Args:
         audit: is told of every check; closed with the pipeline. None for what the configuration says.
         store: keeps sessions, conversations and counts; it stays open. None likewise.
+        tenant: whose states these are, apart from those of others in the same store; empty for nobody's.
+        shared: gives the setup of the pipeline whose audit and store serve where the configuration names none.
     """
 
     audit: AuditSink | None = None
     store: StateStore | None = None
+    tenant: str = ""
+    shared: Callable[[], Setup] | None = None
+
+    def for_config(
+        self, config: Config, before: Setup | None
+    ) -> tuple[Config, AuditSink | None, StateStore | None]:
+        """Return audit and store as they were given or are shared, and the configuration that goes with them.
+
+        Args:
+            config: the configuration; an audit or store of its own, which is another one, is not there yet.
+            before: the setup whose place it takes.
+        """
+        audit, store = self.audit, self.store
+        if self.shared is not None:
+            whole = self.shared()
+            if config.audit in (None, whole.config.audit):
+                config, audit = replace(config, audit=whole.config.audit), whole.audit
+            if config.state in (None, whole.config.state):
+                config = replace(config, state=whole.config.state)
+                store = None if whole.keeper is None else whole.keeper.store
+        if store is not None and self.tenant:
+            known = None if before is None or before.keeper is None else before.keeper.store
+            # The same object as before, by which the conversations in memory are known.
+            same = isinstance(known, TenantStore) and known.whole is store
+            store = known if same else TenantStore(store, self.tenant)
+        return config, audit, store
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +102,10 @@ class Setup:
         keeper: keeps what must survive; None where that is this process alone.
         lists: finds conversations by lists of messages; None where a state store keeps no conversations.
         opened: what the pipeline closes in the end.
+        tenant: whose checks these are; empty for nobody's.
+        mode: how it runs.
+        limited: whether rate limits of keys count prompts.
+        clean_names: names in which these guardrails found nothing.
     """
 
     config: Config
@@ -73,6 +120,10 @@ class Setup:
     keeper: Keeper | None
     lists: MessageLists | None
     opened: tuple[AuditSink | StateStore, ...]
+    tenant: str = ""
+    mode: Mode = Mode.ON
+    limited: bool = False
+    clean_names: set[str] = field(default_factory=set, init=False, compare=False)
 
     @classmethod
     def of(cls, config: Config, clock: Clock, given: Given, before: Setup | None = None) -> Self:
@@ -91,20 +142,23 @@ class Setup:
         counted = before is not None and before.config.rate_limits == config.rate_limits
         limits = before.limits if before is not None and counted else KeyLimits(config.rate_limits, clock)
         # Opened last of all that can fail, so that a configuration that is refused leaves nothing open.
-        store, audit = given.store, given.audit
+        config, audit, store = given.for_config(config, before)
+        lent = audit is not None and given.shared is not None
         opened: list[AuditSink | StateStore] = []
         with ExitStack() as refused:
-            if store is None:
+            if store is None and config.state is not None:
                 kept = None if before is None or before.config.state != config.state else before.keeper
                 store = config.open_state(clock) if kept is None else kept.store
+                if store is not None and kept is None and given.tenant:
+                    store = TenantStore(store, given.tenant)
                 if store is not None:
                     opened.append(store)
                     if kept is None:
                         refused.callback(store.close)
-            if audit is None:
+            if audit is None and config.audit is not None:
                 known_audit = None if before is None or before.config.audit != config.audit else before.audit
                 audit = config.open_audit(clock) if known_audit is None else known_audit
-            if audit is not None:
+            if audit is not None and not lent:
                 opened.append(audit)
             refused.pop_all()
         if before is not None:
@@ -124,9 +178,10 @@ class Setup:
         else:
             lists = None if before is None or before.keeper is not None else before.lists
             lists = lists or MessageLists(MemoryStateStore())
+        mode = Mode.ON if before is None else before.mode
         return cls(
             config=config,
-            **_in_order(steps),
+            **_in_order(steps, mode),
             by_person=config.session_by == "initiator",
             limits=limits,
             audit=audit,
@@ -135,6 +190,9 @@ class Setup:
             keeper=keeper,
             lists=lists,
             opened=tuple(opened),
+            tenant=given.tenant,
+            mode=mode,
+            limited=limits.active and mode is Mode.ON,
         )
 
     def switched(self, name: str, *, enabled: bool) -> Self:
@@ -150,7 +208,17 @@ class Setup:
         if all(step.name != name for step in self.steps):
             raise UnknownNameError("guardrail", name, [step.name for step in self.steps])
         steps = tuple(replace(step, enabled=enabled) if step.name == name else step for step in self.steps)
-        return replace(self, **_in_order(steps))
+        return replace(self, **_in_order(steps, self.mode))
+
+    def in_mode(self, mode: Mode) -> Self:
+        """Return the same as it runs in a mode."""
+        return replace(
+            self, mode=mode, limited=self.limits.active and mode is Mode.ON, **_in_order(self.steps, mode)
+        )
+
+    def told(self, detail: Detail) -> Detail:
+        """Return what is told of a text beside its guardrails, as the mode has it."""
+        return detail if self.mode is Mode.ON else logged(detail)
 
     def spares(self, step: Step, blocker: Step) -> bool:
         """Tell whether a guardrail is spared a text that one before it has blocked."""
@@ -159,10 +227,14 @@ class Setup:
         return self.config.short_circuit
 
 
-def _in_order(steps: tuple[Step, ...]) -> dict[str, Any]:
-    """Return guardrails in the order in which they run, by what they look at."""
+def _in_order(steps: tuple[Step, ...], mode: Mode) -> dict[str, Any]:
+    """Return guardrails in the order in which they run, and by what they look at as they run in a mode."""
     # Cheap ones first: the sort keeps the order of the file among those that cost alike.
     ordered = tuple(sorted(steps, key=lambda step: step.cost))
-    by_side = {side: tuple(step for step in ordered if step.looks_at(kind)) for side, kind in KINDS.items()}
+    running = ordered
+    if mode is not Mode.ON:
+        off = mode is Mode.OFF
+        running = tuple(replace(step, enabled=step.enabled and not off, logs=not off) for step in ordered)
+    by_side = {side: tuple(step for step in running if step.looks_at(kind)) for side, kind in KINDS.items()}
     names = {side: tuple(step.name for step in those) for side, those in by_side.items()}
     return {"steps": ordered, "by_side": by_side, "names": names}

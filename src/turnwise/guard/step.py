@@ -41,6 +41,9 @@ DROPPED = "dropped"
 UNREAD = "unread"
 """Name under which results tell of content that no guardrail can read; no guardrail is called so."""
 
+NAMES = "names"
+"""Name under which results tell of names that come with a text; no guardrail is called so."""
+
 FORGED = "forged"
 """Name under which results tell of what the model never said; no guardrail is called so."""
 
@@ -56,7 +59,7 @@ TIMED_OUT = "timed_out"
 CANCELLED = "cancelled"
 """Name under which results tell of a check that nobody waited for any more; no guardrail is called so."""
 
-RESERVED = (DROPPED, UNREAD, FORGED, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
+RESERVED = (DROPPED, UNREAD, FORGED, NAMES, TOO_LONG, STATE, TIMED_OUT, CANCELLED)
 """Names that no guardrail can have."""
 
 NOBODY_WAITS = "nobody waits for the check any more"
@@ -95,6 +98,7 @@ class Step:
         timeout: seconds after which it has failed, above 0 and at most 600; None for no limit.
         stream_every: characters of a response that comes in pieces after which it is asked about all that came so
             far, again and again, at least 1; None for at the end alone.
+        logs: whether it only tells what it would have done.
 
     Raises:
         GuardError: a value out of range; a guardrail that can't redact is asked to; one is to look at texts that
@@ -109,6 +113,7 @@ class Step:
     on_error: OnError
     timeout: float | None
     stream_every: int | None = None
+    logs: bool = False
     _workers: Workers[Finding] = field(default_factory=Workers, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -246,7 +251,8 @@ class Step:
     def failed(self, error: BaseException | str, seconds: float = 0.0) -> Detail:
         """Return what is told of a check that failed: it ends as ``on_error`` says."""
         reason = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        return failure(self.on_error, reason, seconds)
+        detail = failure(self.on_error, reason, seconds)
+        return logged(detail) if self.logs else detail
 
     def _judged(self, finding: object, check: Check, seconds: float) -> Detail:
         if not isinstance(finding, Finding):
@@ -261,7 +267,7 @@ class Step:
             action = milder(action, finding.action)
         if action is Action.REDACT and not finding.redactions:
             action = Action.WARN
-        return Detail(
+        detail = Detail(
             status=Status.EVALUATED,
             blocked=action is Action.BLOCK,
             found=True,
@@ -272,6 +278,7 @@ class Step:
             seconds=seconds,
             data=finding.data,
         )
+        return logged(detail) if self.logs else detail
 
 
 def failure(on_error: OnError, reason: str, seconds: float = 0.0) -> Detail:
@@ -294,6 +301,18 @@ def failure(on_error: OnError, reason: str, seconds: float = 0.0) -> Detail:
         seconds=float(f"{seconds:.1e}"),
         path=Path.CLOSED if closed else Path.OPEN,
     )
+
+
+def logged(detail: Detail) -> Detail:
+    """Return what is told where nothing is blocked or replaced: what would have been done, as its reason.
+
+    >>> logged(failure(OnError.BLOCK, "no answer")).reason
+    'would block: failed: no answer'
+    """
+    if detail.action is None or detail.action is Action.LOG:
+        return detail
+    reason, path = f"would {detail.action}: {detail.reason}", detail.path and Path.OPEN
+    return detail.replaced(blocked=False, action=Action.LOG, redactions=(), reason=reason, path=path)
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from asyncio import CancelledError
 from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -11,9 +13,9 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.errors import GuardError
 from turnwise.guard.guardrail import Check
 from turnwise.guard.held_back import Chunk, HeldBack, replaced, shown_up_to
-from turnwise.guard.records import Detail, PipelineResult
+from turnwise.guard.records import Detail, Outcome, PipelineResult
 from turnwise.guard.request import encodable
-from turnwise.guard.setup import Setup
+from turnwise.guard.setup import Mode, Setup
 from turnwise.guard.step import CheckRun, Step, afinish, finish
 
 Value = TypeVar("Value")
@@ -29,11 +31,12 @@ class StreamEnd(NamedTuple):
 
     Args:
         known: name and verdict of the guardrail that blocked it on the way, which is not asked again.
-        dropped: whether it broke off, so that only what was shown is kept and no guardrail is asked.
+        dropped: why it ended before it was whole, so that only what was shown is kept and no guardrail is asked;
+            None for one that is whole.
     """
 
     known: tuple[str, Detail] | None = None
-    dropped: bool = False
+    dropped: Outcome | None = None
 
 
 class EndStream(Protocol):
@@ -89,7 +92,7 @@ class _Stream:
         steps = [step for step in setup.by_side[Side.RESPONSE] if step.enabled]
         self._call = call
         self._finish, self._turn, self._conversation, self._session_id = finish, turn, conversation, session_id
-        self._most = setup.config.max_characters
+        self._most = setup.config.max_characters if setup.mode is Mode.ON else sys.maxsize
         self._held = HeldBack(
             [step for step in steps if step.guardrail.reach is not None], turn, conversation, session_id
         )
@@ -207,11 +210,11 @@ class _Stream:
         self._half = piece[-1] if "\ud800" <= piece[-1] <= "\udbff" else ""
         return encodable(piece[: len(piece) - len(self._half)])
 
-    def _drop(self) -> None:
+    def _drop(self, why: Outcome) -> None:
         """Record that the response broke off, where it did not end before."""
         if self._result is None:
             self._stopped = True
-            self._result = finish(self._finish(self._check(self.shown), StreamEnd(dropped=True), here=True))
+            self._result = finish(self._finish(self._check(self.shown), StreamEnd(dropped=why), here=True))
 
     def _check(self, text: str, *, more: bool = False) -> Check:
         return Check(text, Side.RESPONSE, self._turn, self._conversation, self._session_id, more=more)
@@ -259,9 +262,13 @@ class OutputStream(_Stream):
         """
         return finish(self._called(name, arguments, call_id, here=True))
 
-    def drop(self) -> None:
-        """Record that the response broke off; nothing of it that is not shown yet is kept."""
-        self._drop()
+    def drop(self, why: Outcome = Outcome.BROKEN_OFF) -> None:
+        """Record that the response broke off; nothing of it that is not shown yet is kept.
+
+        Args:
+            why: why it did, such as `Outcome.DISCONNECTED` or `Outcome.STALLED`.
+        """
+        self._drop(why)
 
     def guard(self, pieces: Iterable[str | None]) -> Iterator[str]:
         """Yield what may be shown of a response, with its rest at the end; `result` has the verdict then.
@@ -280,8 +287,8 @@ class OutputStream(_Stream):
                 if self.blocked:
                     break
             self.end()
-        except BaseException:
-            self._drop()
+        except BaseException as error:
+            self._drop(_why(error))
             raise
         if self._rest:
             yield self._rest
@@ -293,7 +300,7 @@ class OutputStream(_Stream):
         if kind is None:
             self.end()
         else:
-            self._drop()
+            self._drop(_why(error))
 
 
 class AsyncOutputStream(_Stream):
@@ -311,9 +318,9 @@ class AsyncOutputStream(_Stream):
         """Check a call of a tool that came with the response; see `OutputStream.check_tool_call`."""
         return await afinish(self._called(name, arguments, call_id, here=False))
 
-    def drop(self) -> None:
+    def drop(self, why: Outcome = Outcome.BROKEN_OFF) -> None:
         """Record that the response broke off; see `OutputStream.drop`."""
-        self._drop()
+        self._drop(why)
 
     async def guard(self, pieces: AsyncIterable[str | None] | Iterable[str | None]) -> AsyncIterator[str]:
         """Yield what may be shown of a response; see `OutputStream.guard`."""
@@ -325,8 +332,8 @@ class AsyncOutputStream(_Stream):
                 if self.blocked:
                     break
             await self.end()
-        except BaseException:
-            self._drop()
+        except BaseException as error:
+            self._drop(_why(error))
             raise
         if self._rest:
             yield self._rest
@@ -340,7 +347,15 @@ class AsyncOutputStream(_Stream):
         if kind is None:
             await self.end()
         else:
-            self._drop()
+            self._drop(_why(error))
+
+
+def _why(error: object) -> Outcome:
+    """Return why a response broke off, by what left the block in which it was read."""
+    if isinstance(error, TimeoutError):
+        return Outcome.STALLED
+    gone = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
+    return Outcome.DISCONNECTED if gone else Outcome.BROKEN_OFF
 
 
 async def _each(pieces: AsyncIterable[str | None] | Iterable[str | None]) -> AsyncIterator[str | None]:

@@ -8,12 +8,11 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.conversation.turn import ATTEMPTS_KEY
-from turnwise.errors import GuardError
 from turnwise.guard.arguments import Arguments
 from turnwise.guard.checking import amended, broken_off, refused, run_check, tell, with_text_beside
 from turnwise.guard.guardrail import Check, TextKind, ToolText
+from turnwise.guard.identity.names import UNNAMED, canonical_name, checked_name
 from turnwise.guard.identity.place import PlacedText
 from turnwise.guard.records import Detail, PipelineResult, with_attempt
 from turnwise.guard.request import (
@@ -32,9 +31,6 @@ from turnwise.guard.step import CheckRun
 from turnwise.guard.stream import CheckCall, EndStream, StreamEnd
 from turnwise.sessions.state import ID_BYTES
 
-_UNNAMED = ("", UNKNOWN_NAME)
-"""Names of an initiator that name nobody."""
-
 _PROMPT_MARK = turn_metadata(None, Side.PROMPT)
 
 
@@ -45,11 +41,13 @@ class CheckMode(NamedTuple):
         here: whether the guardrails run in this thread; else each step is yielded to who awaits it.
         kept: whether a state store keeps the conversation.
         placed: where the text stands, where it came in a list of messages; None for one that came by itself.
+        names: names that came with it in a list of messages.
     """
 
     here: bool = True
     kept: bool = True
     placed: PlacedText | None = None
+    names: tuple[str, ...] = ()
 
 
 HERE: Final = CheckMode()
@@ -89,17 +87,17 @@ def check_prompt(
                 return refused(setup, content, chat, None, session, perf_counter() - start)
             return Check(content, Side.PROMPT, turn, chat, session)
 
-        run = partial(run_check, setup, unread=unread, start=start, here=mode.here)
-        counted = (content, key, role) if setup.limits.active else None
+        run = partial(run_check, setup, unread=unread, start=start, here=mode.here, names=mode.names)
+        counted = (content, key, role) if setup.limited else None
         mode = _kept_if_given(mode, conversation)
         return _kept(setup, setup.keeper, prompt, run, chat, session, mode, counted=counted)
-    refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limits.active else None
+    refusal = setup.limits.refuse(key, role, setup.clock()) if setup.limited else None
     turn = None if refusal else chat.try_add_prompt(content, extra)
     if turn is None:
         return refused(setup, content, chat, refusal, session, perf_counter() - start)
     check = Check(content, Side.PROMPT, turn, chat, session)
     forged = "" if mode.placed is None else mode.placed.forged
-    return run_check(setup, check, unread, start, here=mode.here, forged=forged)
+    return run_check(setup, check, unread, start, here=mode.here, forged=forged, names=mode.names)
 
 
 def check_response(
@@ -259,8 +257,9 @@ def _end_stream(
         place.spoken(check.text)
     chat, number, text = check.conversation, check.turn.number, check.text
     chat.rephrase(number, text)
-    run: Run = partial(broken_off, setup, start=start)
-    if not ended.dropped:
+    if ended.dropped is not None:
+        run: Run = partial(broken_off, setup, start=start, why=ended.dropped)
+    else:
         run = partial(run_check, setup, unread="", start=start, here=here, known=ended.known)
     if setup.keeper is None:
         if place is None or setup.lists is None:
@@ -283,8 +282,8 @@ def _checked(
     """Check a text, which `make` makes part of its turn; with a state store where there is one."""
     if setup.keeper is None:
         forged = "" if mode.placed is None else mode.placed.forged
-        return run_check(setup, make(), unread, start, here=mode.here, forged=forged)
-    run = partial(run_check, setup, unread=unread, start=start, here=mode.here)
+        return run_check(setup, make(), unread, start, here=mode.here, forged=forged, names=mode.names)
+    run = partial(run_check, setup, unread=unread, start=start, here=mode.here, names=mode.names)
     return _kept(setup, setup.keeper, make, run, chat, session, mode)
 
 
@@ -317,7 +316,7 @@ def _kept(
         counted: the text, with key and role whose limits count it; None for none.
         but: the turn that is under check already; 0 for none.
     """
-    here, kept, placed = mode
+    here, kept, placed, _ = mode
     start, trouble = perf_counter(), None if placed is None else placed.trouble
     if counted is not None:
         content, key, role = counted
@@ -347,14 +346,16 @@ def _kept(
 
 
 def session_of(session_id: str | None, conversation: Conversation, setup: Setup) -> str:
-    """Return the session of a text: the one that is named, else what the configuration says."""
-    if session_id is None:
-        # People without a name are not one person.
-        by_person = setup.by_person and conversation.initiator.strip().lower() not in _UNNAMED
-        session_id = conversation.initiator if by_person else conversation.conversation_id
-    if not isinstance(session_id, str) or not session_id:
-        session_id = checked_session(session_id)
-    return session_id if session_id.isascii() and len(session_id) <= ID_BYTES else short_id(session_id)
+    """Return the session of a text: the one that is named, else what the configuration says.
+
+    All spellings of a name are one session; the id of a conversation counts as it is.
+    """
+    if session_id is not None:
+        return checked_session(session_id)
+    person = canonical_name(conversation.initiator) if setup.by_person else ""
+    # People without a name are not one person.
+    name = conversation.conversation_id if person in UNNAMED else person
+    return name if name.isascii() and len(name) <= ID_BYTES else short_id(name)
 
 
 def _answer(
@@ -378,11 +379,9 @@ def _answer(
 
 
 def checked_session(session_id: object) -> str:
-    """Return the name of a session, as the session memory takes it.
+    """Return the id that a named session has in the session memory, whatever the spelling.
 
     Raises:
-        GuardError: it is no text, or empty.
+        GuardError: it is no text, or shows nothing.
     """
-    if not isinstance(session_id, str) or not session_id:
-        raise GuardError(f"session_id is {session_id!r}; use text that is not empty, or leave it out")
-    return short_id(session_id)
+    return short_id(checked_name(session_id, "session_id"))

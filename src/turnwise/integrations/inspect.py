@@ -91,7 +91,7 @@ def turnwise_detector(
 
 
 def attacks(
-    source: str | Task | Iterable[Sample], *, label: Label | str | None = None, **arguments: Any
+    source: str | Task | Iterable[Sample], *, label: Label | str | None = None, **arguments: object
 ) -> Iterator[Sequence]:
     """Yield the samples of an evaluation as sequences, such as attacks to test a guard with or to score.
 

@@ -136,6 +136,7 @@ class OpenTelemetryAudit:
         yield CONVERSATION, result.conversation_id[:_LONGEST]
         yield "turnwise.pipeline", event.pipeline
         yield "turnwise.kind", str(result.pipeline_type)
+        yield "turnwise.outcome", str(result.outcome)
         yield "turnwise.blocked", result.blocked
         yield "turnwise.rate_limited", result.rate_limited
         if result.turn_number is not None:

@@ -28,6 +28,7 @@ from turnwise.observers.registry import (
     build_observer,
     describe_observer,
     list_observers,
+    observer,
     observer_settings,
     read_settings,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "describe_observer",
     "list_observers",
     "observe_conversations",
+    "observer",
     "observer_settings",
     "read_settings",
 ]

@@ -22,6 +22,7 @@ from turnwise.observers.protocol import (
     ObservesMany,
     Request,
 )
+from turnwise.plugins import factory_of
 from turnwise.principles import Principle, builtin_principles
 
 THREADS = 8
@@ -47,7 +48,7 @@ _OWN = Principle(
 )
 
 
-def check_observer(factory: Callable[[], Observer], *, repeatable: bool | None = None) -> None:
+def check_observer(observer: Observer | Callable[[], Observer], *, repeatable: bool | None = None) -> None:
     """Check that an observer keeps the contract of `turnwise.observers.Observer`.
 
     A package that brings an observer calls this in its tests. The kit feeds it small conversations, the same ones
@@ -55,10 +56,10 @@ def check_observer(factory: Callable[[], Observer], *, repeatable: bool | None =
     fails to give, is allowed; one that hangs on what it must not hang on is not.
 
     Args:
-        factory: makes the observer, such as its class; called more than once. An observer that asks a service is
-            given a double of it here.
-        repeatable: whether the same input gives the same score with what the factory made; what the observer says
-            of itself where None. Without it most of the contract can't be checked.
+        observer: the observer, or what makes one without arguments, such as its class. An observer that asks a
+            service is given a double of it here.
+        repeatable: whether the same input gives the same score; what the observer says of itself where None.
+            Without it most of the contract can't be checked.
 
     Raises:
         AssertionError: the observer breaks the contract; the message says how.
@@ -66,22 +67,23 @@ def check_observer(factory: Callable[[], Observer], *, repeatable: bool | None =
     >>> from turnwise.observers.scripted import ScriptedObserver
     >>> check_observer(lambda: ScriptedObserver("0.1,0.4,0.9"))
     """
-    observer = factory()
-    _check_info(observer, factory())
-    repeats = observer.info.deterministic if repeatable is None else repeatable
-    for context in _contexts(observer):
+    factory = factory_of(observer, "observe")
+    made: Observer = factory()
+    _check_info(made, factory())
+    repeats = made.info.deterministic if repeatable is None else repeatable
+    for context in _contexts(made):
         for label, turns in conversations():
             where = f"{label}, context {context}"
-            outcomes = _run(observer, context, turns, where)
+            outcomes = _run(made, context, turns, where)
             if repeats:
-                _check_repeats(factory, observer, context, turns, outcomes, where)
-                _check_sight(observer, context, turns, outcomes, where)
+                _check_repeats(factory, made, context, turns, outcomes, where)
+                _check_sight(made, context, turns, outcomes, where)
         if repeats:
-            _check_threads(observer, context)
-            if isinstance(observer, ObservesMany) and context.mode is not ContextMode.TRANSCRIPT:
-                _check_many(observer, context)
-    _check_unsupported(observer)
-    if isinstance(observer, KeepsReplies):
+            _check_threads(made, context)
+            if isinstance(made, ObservesMany) and context.mode is not ContextMode.TRANSCRIPT:
+                _check_many(made, context)
+    _check_unsupported(made)
+    if isinstance(made, KeepsReplies):
         _check_journal(factory, repeats=repeats)
 
 

@@ -133,7 +133,7 @@ class Observer(Protocol):
     def parameters(self) -> Mapping[str, object]:
         """Its settings, JSON values, kept with every evaluation."""
 
-    def start(self, conversation_id: str, context: Context) -> Any:
+    def start(self, conversation_id: str, context: Context, /) -> Any:
         """Return the state of one conversation before its first turn.
 
         Args:
@@ -145,7 +145,7 @@ class Observer(Protocol):
         """
 
     def observe(
-        self, state: Any, turn: Turn, wanted: Collection[Request]
+        self, state: Any, turn: Turn, wanted: Collection[Request], /
     ) -> Sequence[Observation | ObservationFailure]:
         """Take the next turn into the state and give the scores that are wanted of it.
 

@@ -70,6 +70,21 @@ OBSERVERS.add_lazy("replay", "turnwise.observers.replay:ReplayObserver")
 OBSERVERS.add_lazy("scripted", "turnwise.observers.scripted:ScriptedObserver")
 
 
+Registered = TypeVar("Registered", bound=ObserverFactory)
+
+
+def observer(name: str) -> Callable[[Registered], Registered]:
+    """Return a decorator that registers an observer's class under a name.
+
+    Args:
+        name: what specifications call it.
+
+    Raises:
+        PluginError: the name is taken.
+    """
+    return OBSERVERS.register(name)
+
+
 def build_observer(spec: str, **settings: object) -> Observer:
     """Build an observer from its specification, ``name`` or ``name:argument``.
 

@@ -139,7 +139,7 @@ class Scorer:
             chars[low:high] = lengths[of_row, side[low:high]]
             fired[place] = verdict.fired
             flag_turn[place] = verdict.turn or 0
-            if any(signal.contributions for signal in verdict.signals):
+            if verdict.score is not None:
                 peak[place] = verdict.score
         scored = np.diff(bounds) > 0
         return Scored(

@@ -27,7 +27,9 @@ _FIELDS = {
     "query",
     "conversation_id",
     "session_id",
+    "limit",
     "texts",
+    "mode",
     *CheckRequest.model_fields,
     *ConversationRequest.model_fields,
     *Participants.model_fields,
@@ -36,7 +38,7 @@ _FIELDS = {
     "turns_per_hour",
     "turns_per_day",
 }
-_TOLD = (400, 401, 404, 405, 408, 409, 413, 415, 422, 429, 503)
+_TOLD = (400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 503)
 _KINDS = {404: "not-found", 405: "method"}
 
 
@@ -71,7 +73,7 @@ def create_app(pipeline: GuardrailPipeline, settings: ServeSettings | None = Non
     app.include_router(operation_routes(service))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _refused)
-    app.add_middleware(Gate, settings=settings, metrics=service.metrics)
+    app.add_middleware(Gate, service=service)
     if settings.keys is not None:
         _describe_keys(app)
     return app

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from turnwise.guard import Outcome
+
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_:@~+=-][A-Za-z0-9_.:@~+=-]{0,255}$", max_length=256)]
 """Name of a conversation or session: what stands in an URL as it is."""
 
@@ -61,6 +63,11 @@ class CheckRequest(Body):
         "stands by itself",
     )
     participants: Participants | None = Field(None, description="of a conversation that is begun here")
+    participant: Name | None = Field(
+        None,
+        description="who says it, where several prompt: the turn is theirs, and the session where sessions go by "
+        "initiator; the responder's name makes it output",
+    )
     turn_number: TurnNumber | None = Field(None, description="the turn; not for input")
     tool: Name | None = Field(None, description="name of the tool")
     call_id: Name | None = Field(None, description="id of the call of the tool")
@@ -68,6 +75,15 @@ class CheckRequest(Body):
     key: Name | None = Field(None, description="whose rate limits count")
     role: Name | None = Field(None, description="role of that key")
     metadata: dict[str, Any] | None = Field(None, description="joins the metadata of the turn")
+
+    @property
+    def characters(self) -> int:
+        """How long the text is that is checked, about."""
+        if self.messages is None:
+            return len(self.text or "")
+        # In a conversation with a name only what is new in the list is checked.
+        read = self.messages if self.conversation_id is None else self.messages[-1:]
+        return sum(len(str(message.get("content", ""))) for message in read)
 
     @model_validator(mode="after")
     def fits_together(self) -> Self:
@@ -89,8 +105,8 @@ class CheckRequest(Body):
             raise ValueError("tool and call_id are of side tool_call or tool_result")
         if (self.key or self.role) is not None and self.side != "input":
             raise ValueError("key and role count prompts: they are of side input")
-        if self.metadata is not None and self.side.startswith("tool"):
-            raise ValueError("metadata are of side input or output")
+        if (self.metadata or self.participant) is not None and self.side.startswith("tool"):
+            raise ValueError("metadata and participant are of side input or output")
         return self
 
 
@@ -142,6 +158,12 @@ class ConversationRequest(Body):
         return about | {name: value for name, value in rest.items() if value is not None}
 
 
+class ModeRequest(Body):
+    """How the pipeline of a tenant is to run."""
+
+    mode: Literal["on", "off", "log"] | None = Field(description="null for what the file of keys says")
+
+
 class CheckResult(BaseModel):
     """The verdict on a text; the fields of `turnwise.guard.PipelineResult`."""
 
@@ -149,6 +171,7 @@ class CheckResult(BaseModel):
     warnings: list[str]
     reasons: list[str]
     failures: list[str] = Field(description="guardrails that could not check the text")
+    outcome: Outcome = Field(description="what came of it: the verdict, or why there is none")
     details: dict[str, dict[str, Any]] = Field(description="by guardrail")
     pipeline_type: Literal["input", "output", "tool_call", "tool_result"]
     conversation_id: str
@@ -181,3 +204,4 @@ class ProblemBody(BaseModel):
     status: int
     detail: str
     errors: list[dict[str, str]] | None = None
+    path: Literal["open", "closed"] | None = Field(None, description="the way of a text that was not checked")

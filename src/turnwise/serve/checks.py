@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from turnwise.bounded import read_json
-from turnwise.guard import OutputStream, PipelineResult
+from turnwise.guard import Outcome, OutputStream, PipelineResult
 from turnwise.serve.bodies import Body as FixedBody
 from turnwise.serve.bodies import (
     CheckRequest,
@@ -27,9 +27,11 @@ from turnwise.serve.bodies import (
     StreamShown,
     TurnNumber,
 )
+from turnwise.serve.clients import DisconnectedError
 from turnwise.serve.gate import LINES
 from turnwise.serve.problems import Problem, invalid_body
 from turnwise.serve.service import Service
+from turnwise.serve.tenants import SCOPE, Caller, Tenant
 
 
 class StreamStart(FixedBody):
@@ -46,6 +48,9 @@ class StreamPiece(FixedBody):
     text: str = ""
     done: bool = False
 
+
+_OUTCOMES = {"timeout": Outcome.STALLED, "check-timeout": Outcome.TIMED_OUT, "stopping": Outcome.CANCELLED}
+"""What becomes of a stream by the problem that ended it."""
 
 _FIELDS = (*CheckRequest.model_fields, *Participants.model_fields)
 
@@ -71,7 +76,7 @@ class _CheckRoute(APIRoute):
             except ValidationError as error:
                 found = error.errors(include_input=False, include_url=False, include_context=False)
                 raise invalid_body(found, _FIELDS) from None
-            response: Response = await self.endpoint(body)
+            response: Response = await self.endpoint(body, request.scope[SCOPE])
             return response
 
         return handle
@@ -81,12 +86,13 @@ def check_routes(service: Service) -> APIRouter:
     """Return the routes."""
     routes = APIRouter(prefix="/v1", tags=["checks"])
 
-    async def check(request: Annotated[CheckRequest, Body()]) -> Response:
+    async def check(request: Annotated[CheckRequest, Body()], tenant: Caller) -> Response:
         """Check a prompt, a response, a call or a result of a tool, or the last of a list of messages.
 
         With `conversation_id` it continues a conversation, which is begun where it is not known.
         """
-        return Response(await service.run(_checked, service, request), media_type="application/json")
+        told = await service.run(_checked, service, tenant, request, characters=request.characters)
+        return Response(told, media_type="application/json")
 
     routes.add_api_route(
         "/check",
@@ -111,7 +117,7 @@ def check_routes(service: Service) -> APIRouter:
             }
         },
     )
-    async def check_stream(request: Request) -> Response:
+    async def check_stream(request: Request, tenant: Caller) -> Response:
         """Say what may be shown of a reply while it comes, and give the verdict at its end.
 
         As JSON each request has all that came so far, and only the one that says `done` is recorded. As lines
@@ -121,9 +127,10 @@ def check_routes(service: Service) -> APIRouter:
         if kind == LINES:
             lines = _Lines(request)
             start = _read(_START, await lines.next())
-            stream = await service.run(_opened, service, start)
-            return _LinesResponse(_shown(service, stream, lines))
-        return json_response(await service.run(_grown, service, _read(_WHOLE, await request.body())))
+            stream = await service.run(_opened, tenant, start)
+            return _LinesResponse(_shown(service, tenant, stream, lines))
+        whole = _read(_WHOLE, await request.body())
+        return json_response(await service.run(_grown, service, tenant, whole, characters=len(whole.text)))
 
     return routes
 
@@ -151,61 +158,65 @@ def _read(adapter: TypeAdapter[Any], line: bytes) -> Any:
         ) from None
 
 
-def _checked(service: Service, request: CheckRequest) -> str:
-    return _json(service.check(request))
+def _checked(service: Service, tenant: Tenant, request: CheckRequest) -> str:
+    return _json(service.check(tenant, request))
 
 
-def _opened(service: Service, start: StreamStart) -> OutputStream:
-    chat = None if start.conversation_id is None else service.conversations.of(start.conversation_id, {})
-    return service.pipeline.stream_output(chat, turn_number=start.turn_number, session_id=start.session_id)
+def _opened(tenant: Tenant, start: StreamStart) -> OutputStream:
+    chat = None if start.conversation_id is None else tenant.conversations.of(start.conversation_id, {})
+    return tenant.pipeline.stream_output(chat, turn_number=start.turn_number, session_id=start.session_id)
 
 
-def _grown(service: Service, request: StreamRequest) -> dict[str, Any]:
+def _grown(service: Service, tenant: Tenant, request: StreamRequest) -> dict[str, Any]:
     """Say what may be shown of a reply so far; the whole one is checked in its conversation."""
     if not request.done:
-        trial = service.pipeline.stream_output()
+        trial = tenant.pipeline.stream_output()
         shown = trial.feed(request.text)
         if not trial.blocked:
             return {"show": shown, "blocked": False, "result": None}
     start = StreamStart(
         conversation_id=request.conversation_id, turn_number=request.turn_number, session_id=request.session_id
     )
-    stream = _opened(service, start)
+    stream = _opened(tenant, start)
     shown = stream.feed(request.text)
     result = stream.end()
-    service.metrics.tell(result)
+    service.metrics.tell(result, tenant.name)
     return {"show": shown + stream.rest, "blocked": result.blocked, "result": result.to_dict()}
 
 
-async def _shown(service: Service, stream: OutputStream, lines: _Lines) -> AsyncGenerator[str, None]:
+async def _shown(
+    service: Service, tenant: Tenant, stream: OutputStream, lines: _Lines
+) -> AsyncGenerator[str, None]:
     """Yield lines with what may be shown of a reply; where its pieces end before it does, it is dropped."""
+    why, came = Outcome.DISCONNECTED, 0
     try:
         while not stream.blocked:
             piece = _read(_PIECE, await lines.next())
             if piece.text:
-                show = await service.run(stream.feed, piece.text)
+                came += len(piece.text)
+                show = await service.run(stream.feed, piece.text, characters=len(piece.text))
                 if show and not stream.blocked:
                     yield _line(show)
             if piece.done:
                 break
-        result = await service.run(stream.end)
-        service.metrics.tell(result)
+        result = await service.run(stream.end, characters=came)
+        service.metrics.tell(result, tenant.name)
         yield _line(stream.rest, result)
     except Problem as problem:
-        await service.run(_ended, service, stream)
+        why = _OUTCOMES.get(problem.kind, Outcome.BROKEN_OFF)
         yield json.dumps({"problem": json.loads(bytes(problem.response().body))}) + "\n"
     finally:
-        # A client that is gone cancels what is awaited here, so nobody waits for this.
+        # A client that is gone ends what is awaited here, so nobody waits for this.
         if stream.result is None:
-            service.later(_ended, service, stream)
+            service.later("short", _ended, service, tenant, stream, why)
 
 
-def _ended(service: Service, stream: OutputStream) -> None:
+def _ended(service: Service, tenant: Tenant, stream: OutputStream, why: Outcome) -> None:
     """Record a reply that broke off, and count it."""
     if stream.result is None:
-        stream.drop()
+        stream.drop(why)
         if stream.result is not None:
-            service.metrics.tell(stream.result)
+            service.metrics.tell(stream.result, tenant.name)
 
 
 def _line(show: str, result: PipelineResult | None = None) -> str:
@@ -253,11 +264,14 @@ class _Lines:
 
         Raises:
             Problem: the body ended before the reply did.
+            DisconnectedError: the client went away.
         """
         while not self._waiting:
             try:
                 part = await anext(self._parts)
-            except (StopAsyncIteration, ClientDisconnect):
+            except ClientDisconnect:
+                raise DisconnectedError from None
+            except StopAsyncIteration:
                 if not self._begun:
                     raise Problem(400, "the stream ended without a line that says done", "broken-off") from None
                 self._waiting, self._begun = [self._begun], b""

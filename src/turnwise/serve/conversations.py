@@ -23,12 +23,13 @@ class HeldConversations:
         pipeline: checks them, and has the state store.
         most: conversations that are held at most; the one least recently used makes room.
         metrics: told how many are held.
+        tenant: whose they are.
     """
 
-    def __init__(self, pipeline: GuardrailPipeline, most: int, metrics: Metrics) -> None:
+    def __init__(self, pipeline: GuardrailPipeline, most: int, metrics: Metrics, tenant: str) -> None:
         self._pipeline = pipeline
         self._most = most
-        self._metrics = metrics
+        self._count, self._evicted = metrics.conversations.labels(tenant), metrics.evicted.labels(tenant)
         self._held: OrderedDict[str, Conversation] = OrderedDict()
         self._lock = Lock()
 
@@ -125,12 +126,12 @@ class HeldConversations:
             self._held.move_to_end(name)
             while len(self._held) > self._most:
                 self._held.popitem(last=False)
-                self._metrics.evicted.inc()
-            self._metrics.conversations.set(len(self._held))
+                self._evicted.inc()
+            self._count.set(len(self._held))
             return held
 
     def _let_go(self, name: str, held: Conversation | None) -> None:
         with self._lock:
             if held is not None and self._held.get(name) is held:
                 del self._held[name]
-            self._metrics.conversations.set(len(self._held))
+            self._count.set(len(self._held))

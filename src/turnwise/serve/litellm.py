@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
@@ -13,24 +14,28 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from turnwise.bounded import read_json
 from turnwise.errors import ConversationError
-from turnwise.guard import PipelineResult, TextKind
+from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
+from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.identity.turns import unchecked
+from turnwise.integrations.asking import ask
+from turnwise.integrations.other_texts import UnreadError, last_heard, leaves
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
-from turnwise.sessions import MemoryStateStore, StateKind
+from turnwise.serve.tenants import Caller, Tenant
+from turnwise.sessions import StateKind
 
 PATH: Final = "/beta/litellm_basic_guardrail_api"
 
 _SESSION_HEADERS: Final = ("x-litellm-session-id", "x-litellm-trace-id")
 """Headers in which a caller of LiteLLM names a session."""
 
-_CALLS: Final = 100_000
-
 
 class GuardrailRequest(BaseModel):
-    """What LiteLLM asks; fields that it has beside these are not looked at."""
+    """What LiteLLM asks. A field that is not known and holds something is refused: nobody would look at it."""
 
     model_config = ConfigDict(
+        extra="allow",
         hide_input_in_errors=True,
         json_schema_extra={
             "examples": [
@@ -50,8 +55,12 @@ class GuardrailRequest(BaseModel):
     texts: list[str] | None = Field(None, max_length=100_000, description="texts of the messages, or of the reply")
     structured_messages: list[dict[str, Any]] | None = Field(None, max_length=10_000)
     tool_calls: list[dict[str, Any]] | None = Field(None, max_length=10_000)
+    tools: list[dict[str, Any]] | None = Field(None, max_length=10_000)
+    images: list[str] | None = Field(None, max_length=10_000)
     litellm_call_id: str | None = Field(None, max_length=1_000, description="the same for a request and its reply")
     litellm_trace_id: str | None = None
+    litellm_version: str | None = None
+    model: str | None = None
     request_data: dict[str, Any] = Field(default_factory=dict, description="whose API key it is")
     request_headers: dict[str, str] | None = None
     additional_provider_specific_params: dict[str, Any] | None = None
@@ -91,39 +100,74 @@ def litellm_routes(service: Service) -> APIRouter:
     its call id until then, in the state store where there is one.
     """
     routes = APIRouter(tags=["litellm"])
-    own = MemoryStateStore(limit=_CALLS)
 
     @routes.post(PATH, response_model=GuardrailAnswer, summary="Check a request or reply of LiteLLM")
-    async def check(request: Annotated[GuardrailRequest, Body()]) -> Response:
+    async def check(request: Annotated[GuardrailRequest, Body()], tenant: Caller) -> Response:
         """Check what `generic_guardrail_api` of LiteLLM's proxy sends."""
-        call = _request if request.input_type == "request" else _reply
-        answer = await service.run(call, service, own, request)
+        last = (request.texts or [""])[-1]  # what is before it was checked before
+        answer = await service.run(_answer, service, tenant, request, characters=len(last))
         return json_response(answer.model_dump(exclude_none=True))
 
     return routes
 
 
-def _request(service: Service, own: MemoryStateStore, request: GuardrailRequest) -> GuardrailAnswer:
-    named, texts = _named(request), request.texts or []
-    messages = request.structured_messages
-    if not messages:
-        results = [service.pipeline.check_input(text, key=named.get("key")) for text in texts]
-        return _joined(service, results, texts)
+def _answer(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
+    """Return what becomes of a request or a reply; one with something that nobody can read is blocked."""
     try:
-        result = service.pipeline.check_messages(messages, recognised=True, **named)
-    except ConversationError:
-        raise Problem(422, "structured_messages are not a list of OpenAI messages", "messages") from None
-    service.metrics.tell(result)
-    if result.blocked:
-        return _blocked(result)
-    if request.litellm_call_id is not None and result.place is not None:
-        call, store = _Call(result.place), service.pipeline.state_store or own
-        store.change(_CALL, _key(request), lambda _: (call, None))
-    sent = service.pipeline.sendable(messages, result)
+        for name, value in (request.model_extra or {}).items():
+            if value:
+                raise UnreadError(
+                    "the call of the guardrail", f"the field {name[:50]!r} is not known", "upgrade turnwise"
+                )
+        pictures = {"images": [b""] * len(request.images or ())}
+        ask(tenant.pipeline, tenant.others.check(leaves(pictures), "check_input"))
+        if request.input_type == "response":
+            return _reply(service, tenant, request)
+        return _request(service, tenant, request)
+    except (UnreadError, GuardrailBlocked) as error:
+        return GuardrailAnswer(action="BLOCKED", blocked_reason=str(error))
+
+
+def _request(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
+    named, texts, messages = _named(request), request.texts or [], request.structured_messages or []
+    beside: dict[str, Any] = {"tools": request.tools or [], "tool_calls": request.tool_calls or []}
+    if not (texts or messages or request.images or any(beside.values())):
+        raise UnreadError(
+            "the request", "there is no text in it", "use an endpoint of which LiteLLM tells the texts"
+        )
+    heard = last_heard(messages)
+    if not messages:
+        _check_beside(tenant, beside)
+        results = [tenant.pipeline.check_input(text, key=named.get("key")) for text in texts]
+        return _joined(service, tenant, results, texts)
+    sent = left = deepcopy(messages)
+    if heard:
+        try:
+            result = tenant.pipeline.check_messages(messages[:heard], recognised=True, **named)
+        except ConversationError:
+            raise Problem(422, "structured_messages are not a list of OpenAI messages", "messages") from None
+        service.metrics.tell(result, tenant.name)
+        if result.blocked:
+            return _blocked(result)
+        if request.litellm_call_id is not None and result.place is not None:
+            call, store = _Call(result.place), tenant.pipeline.state_store or tenant.places
+            store.change(_CALL, _key(request), lambda _: (call, None))
+        sent = deepcopy([*tenant.pipeline.sendable(messages[:heard], result), *messages[heard:]])
+        views = unchecked(sent, result, tenant.pipeline.conversation_of(result))
+        left = [message if view else {} for message, view in zip(sent, views, strict=True)]
+    known = {*_texts_of(messages), *_texts_of(sent)}
+    _check_beside(tenant, {**beside, "texts": [text for text in texts if text not in known]})
+    ask(tenant.pipeline, tenant.others.check(leaves({"structured_messages": left}), "check_tool_result"))
     if sent == messages:
         return GuardrailAnswer(action="NONE")
     # A LiteLLM that takes texts alone refuses the request where there are fewer of them.
     return GuardrailAnswer(action="GUARDRAIL_INTERVENED", texts=_texts_of(sent), structured_messages=sent)
+
+
+def _check_beside(tenant: Tenant, tree: dict[str, Any]) -> None:
+    """Check what is no message; LiteLLM takes nothing of it back."""
+    if ask(tenant.pipeline, tenant.others.check(leaves(tree), "check_tool_result")):
+        raise UnreadError("tools, or a text that is no message", "nothing can be replaced there", "take it out")
 
 
 def _texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -139,18 +183,18 @@ def _texts_of(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     return texts
 
 
-def _reply(service: Service, own: MemoryStateStore, request: GuardrailRequest) -> GuardrailAnswer:
+def _reply(service: Service, tenant: Tenant, request: GuardrailRequest) -> GuardrailAnswer:
     texts, calls = request.texts or [], request.tool_calls or []
-    store = service.pipeline.state_store or own
+    store = tenant.pipeline.state_store or tenant.places
     call = None if request.litellm_call_id is None else store.get(_CALL, _key(request))
-    named = {"recognised": True, "after": call.place} if call is not None else {}
+    after = None if call is None else call.place
     results: list[PipelineResult] = []
     for index in range(max(len(texts), 1 if calls else 0)):
         message: dict[str, Any] = {"role": "assistant", "content": texts[index] if texts else None}
         if calls and not index:
             message["tool_calls"] = calls
-        results.append(service.pipeline.check_messages([message], **named))
-    answer = _joined(service, results, texts)
+        results.append(tenant.pipeline.check_messages([message], recognised=call is not None, after=after))
+    answer = _joined(service, tenant, results, texts)
     parts = [part for result in results for part in (result.parts or (result,))]
     changed = [part for part in parts if part.pipeline_type is TextKind.TOOL_CALL]
     told = [raw.get("function", {}).get("arguments") for raw in calls]
@@ -160,9 +204,9 @@ def _reply(service: Service, own: MemoryStateStore, request: GuardrailRequest) -
     return answer
 
 
-def _joined(service: Service, results: list[PipelineResult], texts: list[str]) -> GuardrailAnswer:
+def _joined(service: Service, tenant: Tenant, results: list[PipelineResult], texts: list[str]) -> GuardrailAnswer:
     for result in results:
-        service.metrics.tell(result)
+        service.metrics.tell(result, tenant.name)
     blocked = next((result for result in results if result.blocked), None)
     if blocked is not None:
         return _blocked(blocked)
@@ -198,6 +242,7 @@ def _named(request: GuardrailRequest) -> dict[str, Any]:
 
 def _scope(data: Mapping[str, Any]) -> tuple[str, str]:
     api_key, end_user = (str(data.get(f"user_api_key_{name}") or "") for name in ("hash", "end_user_id"))
+    end_user = canonical_name(end_user)
     return f"{api_key}|{end_user}", end_user or api_key
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnwise.guard import PipelineResult, Status
+from turnwise.guard import Outcome, PipelineResult, Status
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -24,50 +24,54 @@ class Metrics:
         own: Any = CollectorRegistry()
         self._registry = own
         self.requests = Counter(
-            "turnwise_http_requests", "Requests by route and status.", ["route", "status"], registry=own
+            "turnwise_http_requests", "Requests by route and status.", ["route", "status", "tenant"], registry=own
         )
         self.in_flight = Gauge(
             "turnwise_http_in_flight", "Requests under way.", registry=own, multiprocess_mode="livesum"
         )
+        self.body_bytes = Gauge(
+            "turnwise_http_body_bytes", "Bytes of bodies held.", registry=own, multiprocess_mode="livesum"
+        )
+        self.unchecked = Counter(
+            "turnwise_unchecked",
+            "Requests that ended without a verdict: refused as busy, disconnected, out of time or stopping.",
+            ["why"],
+            registry=own,
+        )
         self.checks = Counter(
-            "turnwise_checks", "Checks by kind of text and verdict.", ["kind", "verdict"], registry=own
+            "turnwise_checks", "Checks by kind of text and verdict.", ["kind", "verdict", "tenant"], registry=own
         )
         self.seconds = Histogram(
-            "turnwise_check_seconds", "Seconds of a check.", ["kind"], registry=own, buckets=_SECONDS
+            "turnwise_check_seconds", "Seconds of a check.", ["kind", "tenant"], registry=own, buckets=_SECONDS
         )
-        self.blocks = Counter("turnwise_blocks", "Texts that a guardrail blocked.", ["guardrail"], registry=own)
+        self.blocks = Counter(
+            "turnwise_blocks", "Texts that a guardrail blocked.", ["guardrail", "tenant"], registry=own
+        )
         self.failures = Counter(
             "turnwise_failures",
             "Texts that a guardrail, or the state store, failed to check, by the way that they went.",
-            ["guardrail", "path"],
+            ["guardrail", "path", "tenant"],
             registry=own,
         )
         self.conversations = Gauge(
-            "turnwise_conversations", "Conversations held.", registry=own, multiprocess_mode="livesum"
+            "turnwise_conversations", "Conversations held.", ["tenant"], registry=own, multiprocess_mode="livesum"
         )
         self.evicted = Counter(
-            "turnwise_conversations_evicted", "Conversations that made room for others.", registry=own
+            "turnwise_conversations_evicted", "Conversations that made room for others.", ["tenant"], registry=own
         )
         self.reloads = Counter("turnwise_reloads", "Reloads by outcome.", ["outcome"], registry=own)
 
-    def tell(self, result: PipelineResult) -> None:
-        """Count a check."""
+    def tell(self, result: PipelineResult, tenant: str) -> None:
+        """Count a check of a tenant."""
         for one in result.parts or (result,):
             kind = str(one.pipeline_type)
-            verdict = "passed"
-            if one.rate_limited:
-                verdict = "limited"
-            elif one.blocked:
-                verdict = "blocked"
-            elif one.warnings:
-                verdict = "warned"
-            self.checks.labels(kind, verdict).inc()
-            self.seconds.labels(kind).observe(one.seconds)
+            self.checks.labels(kind, str(one.outcome), tenant).inc()
+            self.seconds.labels(kind, tenant).observe(one.seconds)
             for name, detail in one.details.items():
-                if detail.blocked:
-                    self.blocks.labels(name).inc()
+                if detail.blocked and one.outcome is Outcome.BLOCKED:
+                    self.blocks.labels(name, tenant).inc()
                 if detail.status is Status.FAILED:
-                    self.failures.labels(name, str(detail.path)).inc()
+                    self.failures.labels(name, str(detail.path), tenant).inc()
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format, of all workers together."""

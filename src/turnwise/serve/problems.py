@@ -31,6 +31,7 @@ class Problem(HTTPException):
         kind: short name of the sort of problem; part of its ``type``.
         retry_after: seconds after which to try again; None where that would not help.
         errors: places in the body, each with ``pointer`` and ``detail``.
+        path: of a text that was not checked the way that it goes, ``closed`` or ``open``; None of others.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Problem(HTTPException):
         *,
         retry_after: float | None = None,
         errors: Iterable[Mapping[str, str]] = (),
+        path: str | None = None,
     ) -> None:
         headers = {} if retry_after is None else {"Retry-After": str(max(1, math.ceil(retry_after)))}
         if status == HTTPStatus.UNAUTHORIZED:
@@ -48,6 +50,7 @@ class Problem(HTTPException):
         super().__init__(status, detail, headers)
         self.kind = kind
         self.errors = list(errors)[:_MOST_ERRORS]
+        self.path = path
 
     def response(self) -> Response:
         """Return it as a response."""
@@ -59,6 +62,8 @@ class Problem(HTTPException):
         }
         if self.errors:
             body["errors"] = self.errors
+        if self.path is not None:
+            body["path"] = self.path
         return Response(json.dumps(body), self.status_code, self.headers, MEDIA_TYPE)
 
 
@@ -74,10 +79,11 @@ def invalid_body(errors: Iterable[Mapping[str, Any]], known: Iterable[str]) -> P
         place = [part for part in error["loc"] if isinstance(part, int) or part in names]
         if error["type"] == "json_invalid":
             return Problem(400, "the body is no valid JSON; send one JSON object", "json")
-        detail = str(error["msg"])
+        detail = str(error["msg"]).removeprefix("Value error, ")
         if error["type"] == "extra_forbidden":
             near = nearest(str(error["loc"][-1]), names, likeness=_LIKENESS)
             meant = "; see /openapi.json" if near is None else f": did you mean {near}?"
             detail = f"a field that is not known{meant}"
         told.append({"pointer": "".join(f"/{part}" for part in place), "detail": detail})
-    return Problem(422, "the request does not fit the description in /openapi.json", "body", errors=told)
+    first = told[0]
+    return Problem(422, f"{first['pointer'][1:] or 'the body'}: {first['detail']}", "body", errors=told)

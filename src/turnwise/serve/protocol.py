@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+_LINGER_SECONDS = 0.5
+"""How long a connection without a request stays when the server ends: one may be on its way."""
+
 
 class BoundedProtocol(HttpToolsProtocol):
     """HTTP/1.1 whose request lines and headers must arrive in time; see `bounded`."""
@@ -18,6 +21,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """Connections that owe a request, oldest first."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _ending = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -33,7 +37,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Wait for the rest of the headers, where this began another request."""
-        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
+        if self._deadline is None and self._is_idle():
             self._await_headers()
         super().data_received(data)
 
@@ -41,6 +45,23 @@ class BoundedProtocol(HttpToolsProtocol):
         """Wait no longer: from here on the application has its own times."""
         self._waits_no_longer()
         super().on_headers_complete()
+        if self._ending:
+            self.cycle.keep_alive = False
+
+    def shutdown(self) -> None:
+        """Answer the request under way, or one that comes in a moment, and close the connection."""
+        self._ending = True
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+        if self._is_idle():
+            self.loop.call_later(_LINGER_SECONDS, self._close_idle)
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _close_idle(self) -> None:
+        if self._is_idle():
+            self.transport.close()
 
     def _await_headers(self) -> None:
         self._deadline = self.loop.call_later(self.header_seconds, self._too_late)

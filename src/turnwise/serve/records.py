@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
@@ -15,6 +16,7 @@ from turnwise.serve.bodies import ConversationRequest, Id
 from turnwise.serve.checks import json_response
 from turnwise.serve.problems import Problem
 from turnwise.serve.service import Service
+from turnwise.serve.tenants import Caller, Tenant
 
 ConversationId = Annotated[Id, Path(examples=["chat-7"])]
 SessionId = Annotated[str, Path(min_length=1, max_length=256, examples=["user_123"])]
@@ -25,29 +27,29 @@ def record_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1")
 
     @routes.post("/conversations", status_code=201, tags=["conversations"], summary="Begin a conversation")
-    async def begin(request: Annotated[ConversationRequest, Body()]) -> Response:
+    async def begin(request: Annotated[ConversationRequest, Body()], tenant: Caller) -> Response:
         """Begin a conversation with participants, model and rate limit of its own."""
-        chat = await service.run(service.conversations.begin, request.conversation_id, request.about())
+        chat = await service.run(tenant.conversations.begin, request.conversation_id, request.about())
         response = json_response(chat.to_dict(), 201)
         response.headers["Location"] = f"/v1/conversations/{chat.conversation_id}"
         return response
 
     @routes.get("/conversations", tags=["conversations"], summary="List conversations")
-    async def listed(limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
+    async def listed(tenant: Caller, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
         """Return the conversations that this worker holds, the one used last first; other workers hold others."""
-        return json_response(await service.run(_listed, service, limit))
+        return json_response(await service.run(_listed, tenant, limit))
 
     @routes.get("/conversations/{conversation_id}", tags=["conversations"], summary="Read a conversation")
-    async def read(conversation_id: ConversationId) -> Response:
+    async def read(tenant: Caller, conversation_id: ConversationId) -> Response:
         """Return a conversation with its turns, redacted where a guardrail redacts, and the checks of each."""
-        return json_response(await service.run(_read, service, conversation_id))
+        return json_response(await service.run(_read, tenant, conversation_id))
 
     @routes.get(
         "/conversations/{conversation_id}/forensics", tags=["conversations"], summary="Analyse a conversation"
     )
-    async def forensics(conversation_id: ConversationId, texts: bool = False) -> Response:
+    async def forensics(tenant: Caller, conversation_id: ConversationId, texts: bool = False) -> Response:
         """Return timeline, guardrails, trajectory, drift and stance; texts where they are asked for."""
-        return json_response(await service.run(_analysed, service, conversation_id, texts))
+        return json_response(await service.run(_analysed, tenant, conversation_id, texts))
 
     @routes.delete(
         "/conversations/{conversation_id}",
@@ -55,26 +57,26 @@ def record_routes(service: Service) -> APIRouter:
         tags=["conversations"],
         summary="Forget a conversation",
     )
-    async def forget(conversation_id: ConversationId) -> Response:
+    async def forget(tenant: Caller, conversation_id: ConversationId) -> Response:
         """Forget a conversation, and its session where that is its own. Sessions of people and the audit stay."""
-        if not await service.run(service.conversations.forget, conversation_id):
+        if not await service.run(tenant.conversations.forget, conversation_id):
             raise not_known("conversation")
         return Response(status_code=204)
 
     @routes.get("/sessions/{session_id}", tags=["sessions"], summary="Read a session")
-    async def session(session_id: SessionId) -> Response:
+    async def session(tenant: Caller, session_id: SessionId) -> Response:
         """Return stance, trust and circuit breaker of a session."""
-        return json_response(await service.run(_session, service, session_id))
+        return json_response(await service.run(_session, tenant, session_id))
 
     @routes.post("/sessions/{session_id}/release", tags=["sessions"], summary="Release a session")
-    async def release(session_id: SessionId) -> Response:
+    async def release(tenant: Caller, session_id: SessionId) -> Response:
         """Close the circuit breaker of a session, of a terminated one as well; trust and turns stay."""
-        return json_response(await service.run(_session, service, session_id, release=True))
+        return json_response(await service.run(partial(_session, release=True), tenant, session_id))
 
     @routes.delete("/sessions/{session_id}", status_code=204, tags=["sessions"], summary="Forget a session")
-    async def forget_session(session_id: SessionId) -> Response:
+    async def forget_session(tenant: Caller, session_id: SessionId) -> Response:
         """Let a session begin anew, a terminated one as well; its conversations stay."""
-        if not await service.run(lambda: service.pipeline.session(session_id).reset()):
+        if not await service.run(lambda: tenant.pipeline.session(session_id).reset()):
             raise not_known("session")
         return Response(status_code=204)
 
@@ -86,18 +88,18 @@ def not_known(what: str) -> Problem:
     return Problem(404, f"there is no {what} of that name", "not-known")
 
 
-def _found(service: Service, conversation_id: str) -> Conversation:
-    chat = service.conversations.find(conversation_id)
+def _found(tenant: Tenant, conversation_id: str) -> Conversation:
+    chat = tenant.conversations.find(conversation_id)
     if chat is None:
         raise not_known("conversation")
-    if service.pipeline.state_store is not None:
+    if tenant.pipeline.state_store is not None:
         # What is held may wait to be brought up to date by its next check.
-        return service.pipeline.load_conversation(conversation_id) or chat
+        return tenant.pipeline.load_conversation(conversation_id) or chat
     return chat
 
 
-def _listed(service: Service, limit: int) -> dict[str, Any]:
-    return {"conversations": [_head(chat) for chat in service.conversations.latest(limit)]}
+def _listed(tenant: Tenant, limit: int) -> dict[str, Any]:
+    return {"conversations": [_head(chat) for chat in tenant.conversations.latest(limit)]}
 
 
 def _head(chat: Conversation) -> dict[str, Any]:
@@ -113,16 +115,16 @@ def _head(chat: Conversation) -> dict[str, Any]:
     }
 
 
-def _read(service: Service, conversation_id: str) -> dict[str, Any]:
-    return _found(service, conversation_id).to_dict()
+def _read(tenant: Tenant, conversation_id: str) -> dict[str, Any]:
+    return _found(tenant, conversation_id).to_dict()
 
 
-def _analysed(service: Service, conversation_id: str, texts: bool) -> dict[str, Any]:
-    return analyze_conversation_forensics(_found(service, conversation_id), texts=texts)
+def _analysed(tenant: Tenant, conversation_id: str, texts: bool) -> dict[str, Any]:
+    return analyze_conversation_forensics(_found(tenant, conversation_id), texts=texts)
 
 
-def _session(service: Service, session_id: str, *, release: bool = False) -> dict[str, Any]:
-    session = service.pipeline.session(session_id)
+def _session(tenant: Tenant, session_id: str, *, release: bool = False) -> dict[str, Any]:
+    session = tenant.pipeline.session(session_id)
     if session.stance is None:
         raise not_known("session")
     if release:

@@ -13,22 +13,36 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
-from multiprocessing.connection import wait
+from functools import partial
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from threading import Thread
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import UsageError
+from turnwise.process_memory import keep_no_freed_arrays
 from turnwise.serve.settings import ServeSettings
 from turnwise.serve.source import ConfigSource
 
 LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+    from turnwise.serve.ending import EndingServer
+
 _HANGUP: int | None = getattr(signal, "SIGHUP", None)
 _QUICK_DEATH = 5.0
 """Seconds after whose passing a worker that ends counts as one that ran."""
+
+_CLOSE_SECONDS = 0.5
+"""Seconds that checks which were cancelled have to end, and to be told the audit."""
+
+_ORPHAN_SECONDS = 1.5
+"""Seconds after which a worker is gone whose supervisor was killed."""
 
 _PAUSE = 1.0
 """Seconds before a worker that died at once is begun again."""
@@ -80,7 +94,7 @@ def serve(
         source: where the configuration is read from, now and at a reload.
         settings: the settings of the service.
         listening: what it listens on.
-        told: told a line, once it listens.
+        told: told a line, once it serves.
 
     Raises:
         UsageError: it can't listen there, or nobody but this machine may be served without API keys.
@@ -99,41 +113,52 @@ def serve(
     ):
         host, port = opened.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
+        line = f"turnwise serves {config.name} on http://{shown}:{port}"
         if listening.workers == 1:
-            told(f"turnwise serves {config.name} on http://{shown}:{port}")
-            work(source, settings, listening, opened)
-            return
-        if config.state is None:
-            # Workers that knew nothing of each other would give verdicts on half a conversation.
-            source = replace(source, state=str(Path(folder) / "state.db"))
-            _log.warning("workers share a state file that ends with the service; --state FILE keeps it")
-        source.check()
-        counted = Path(folder, "metrics")
-        counted.mkdir()
-        settings = replace(settings, metrics_folder=str(counted))
-        told(f"turnwise serves {config.name} on http://{shown}:{port} with {listening.workers} workers")
-        Supervisor(source, settings, listening, opened).run()
+            ended = work(source, settings, listening, opened, lambda: told(line))
+        else:
+            if config.state is None:
+                # Workers that knew nothing of each other would give verdicts on half a conversation.
+                source = replace(source, state=str(Path(folder) / "state.db"))
+                _log.warning("workers share a state file that ends with the service; --state FILE keeps it")
+            source.check()
+            counted = Path(folder, "metrics")
+            counted.mkdir()
+            settings = replace(settings, metrics_folder=str(counted))
+            line = f"{line} with {listening.workers} workers"
+            Supervisor(source, settings, listening, opened, lambda: told(line)).run()
+            ended = True
+    if not ended:
+        os._exit(0)
 
 
-def work(source: ConfigSource, settings: ServeSettings, listening: Listening, opened: socket.socket) -> None:
-    """Serve in this process until a signal ends it."""
+def work(
+    source: ConfigSource,
+    settings: ServeSettings,
+    listening: Listening,
+    opened: socket.socket,
+    serves: Callable[[], None],
+) -> bool:
+    """Serve in this process until a signal ends it; return whether all that ran in threads has ended."""
     logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
+    keep_no_freed_arrays()
     if settings.metrics_folder is not None:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = settings.metrics_folder
     import uvicorn
 
     from turnwise.guard import GuardrailPipeline
     from turnwise.serve.app import create_app
+    from turnwise.serve.ending import EndingServer
     from turnwise.serve.protocol import bounded
 
-    supervisor = os.getppid()
-    if settings.metrics_folder is not None and _HANGUP is not None:
-        settings = replace(settings, reloaded=lambda: os.kill(supervisor, signal.SIGHUP))
-    settings = replace(settings, read_config=source.read)
+    supervisor = parent_process()
+    if supervisor is not None and _HANGUP is not None:
+        settings = replace(settings, reloaded=partial(os.kill, os.getppid(), _HANGUP))
+    settings = replace(settings, read_config=source.read, read_keys=source.read_keys)
     with GuardrailPipeline(source.read()) as pipeline:
         app = create_app(pipeline, settings)
         service = app.state.service
-        server = uvicorn.Server(
+        server = EndingServer(
             uvicorn.Config(
                 app,
                 http=bounded(listening.header_seconds, listening.connections),
@@ -143,24 +168,39 @@ def work(source: ConfigSource, settings: ServeSettings, listening: Listening, op
                 access_log=False,
                 server_header=False,
                 timeout_keep_alive=75,
-                timeout_graceful_shutdown=max(1, round(listening.grace_seconds)),
                 backlog=2_048,
-            )
+            ),
+            service,
+            opened,
+            listening.grace_seconds,
+            serves,
         )
         for ending in (signal.SIGTERM, signal.SIGINT):
             # The server raises a signal that ended it once more when all is done: that is no reason to die of it.
-            signal.signal(ending, lambda *_: None)
-        if _HANGUP is not None:
-            signal.signal(_HANGUP, lambda *_: service.later(_reload, service))
+            signal.signal(ending, lambda *_: setattr(server, "should_exit", True))
+        if supervisor is not None:
+            Thread(target=_end_with, args=(supervisor, server), daemon=True).start()
         try:
-            server.run(sockets=[opened])
+            server.run()
         finally:
-            service.close()
+            ended: bool = service.close(_CLOSE_SECONDS)
+    return ended
 
 
-def _reload(service: object) -> None:
-    with contextlib.suppress(Exception):  # it is logged and counted, and the configuration before stays
-        service.reload()  # type: ignore[attr-defined]
+def _work_for_supervisor(
+    ready: Connection, source: ConfigSource, settings: ServeSettings, listening: Listening, opened: socket.socket
+) -> None:
+    if not work(source, settings, listening, opened, partial(ready.send_bytes, b"serves")):
+        os._exit(0)  # a check that asks for no deadline would hold the process up
+
+
+def _end_with(supervisor: BaseProcess, server: EndingServer) -> None:
+    """End this worker when its supervisor is gone, whatever is under way."""
+    supervisor.join()
+    server.grace_seconds = min(server.grace_seconds, _ORPHAN_SECONDS / 4)
+    server.should_exit = True
+    time.sleep(_ORPHAN_SECONDS)
+    os._exit(1)
 
 
 class Supervisor:
@@ -171,12 +211,19 @@ class Supervisor:
         settings: the settings of the service.
         listening: what they listen on.
         opened: the socket.
+        serves: called once a worker accepts connections.
     """
 
     def __init__(
-        self, source: ConfigSource, settings: ServeSettings, listening: Listening, opened: socket.socket
+        self,
+        source: ConfigSource,
+        settings: ServeSettings,
+        listening: Listening,
+        opened: socket.socket,
+        serves: Callable[[], None],
     ) -> None:
         self._given = (source, settings, listening, opened)
+        self._serves = serves
         self._workers: dict[SpawnProcess, float] = {}
         self._ending = False
 
@@ -184,7 +231,8 @@ class Supervisor:
         """Supervise until a signal ends it."""
         listening = self._given[2]
         reader, writer = socket.socketpair()
-        with reader, writer:
+        ready, self._ready = get_context("spawn").Pipe(duplex=False)
+        with reader, writer, ready, self._ready:
             for one in (reader, writer):
                 one.setblocking(False)
             signal.set_wakeup_fd(writer.fileno())
@@ -192,20 +240,24 @@ class Supervisor:
                 signal.signal(ending, self._end)
             if _HANGUP is not None:
                 signal.signal(_HANGUP, self._hang_up)
+            told: list[Any] = [ready]
             try:
                 while not self._ending:
                     while len(self._workers) < listening.workers and not self._ending:
                         self._begin()
-                    ended = wait([reader, *(worker.sentinel for worker in self._workers)])
+                    ended = wait([reader, *told, *(worker.sentinel for worker in self._workers)])
                     if reader in ended:
                         reader.recv(4_096)
+                    if ready in ended:
+                        told.clear()
+                        self._serves()
                     self._replace_dead()
             finally:
                 signal.set_wakeup_fd(-1)
                 self._end_all(listening.grace_seconds)
 
     def _begin(self) -> None:
-        worker = get_context("spawn").Process(target=work, args=self._given)
+        worker = get_context("spawn").Process(target=_work_for_supervisor, args=(self._ready, *self._given))
         worker.start()
         self._workers[worker] = time.monotonic()
 
@@ -227,6 +279,7 @@ class Supervisor:
             file.unlink(missing_ok=True)
 
     def _end_all(self, grace_seconds: float) -> None:
+        self._given[3].close()  # the last worker that listens accepts who has connected by then
         for worker in self._workers:
             worker.terminate()
         until = time.monotonic() + grace_seconds + 5.0

@@ -1,4 +1,4 @@
-"""What the routes share: the pipeline, its conversations, and the threads in which texts are checked."""
+"""What the routes share: the tenants with their pipelines, and the threads in which texts are checked."""
 
 from __future__ import annotations
 
@@ -6,28 +6,40 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import partial
 from hashlib import sha256
-from threading import Lock
-from typing import Any, TypeVar
+from time import monotonic
+from typing import Any, Final, TypeVar, cast
 
 from turnwise.conversation import Conversation
+from turnwise.conversation.turn import PARTICIPANT_KEY
 from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
-from turnwise.guard import GuardrailPipeline, PipelineResult
-from turnwise.guard.config import Config
+from turnwise.guard import GuardrailPipeline, Mode, OnError, Outcome, PipelineResult
+from turnwise.guard.guardrail import Cost
+from turnwise.guard.identity.names import UNNAMED, canonical_name
+from turnwise.guard.records import Path
 from turnwise.guard.state.settings import WhenDown
+from turnwise.guard.threads import LONG
 from turnwise.serve.bodies import CheckRequest
-from turnwise.serve.conversations import HeldConversations
+from turnwise.serve.clients import CLIENT, Clients, DisconnectedError
+from turnwise.serve.lanes import Job, Lane
 from turnwise.serve.metrics import Metrics
 from turnwise.serve.problems import Problem
 from turnwise.serve.settings import ServeSettings
+from turnwise.serve.tenants import Tenant, Tenants
 from turnwise.sessions import SESSION
 
 Value = TypeVar("Value")
 
 _PROBE = "readyz"
 """A key that no session has: to ask for it tells whether the state store answers."""
+
+_FRESH: Final = 1.0
+"""Seconds for which it is not asked again."""
+
+_RATE: Final = 2.5e-4
+"""Seconds a character that a check is expected to take before one was seen, where a guardrail asks a model."""
 
 _log = logging.getLogger("turnwise.serve")
 
@@ -36,7 +48,7 @@ class Service:
     """A pipeline behind HTTP. Everything that may take time runs in threads of its own, off the event loop.
 
     Args:
-        pipeline: checks the texts; closed by the caller.
+        pipeline: checks the texts, or lends those of the tenants its configuration; closed by the caller.
         settings: the settings of the service.
     """
 
@@ -44,53 +56,112 @@ class Service:
         self.pipeline = pipeline
         self.settings = settings
         self.metrics = Metrics(settings.metrics_folder)
-        self.conversations = HeldConversations(pipeline, settings.conversations, self.metrics)
-        self._threads = ThreadPoolExecutor(settings.threads, "turnwise-serve")
-        self._reloading = Lock()
+        self.tenants = Tenants(pipeline, settings, self.metrics)
+        self.clients = Clients(settings, self.metrics.body_bytes)
+        pipelines = [tenant.pipeline for tenant in self.tenants.by_name.values()]
+        steps = [step for each in pipelines for step in each.steps if step.enabled]
+        rate = _RATE if any(step.cost >= Cost.MODEL for step in steps) else 0.0
+        bounds = settings.queue_seconds, rate, settings.check_seconds, self.tenants.several
+        waiting = settings.threads if any(step.guardrail.waits for step in steps) else 0
+        self._lanes = {name: Lane(f"turnwise-{name}", 1) for name in ("readyz", "metrics", "reload")}
+        self._lanes["short"] = Lane("turnwise-short", settings.threads, *bounds)
+        self._lanes["long"] = Lane("turnwise-long", max(_cores(), waiting), *bounds)
+        self._store_state, self._store_asked = "none", -_FRESH
 
-    async def run(self, call: Callable[..., Value], *args: Any, **kwargs: Any) -> Value:
-        """Return what a call returns that runs in a thread.
+    async def run(self, call: Callable[..., Value], *args: Any, characters: int = 0) -> Value:
+        """Return what a call returns that runs in the lane for texts of so many characters.
+
+        It ends early where nobody waits for it any more, its time is up, or the service stops.
 
         Raises:
-            Problem: what it raises on purpose, told without text of the request.
+            Problem: what it raises on purpose, told without text of the request; or it could not be done.
         """
-        loop = asyncio.get_running_loop()
-        work = partial(call, *args, **kwargs) if kwargs else call
+        lane = self._lanes["short" if characters < LONG else "long"]
+        seconds, client = self.settings.check_seconds, CLIENT.get()
+        tenant = None if client is None else client.tenant
+        name = "" if tenant is None else tenant.name
+        job = Job(partial(self._followed, tenant, call, *args), characters, name)
+        waits = lane.enter(job)
+        if waits:
+            raise self.unchecked("too many texts wait to be checked; try again", "busy", waits, tenant)
+
+        def late() -> None:
+            job.deadline.cancel(Outcome.TIMED_OUT)
+            told = f"the check was not done within {seconds:g} s"
+            job.settle(None, self.unchecked(told, "check-timeout", 1, tenant))
+
+        timer = asyncio.get_running_loop().call_later(seconds, late)
         try:
-            return await loop.run_in_executor(self._threads, work, *(() if kwargs else args))
+            # Where a problem ends it, what still waits begins all the same and ends at once: so the audit has it.
+            with nullcontext() if client is None else client.awaiting(job):
+                return cast("Value", await job.answer)
+        except (DisconnectedError, asyncio.CancelledError):
+            job.deadline.cancel(Outcome.DISCONNECTED)
+            lane.leave(job)
+            self.metrics.unchecked.labels("disconnected").inc()
+            raise
+        except TurnwiseError as error:
+            raise problem_of(error) from None
+        finally:
+            timer.cancel()
+
+    def _followed(self, tenant: Tenant | None, call: Callable[..., Value], *args: Any) -> Value:
+        if tenant is not None:
+            self.tenants.follow(tenant)
+        return call(*args)
+
+    async def apart(self, lane: str, call: Callable[..., Value], *args: Any) -> Value:
+        """Return what a call returns that runs beside all checks, in a lane of its own."""
+        job = Job(partial(call, *args))
+        self._lanes[lane].enter(job)
+        try:
+            return cast("Value", await job.answer)
         except TurnwiseError as error:
             raise problem_of(error) from None
 
-    def later(self, call: Callable[..., object], *args: Any) -> None:
-        """Let a call run in a thread; nobody waits for it, but `close` does."""
-        self._threads.submit(call, *args)
+    def later(self, lane: str, call: Callable[..., object], *args: Any) -> None:
+        """Let a call run in a lane, whatever waits there; nobody waits for it, but `close` does."""
+        job = Job(partial(call, *args))
+        job.answer.add_done_callback(_log_failure)
+        self._lanes[lane].enter(job, always=True)
 
-    def check(self, request: CheckRequest) -> PipelineResult:
-        """Check a text, in the conversation that it continues, and return the verdict."""
-        pipeline, session = self.pipeline, request.session_id
+    def unchecked(self, detail: str, kind: str, retry_after: float, tenant: Tenant | None) -> Problem:
+        """Return the problem of a text that was not checked, with the way that it goes, and count it."""
+        self.metrics.unchecked.labels(kind).inc()
+        pipeline = self.pipeline if tenant is None else tenant.pipeline
+        blocks = any(step.enabled and step.on_error is OnError.BLOCK for step in pipeline.steps)
+        closed = blocks and pipeline.mode is Mode.ON
+        return Problem(503, detail, kind, retry_after=retry_after, path=Path.CLOSED if closed else Path.OPEN)
+
+    def stop(self) -> None:
+        """End the requests under way: they are answered 503, and what was checked is told the audit."""
+        self.clients.end(partial(self.unchecked, "the service stops", "stopping", 1))
+
+    def check(self, tenant: Tenant, request: CheckRequest) -> PipelineResult:
+        """Check a text of a tenant, in the conversation that it continues, and return the verdict."""
+        pipeline, chat = tenant.pipeline, _conversation(tenant, request)
+        side, metadata, session = _spoken(pipeline, request, chat)
         if request.messages is not None:
-            prompt = {"key": request.key, "role": request.role, "metadata": request.metadata}
+            prompt = {"key": request.key, "role": request.role, "metadata": metadata}
             given: dict[str, Any] = {name: value for name, value in prompt.items() if value is not None}
             if request.conversation_id is not None:
-                given["conversation"] = self._conversation(request)
+                given["conversation"] = chat
             try:
                 result = pipeline.check_messages(request.messages, session_id=session, **given)
             except ConversationError:
                 raise Problem(422, "messages are not a list of OpenAI messages", "messages") from None
             if result.conversation_id != request.conversation_id and request.conversation_id is not None:
-                self.conversations.hold_fork(pipeline.conversation_of(result))
-            self.metrics.tell(result)
+                tenant.conversations.hold_fork(pipeline.conversation_of(result))
+            self.metrics.tell(result, tenant.name)
             return result
-        text, number, chat = request.text or "", request.turn_number, self._conversation(request)
-        if request.side == "input":
+        text, number = request.text or "", request.turn_number
+        if side == "input":
             result = pipeline.check_input(
-                text, chat, key=request.key, role=request.role, session_id=session, metadata=request.metadata
+                text, chat, key=request.key, role=request.role, session_id=session, metadata=metadata
             )
-        elif request.side == "output":
-            result = pipeline.check_output(
-                text, chat, turn_number=number, session_id=session, metadata=request.metadata
-            )
-        elif request.side == "tool_call":
+        elif side == "output":
+            result = pipeline.check_output(text, chat, turn_number=number, session_id=session, metadata=metadata)
+        elif side == "tool_call":
             result = pipeline.check_tool_call(
                 request.tool or "",
                 text,
@@ -108,14 +179,8 @@ class Service:
                 turn_number=number,
                 session_id=session,
             )
-        self.metrics.tell(result)
+        self.metrics.tell(result, tenant.name)
         return result
-
-    def _conversation(self, request: CheckRequest) -> Conversation | None:
-        about = {} if request.participants is None else request.participants.about()
-        if request.conversation_id is not None:
-            return self.conversations.of(request.conversation_id, about)
-        return self.conversations.begin(None, about) if about else None
 
     def reload(self) -> str:
         """Read the configuration anew and go on with it, from the next check on; return its digest.
@@ -123,11 +188,15 @@ class Service:
         Raises:
             UsageError: there is nothing to read, or the configuration does not fit; then nothing has changed.
         """
-        if self.settings.read_config is None:
+        settings = self.settings
+        if settings.read_config is None:
             raise UsageError("this service was given a pipeline and has no configuration to read again")
         try:
-            with self._reloading:
-                self.pipeline.reload(self.settings.read_config())
+            config, keys = settings.read_config(), None if settings.read_keys is None else settings.read_keys()
+            if keys is None:
+                self.pipeline.reload(config)
+            else:
+                self.tenants.reload(keys, config)
         except Exception as error:
             self.metrics.reloads.labels("refused").inc()
             _log.error("the configuration is not reloaded, and the one before stays: %s", error)
@@ -138,42 +207,80 @@ class Service:
 
     @property
     def config_digest(self) -> str:
-        """A digest of the configuration, by which workers with the same one are known."""
-        return digest_of_config(self.pipeline.config)
+        """A digest of the configurations, by which workers with the same ones are known."""
+        tenants = [(one.settings, one.pipeline.config) for one in self.tenants.by_name.values()]
+        return sha256(repr((self.pipeline.config, tenants)).encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
-    def ready(self) -> dict[str, Any]:
-        """Return what this worker serves.
+    async def ready(self) -> dict[str, Any]:
+        """Return what this worker serves; the state store is asked once a second at most.
 
         Raises:
-            StateError: the state store does not answer, and texts are blocked without it.
+            Problem: the state store does not answer, and texts are blocked without it.
         """
-        store, state = self.pipeline.state_store, "none"
-        if store is not None:
-            try:
-                store.get(SESSION, _PROBE)
-                state = "up"
-            except StateError:
-                settings = self.pipeline.config.state
-                if settings is None or settings.when_down is WhenDown.CLOSED:
-                    raise
-                state = "down"
+        if self.pipeline.state_store is not None and monotonic() > self._store_asked + _FRESH:
+            await self.apart("readyz", self._ask_store)
+        if self._store_state == "closed":
+            raise problem_of(StateError("it does not answer"))
         return {
             "status": "ready",
             "config": self.config_digest,
             "pipeline": self.pipeline.config.name,
             "guardrails": [step.name for step in self.pipeline.steps if step.enabled],
-            "state": state,
+            "state": self._store_state,
             "worker": os.getpid(),
         }
 
-    def close(self) -> None:
-        """End the threads, once what they have begun has ended."""
-        self._threads.shutdown(wait=True)
+    def _ask_store(self) -> None:
+        store, settings = self.pipeline.state_store, self.pipeline.config.state
+        if store is None or monotonic() <= self._store_asked + _FRESH:
+            return
+        try:
+            store.get(SESSION, _PROBE)
+            self._store_state = "up"
+        except StateError:
+            closed = settings is None or settings.when_down is WhenDown.CLOSED
+            self._store_state = "closed" if closed else "down"
+        self._store_asked = monotonic()
+
+    def close(self, seconds: float = 5.0) -> bool:
+        """End the threads, once what they have begun has ended; return whether it did within so many seconds."""
+        until = monotonic() + seconds
+        ended = [lane.close(max(0.0, until - monotonic())) for lane in self._lanes.values()]
+        self.tenants.close()
+        return all(ended)
 
 
-def digest_of_config(config: Config) -> str:
-    """Return a short digest of a configuration, by which two are told apart."""
-    return sha256(repr(config).encode("utf-8", "backslashreplace")).hexdigest()[:12]
+def _spoken(
+    pipeline: GuardrailPipeline, request: CheckRequest, chat: Conversation | None
+) -> tuple[str, dict[str, Any] | None, str | None]:
+    """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
+    name, side, session = request.participant, request.side, request.session_id
+    known = None if name is None else canonical_name(name)
+    if chat is not None and known == canonical_name(chat.responder) and "side" not in request.model_fields_set:
+        side = "output"
+    if name is None or side != "input":
+        return side, request.metadata, session
+    if session is None and pipeline.config.session_by == "initiator" and known not in UNNAMED:
+        session = name
+    return side, {**(request.metadata or {}), PARTICIPANT_KEY: name}, session
+
+
+def _conversation(tenant: Tenant, request: CheckRequest) -> Conversation | None:
+    about = {} if request.participants is None else request.participants.about()
+    if request.conversation_id is not None:
+        return tenant.conversations.of(request.conversation_id, about)
+    return tenant.conversations.begin(None, about) if about else None
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _log_failure(answer: asyncio.Future[Any]) -> None:
+    error = None if answer.cancelled() else answer.exception()
+    if error is not None:
+        _log.error("what nobody waits for failed: %s", type(error).__name__)
 
 
 def problem_of(error: TurnwiseError) -> Problem:

@@ -18,16 +18,23 @@ class ServeSettings:
     """What may be set of the service.
 
     Args:
-        keys: the API keys, one of which every request carries; None serves everybody.
+        keys: the API keys, one of which every request carries; None serves everybody as one.
         max_body: bytes of a request, at least 1,024 and at most 1 GiB.
-        conversations: conversations that a worker holds, at least 1; the one least recently used makes room. With
-            a state store it is read again when it goes on, without one it begins anew.
+        conversations: conversations of a key that a worker holds, at least 1; the one least recently used makes
+            room. With a state store it is read again when it goes on, without one it begins anew.
         rate: requests a minute of one API key in one worker, at least 1; None for no limit.
         in_flight: requests that a worker has under way, at least 1; more are refused with 503.
-        threads: threads of a worker in which texts are checked, at least 1. More than a few help only where
-            guardrails wait for a service.
+        threads: threads of a worker in which texts of up to 2,000 characters are checked, at least 1; longer ones
+            have as many as there are cores. More than a few help only where guardrails wait for a service; longer
+            texts have as many then.
+        queue_seconds: how long a text may be expected to wait before its check begins, above 0; more are refused
+            with 503.
+        check_seconds: how long a check may take, waiting included, above 0; it is answered 503 then.
         body_seconds: how long a body may take to arrive, and a pause in a stream may last, above 0.
+        body_bytes: bytes of the bodies that a worker has at once, at least 1,024; the one that takes most room for
+            the longest without going on is dropped where there would be more.
         read_config: reads the configuration anew, for a reload on request; None where there is nothing to read.
+        read_keys: reads the keys anew likewise; None where they stay.
         reloaded: is told after a reload on request, so that other workers reload as well.
         metrics_folder: folder in which workers share what they count; None for one worker.
 
@@ -41,18 +48,25 @@ class ServeSettings:
     rate: int | None = 60_000
     in_flight: int = 256
     threads: int = 4
+    queue_seconds: float = 5.0
+    check_seconds: float = 30.0
     body_seconds: float = 30.0
+    body_bytes: int = 64 << 20
     read_config: Callable[[], Config] | None = None
+    read_keys: Callable[[], ApiKeys | None] | None = None
     reloaded: Callable[[], None] | None = None
     metrics_folder: str | None = None
 
     def __post_init__(self) -> None:
         if not 1_024 <= self.max_body <= MOST_BODY:
             raise UsageError(f"max_body is {self.max_body}; use bytes from 1024 to {MOST_BODY}")
+        if self.body_bytes < 1_024:
+            raise UsageError(f"body_bytes is {self.body_bytes}; use at least 1024")
         for name in ("conversations", "in_flight", "threads"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} is {getattr(self, name)}; use at least 1")
         if self.rate is not None and self.rate < 1:
             raise UsageError(f"rate is {self.rate}; use at least 1 request a minute, or None")
-        if not 0.0 < self.body_seconds <= 3_600.0:
-            raise UsageError(f"body_seconds is {self.body_seconds}; use seconds above 0, at most 3600")
+        for name in ("queue_seconds", "check_seconds", "body_seconds"):
+            if not 0.0 < getattr(self, name) <= 3_600.0:
+                raise UsageError(f"{name} is {getattr(self, name)}; use seconds above 0, at most 3600")

@@ -10,6 +10,7 @@ from turnwise.errors import StateError, UsageError
 from turnwise.guard.config import Config, with_observer
 from turnwise.guard.setup import Given, Setup
 from turnwise.guard.state.settings import StateSettings
+from turnwise.serve.keys import ApiKeys
 
 DEFAULT_PRESET: Final = "basic"
 
@@ -24,6 +25,7 @@ class ConfigSource:
         state: where state is kept, in place of what the configuration says, as `open_state_store` takes it;
             None for what it says.
         observer: what scores in place of what the configuration says; None for that.
+        keys: the file of API keys, as `ApiKeys.read` takes it.
 
     >>> ConfigSource(preset="basic", state="guard.db").read().state.sqlite
     'guard.db'
@@ -33,6 +35,7 @@ class ConfigSource:
     file: str | None = None
     state: str | None = None
     observer: str | None = None
+    keys: str | None = None
 
     def read(self) -> Config:
         """Return the configuration as it is now.
@@ -53,12 +56,21 @@ class ConfigSource:
                 raise UsageError(str(error)) from None
         return config
 
+    def read_keys(self) -> ApiKeys | None:
+        """Return the API keys as they are now; None where there are none."""
+        return ApiKeys.read(self.keys)
+
     def check(self) -> None:
-        """Build the configuration once, without keeping anything of it.
+        """Build the configurations once, without keeping anything of them.
 
         Raises:
-            GuardError: it can't be built.
+            GuardError: one can't be built.
         """
+        keys = self.read_keys()
+        for tenant in () if keys is None else keys.tenants.values():
+            own = tenant.read_config()
+            if own is not None:
+                own.build()
         setup = Setup.of(replace(self.read(), audit=None), utc_now, Given())
         for one in setup.opened:
             one.close()

@@ -23,7 +23,7 @@ from turnwise.sessions.state import (
     checked_id,
 )
 
-_BITS = 2**HISTORY - 1
+_BITS: int = 2**HISTORY - 1
 _F = attrgetter("F")
 _ROLE_CONFUSION = 0.3
 """Trust strength of a turn that confuses roles and does not saturate its context."""
@@ -131,7 +131,7 @@ class SessionMemory:
                 trust=trust,
                 breaker=breaker,
                 refusals=state.refusals + refused,
-                refusal_bits=(state.refusal_bits << 1 | refused) & _BITS,
+                refusal_bits=push_bit(state.refusal_bits, refused),
                 conversation_ids=ids,
             )
             return state, assess(state, settings, restarted=restarted)
@@ -160,9 +160,9 @@ class SessionMemory:
             (*state.F_history, round(F, DIGITS))[-F_HISTORY:],
             (*state.balances, low)[-HISTORY - 1 :],
             breakers,
-            (state.breaker_bits << 1 | broken) & _BITS,
+            push_bit(state.breaker_bits, broken),
             state.refusals + refused,
-            (state.refusal_bits << 1 | refused) & _BITS,
+            push_bit(state.refusal_bits, refused),
             _counted(state.exchanges, low),
             ids,
             next_breaker(breaker, F, violation=broken, settings=settings.breaker),
@@ -204,6 +204,15 @@ class SessionMemory:
             rested = decayed(breaker.trust, self.settings.breaker.initial, idle, half_life)
             breaker = BreakerState(Phase.NORMAL, breaker.attempts, rested, breaker.violations)
         return decayed(state.trust, self.settings.initial, idle, half_life), breaker
+
+
+def push_bit(bits: int, happened: bool) -> int:
+    """Return what happened at the last 10 turns, one bit each, the latest lowest, after one more turn.
+
+    >>> push_bit(0b1000000001, happened=False)
+    2
+    """
+    return (bits << 1 | happened) & _BITS
 
 
 def _counted(exchanges: ExchangeCounts, low: float) -> ExchangeCounts:
@@ -262,4 +271,5 @@ def decayed(trust: float, initial: float, idle: timedelta, half_life: timedelta)
     >>> decayed(0.9, 0.5, idle=timedelta(days=2), half_life=timedelta(days=1))
     0.6
     """
-    return float(initial + (trust - initial) * 0.5 ** (idle / half_life))
+    rested: float = initial + (trust - initial) * 0.5 ** (idle / half_life)
+    return rested

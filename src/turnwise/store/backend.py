@@ -66,6 +66,9 @@ class Backend(Protocol):
     def check(self, create: bool) -> None:
         """Refuse what can hold no record, and one that is not there unless it may be made; StoreError where so."""
 
+    def refuse_foreign(self, connection: Connection) -> None:
+        """Refuse a record with what acts on its tables or stands in their place; StoreError where so."""
+
     def made(self, connection: Connection) -> None:
         """Add to the tables of a record, in the transaction that makes them, what this database needs besides."""
 

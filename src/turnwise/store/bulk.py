@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,8 @@ def numbers(
         last: only rows up to this number.
 
     Raises:
-        ValueError: a value is missing or no number.
+        ValueError: a value is missing.
+        TypeError: a value is missing or no number.
     """
     if record.dialect.name == "sqlite":
         yield from _from_sqlite(record, query.where(key > after))
@@ -65,8 +67,8 @@ def _from_sqlite(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.
 
     width = len(query.selected_columns)
     values = chain.from_iterable(rows(record, query))
-    while len(flat := np.fromiter(islice(values, _BATCH * width), np.float64)):
-        yield flat.reshape(-1, width)
+    while flat := array("d", islice(values, _BATCH * width)):  # numpy would take a text for a number, and None
+        yield np.frombuffer(flat).reshape(-1, width)
 
 
 def _from_postgresql(record: Connection, query: Select[Any]) -> Iterator[NDArray[np.float64]]:

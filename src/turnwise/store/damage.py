@@ -6,11 +6,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import JSON, Column, Connection, RowMapping, Select, Text, cast
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    Integer,
+    RowMapping,
+    Select,
+    Table,
+    Text,
+    cast,
+    func,
+    or_,
+    select,
+    type_coerce,
+)
 from sqlalchemy.exc import DataError, OperationalError
 
 from turnwise.errors import StoreCorruptError, UsageError
 from turnwise.store import schema
+from turnwise.store.column_types import Checked, UnreadableValueError, UtcTime, read_stored_json, read_time
+from turnwise.visible import shown
 
 NO_UTF8 = "Could not decode to UTF-8"
 """What SQLite's driver says of a text that is none."""
@@ -18,8 +34,11 @@ NO_UTF8 = "Could not decode to UTF-8"
 MEND = "restore a copy, or import and evaluate into another store"
 """What to do where something is damaged."""
 
-_ROW_NAMES = ("name", "sequence_id", "id", "sequence", "turn")
+_ROW_NAMES = ("name", "sequence_id", "run", "sequence", "turn", "side", "id")
 """Columns that tell a row from the others of its table."""
+
+_NAMED = {"run": schema.runs.c.name, "sequence": schema.sequences.c.sequence_id}
+"""What a column of keys is said by."""
 
 _SHOWN = 200
 """Characters of what a database says that a message shows."""
@@ -58,7 +77,7 @@ def read_all(connection: Connection, query: Select[Any], where: str) -> list[Row
     """
     try:
         return list(connection.execute(query).mappings())
-    except (schema.UnreadableValueError, OperationalError, DataError) as error:
+    except (UnreadableValueError, OperationalError, DataError) as error:
         if isinstance(error, OperationalError) and NO_UTF8 not in str(error):
             raise
         place = _unreadable(connection, query)
@@ -74,25 +93,29 @@ def _unreadable(connection: Connection, query: Select[Any]) -> str | None:
         for column, value in zip(columns, row, strict=True):
             try:
                 _read_value(column, value)
-            except schema.UnreadableValueError as error:
-                return f"{_place(columns, column, row)}: {error}"
+            except UnreadableValueError as error:
+                return f"{_place(connection, columns, column, row)}: {error}"
     return None
 
 
 def _as_stored(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
-    """Yield the rows of a query as they are stored: texts of SQLite as bytes, and all of PostgreSQL as text."""
+    """Yield the rows of a query as they are stored: texts of SQLite as bytes, those of PostgreSQL as text."""
     if connection.dialect.name != "sqlite":
-        texts = (cast(column, Text) for column in query.selected_columns)
-        yield from connection.execute(query.with_only_columns(*texts, maintain_column_froms=True))
+        plain = (
+            type_coerce(column, column.type.impl) if isinstance(column.type, Checked) else cast(column, Text)
+            for column in query.selected_columns
+        )
+        yield from connection.execute(query.with_only_columns(*plain, maintain_column_froms=True))
         return
     driver = connection.connection.driver_connection
     assert driver is not None
     text = str(query.compile(connection, compile_kwargs={"literal_binds": True}))
     before, driver.text_factory = driver.text_factory, bytes
     try:
-        yield from driver.execute(text)
+        rows = driver.execute(text).fetchall()
     finally:
         driver.text_factory = before
+    yield from rows
 
 
 def _read_value(column: Any, value: Any) -> None:
@@ -100,20 +123,87 @@ def _read_value(column: Any, value: Any) -> None:
         try:
             value = value.decode()
         except UnicodeDecodeError:
-            raise schema.UnreadableValueError(value, "UTF-8") from None
-    if value is not None and isinstance(column.type, schema.UtcTime):
-        schema.read_time(value)
+            raise UnreadableValueError(value, "UTF-8") from None
+    if isinstance(column.type, Checked):
+        column.type.check(value)
+    elif value is not None and isinstance(column.type, UtcTime):
+        read_time(value)
     elif value is not None and isinstance(column.type, JSON):
-        schema.read_stored_json(value)
+        read_stored_json(value)
 
 
-def _place(columns: Sequence[Any], column: Any, row: Sequence[object]) -> str:
+def _place(connection: Connection, columns: Sequence[Any], column: Any, row: Sequence[object]) -> str:
     name = f"{column.table.name}.{column.name}" if isinstance(column, Column) else column.name
     keys = {
         key.name: value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
         for key, value in zip(columns, row, strict=True)
     }
-    return " ".join([name, "where", " and ".join(f"{key} is {keys[key]!r}" for key in _ROW_NAMES if key in keys)])
+    for key in _NAMED.keys() & keys.keys():
+        named = select(_NAMED[key]).where(_NAMED[key].table.c.id == keys[key])
+        keys[key] = connection.scalar(named) or keys[key]
+    if "sequence_id" in keys:
+        keys.pop("sequence", None)
+    told = (f"{key} is {shown(keys[key])}" for key in _ROW_NAMES if keys.get(key) is not None)
+    return f"{name} where {' and '.join(told)}"
+
+
+def check_places(connection: Connection, where: str, table: Table, after: int = 0) -> None:
+    """Refuse rows of scores or failures that are about nothing, or that can't be.
+
+    Args:
+        connection: in a transaction.
+        where: the store, as messages name it.
+        table: evaluations, failures or scores of people.
+        after: only rows above this number.
+
+    Raises:
+        StoreCorruptError: the turn of a row is not there, its provenance is of another run or principle, or T, I
+            or F is no number in [0, 1]; the message names the first such row.
+    """
+    turns, origins = schema.turns.c, schema.provenances.c
+    query = select(table).outerjoin(
+        schema.turns, (turns.sequence == table.c.sequence) & (turns.turn == table.c.turn)
+    )
+    wrong = [turns.turn.is_(None)]
+    if "provenance" in table.c:
+        same = (origins.run == table.c.run) & (origins.principle == table.c.principle)
+        query = query.outerjoin(schema.provenances, (origins.id == table.c.provenance) & same)
+        wrong.append(origins.id.is_(None))
+    for column in (table.c[name] for name in "TIF" if name in table.c):
+        wrong += [column.is_(None), ~column.between(0, 1)]
+        if connection.dialect.name == "sqlite":  # in which a column may hold anything
+            wrong.append(func.typeof(column).not_in(("real", "integer")))
+    for row in read_all(connection, query.where(table.c.id > after, or_(*wrong)).limit(1), where):
+        columns = list(table.columns)
+        place = _place(connection, columns, table.c.turn, [row[column.name] for column in columns])
+        raise StoreCorruptError(
+            f"{where} is damaged: {place}: there is no such turn, or its provenance is of another run or "
+            f"principle; {MEND}"
+        )
+
+
+def check_numbers(connection: Connection, where: str, after: int = 0) -> None:
+    """Refuse sequences whose turns are not there, or not numbered from 1.
+
+    Args:
+        connection: in a transaction.
+        where: the store, as messages name it.
+        after: only sequences above this row number.
+
+    Raises:
+        StoreCorruptError: there is one; the message names it.
+    """
+    sequences, turns = schema.sequences.c, schema.turns.c
+    counted = select(turns.sequence, func.count().label("n"), func.min(turns.turn, type_=Integer()).label("first"))
+    counted = counted.add_columns(func.max(turns.turn, type_=Integer()).label("last"))
+    there = counted.where(turns.sequence > after).group_by(turns.sequence).subquery()
+    query = select(sequences.sequence_id, sequences.turns).outerjoin(there, there.c.sequence == sequences.id)
+    wrong = there.c.n.is_(None), there.c.n != sequences.turns, there.c.first != 1, there.c.last != there.c.n
+    for row in read_all(connection, query.where(sequences.id > after, or_(*wrong)).limit(1), where):
+        raise StoreCorruptError(
+            f"{where} is damaged: the turns of sequence {shown(row['sequence_id'])} are not those from 1 to "
+            f"{row['turns']}; {MEND}"
+        )
 
 
 def first_line(text: str) -> str:

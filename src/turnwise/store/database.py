@@ -76,8 +76,9 @@ class Database:
 
     def _migrate(self) -> None:
         with self._backend.engine.connect() as connection, connection.begin():
-            current = schema.is_current(connection)
-        if not current:
+            had = schema.versions(connection, self.where)
+            self._backend.refuse_foreign(connection)
+        if had != {migration.version for migration in schema.MIGRATIONS}:
             with self._backend.engine.connect().execution_options(writes=True) as connection, connection.begin():
                 schema.migrate(connection, self.where, self.clock)
                 self._backend.made(connection)

@@ -16,6 +16,7 @@ from turnwise.errors import StoreError
 from turnwise.notebook import Shown
 from turnwise.scoring import Reply
 from turnwise.store import schema
+from turnwise.store.column_types import UtcTime
 from turnwise.store.database import Database
 from turnwise.store.score_rows import read_reply, reply_row
 
@@ -115,8 +116,8 @@ class Journal:
                 schema.total(table.c.prompt_tokens).label("prompt_tokens"),
                 schema.total(table.c.completion_tokens).label("completion_tokens"),
                 func.sum(table.c.cost_usd).label("cost_usd"),
-                func.min(table.c.received_at, type_=schema.UtcTime).label("oldest"),
-                func.max(table.c.received_at, type_=schema.UtcTime).label("newest"),
+                func.min(table.c.received_at, type_=UtcTime).label("oldest"),
+                func.max(table.c.received_at, type_=UtcTime).label("newest"),
             )
             .where(table.c.request_key.is_not(None))
             .group_by(table.c.model)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, case, false, func, or_, select
 
 from turnwise.conversation import Label, Side
 from turnwise.errors import UnknownNameError
@@ -22,10 +22,10 @@ from turnwise.patterns.sql import Columns
 from turnwise.process_memory import give_back_memory
 from turnwise.store import schema
 from turnwise.store.bulk import numbers, rows
-from turnwise.store.damage import intact
+from turnwise.store.damage import check_numbers, check_places, intact, read_all
 from turnwise.store.database import Database, edition
 from turnwise.store.progress_bar import hide_progress_bar
-from turnwise.store.where import known_names, parse_where
+from turnwise.store.where import Labels, known_names, parse_where
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -66,6 +66,10 @@ _MAKE_TABLES = (
 
 _COLUMNS = ("sequence", "turn", "origin", "prompt_chars", "response_chars", "T", "I", "F")
 """What is read of an evaluation; its origin is twice its provenance, and 1 more where it is of the response."""
+
+
+_WRONG = (ValueError, TypeError)
+"""What a value raises that can't be."""
 
 
 class _Mark(NamedTuple):
@@ -115,7 +119,7 @@ class AsksTables(Protocol):
     def tables(self) -> AbstractContextManager[DuckDBPyConnection]:
         """Give a connection to the tables of docs/sql.md."""
 
-    def chosen(self, where: str, run: str) -> Sequence[int]:
+    def chosen(self, where: str, run: str, labels: Labels) -> Sequence[int]:
         """Return the row numbers of the sequences for which a condition holds; see `turnwise.store.where`."""
 
     def close(self) -> None:
@@ -179,12 +183,13 @@ class Mirror:
             self._refreshed(None)
             yield self._opened().cursor()
 
-    def chosen(self, where: str, run: str) -> list[int]:
+    def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
         """Return the row numbers of the sequences for which a condition holds.
 
         Args:
             where: the condition; see `turnwise.store.where`.
             run: whose cost it means.
+            labels: by sequence the label in place of the imported one.
 
         Raises:
             PatternError: it can't be read.
@@ -192,7 +197,7 @@ class Mirror:
         """
 
         def found(record: Connection) -> list[int]:
-            return parse_where(where, known_names(record)).sequences(record, run)
+            return parse_where(where, known_names(record)).sequences(record, run, labels)
 
         with self._record.translated(), intact(self._record.where, "the metadata of a sequence"):
             return self._record.ask(found)
@@ -217,14 +222,34 @@ class Mirror:
         """
         import duckdb
 
+        def copied(record: Connection) -> list[int]:
+            try:
+                return self._copied_from_record(record, runs)
+            except (
+                ValueError,
+                TypeError,
+                duckdb.DataError,
+                duckdb.IntegrityError,
+                duckdb.ProgrammingError,
+            ) as error:
+                self._refuse_damage(record)
+                raise ValueError(str(error)) from error
+
         with (
             self._record.translated(),
             intact(self._record.where, "a row of the scores, or of what they are about,"),
         ):
-            try:
-                return self._record.ask(lambda record: self._copied_from_record(record, runs))
-            except (duckdb.DataError, duckdb.IntegrityError, duckdb.ProgrammingError) as error:
-                raise ValueError(str(error)) from error
+            return self._record.ask(copied)
+
+    def _refuse_damage(self, record: Connection) -> None:
+        """Raise StoreCorruptError for the row that can't be copied, where it is known which."""
+        check_places(record, self._record.where, schema.evaluations)
+        heads, turns = schema.sequences.c, schema.turns.c
+        for query in (
+            select(heads.sequence_id, heads.id, heads.label, heads.turns),
+            select(turns.sequence, turns.turn, turns.prompt_chars, turns.response_chars),
+        ):
+            read_all(record, query, self._record.where)
 
     def _copied_from_record(self, record: Connection, runs: Sequence[str] | None) -> list[int]:
         if not self._is_the_same(record):
@@ -258,6 +283,7 @@ class Mirror:
         database = self._opened()
         last = _mark(record, schema.sequences)
         if last.row > self._sequences.row:
+            check_numbers(record, self._record.where, self._sequences.row)
             table = schema.sequences.c
             wanted = select(table.id, table.sequence_id, table.label, table.source, table.turns)
             columns = list(zip(*rows(record, wanted.where(table.id > self._sequences.row)), strict=True))
@@ -297,26 +323,31 @@ class Mirror:
 
         table, texts = schema.evaluations.c, schema.turns.c
         origins = self._origins(record, key)
-        response = case((table.side == str(Side.RESPONSE), 1), else_=0)
+        names = {number: name for name, number in self._principles.items()}
+        response = case((table.side == str(Side.PROMPT), 0), (table.side == str(Side.RESPONSE), 1))
+        fits = [(table.provenance == one) & (table.principle == names[number]) for one, number in origins.items()]
         wanted = (
             select(
                 table.sequence,
                 table.turn,
-                table.provenance * 2 + response,
+                case(((table.run == key) & or_(false(), *fits), table.provenance * 2 + response)),
                 texts.prompt_chars,
                 texts.response_chars,
                 *(table[component] for component in "TIF"),
             )
-            .join(schema.turns, (texts.sequence == table.sequence) & (texts.turn == table.turn))
+            # What does not fit together has a value missing, and is refused.
+            .outerjoin(schema.turns, (texts.sequence == table.sequence) & (texts.turn == table.turn))
             # By row number, not by the index on runs: most of what is new belongs to the run that is asked for.
-            .where(table.provenance.in_(list(origins)))
+            .where(or_(table.provenance.in_(list(origins)), table.run == key))
         )
         principle_of = np.zeros(max(origins, default=0) + 1, np.int64)
         for provenance, principle in origins.items():
             principle_of[provenance] = principle
-        names = {number: name for name, number in self._principles.items()}
         fresh = _Fresh()
         for found in numbers(record, wanted, table.id, after, last):
+            counts, scores = found[:, :-3], found[:, -3:]
+            if not ((scores >= 0) & (scores <= 1)).all() or ((counts < 0) | (counts % 1 != 0)).any():
+                raise ValueError("a number is not what it can be")
             columns = dict(zip(_COLUMNS, found.T, strict=True))
             whole = {name: columns.pop(name).astype(np.int64) for name in _COLUMNS[:-3]}
             origin = whole.pop("origin")
@@ -354,6 +385,12 @@ class Mirror:
     def _make_trajectories(self, key: int, scored: Collection[tuple[str, Side]]) -> None:
         """Make the table of trajectories of a run, with these columns."""
         columns = self._copied[key].columns = Columns(tuple(sorted(scored)))
+        apart = "SELECT DISTINCT sequence, turn, principle, response FROM copied.evaluations WHERE run = $1"
+        query = (
+            f"SELECT (SELECT count(*) FROM copied.evaluations WHERE run = $1) - (SELECT count(*) FROM ({apart}))"
+        )
+        if self._opened().execute(query, [key]).fetchall() != [(0,)]:
+            raise ValueError("two scores of one run are of the same turn, side and principle")
         self._opened().execute(f"CREATE OR REPLACE TABLE {_table(key)} AS {self._trajectories_sql(key, columns)}")
         give_back_memory()
 

@@ -31,12 +31,14 @@ from sqlalchemy import (
     func,
     inspect,
     select,
+    text,
 )
 from sqlalchemy.exc import SQLAlchemyError
 
-from turnwise.errors import StoreError, UsageError
+from turnwise.errors import StoreCorruptError, StoreError, UsageError
 from turnwise.store import schema
 from turnwise.store.backend import shown_url
+from turnwise.store.column_types import read_stored_json
 from turnwise.store.postgresql_errors import translated
 from turnwise.store.postgresql_run_locks import PostgresqlRunLocks
 
@@ -45,6 +47,21 @@ if TYPE_CHECKING:
 
 _OLDEST = 130_000
 """The first version of the server that will do, as it counts them."""
+
+_FOREIGN = """
+SELECT format('the trigger %I on %I', tgname, relname) FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid
+WHERE relnamespace = current_schema()::regnamespace AND relname = ANY(:ours) AND NOT tgisinternal
+UNION ALL
+SELECT format('the rule %I on %I', rulename, tablename) FROM pg_rules
+WHERE schemaname = current_schema() AND tablename = ANY(:ours)
+UNION ALL
+SELECT format('%I, which is no table of its own', relname) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relname = ANY(:ours) AND relkind <> 'r'
+"""
+"""What acts on our tables or has their name, in words."""
+
+_SHOWN = 5
+"""Foreign objects that a message names at most."""
 
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 """When a server that vanished is given up: seconds, and milliseconds for what was sent and not received."""
@@ -112,7 +129,7 @@ class PostgresqlServer:
             self.engine: Engine = create_engine(
                 url.set(drivername="postgresql+psycopg"),
                 connect_args={name: value for name, value in given.items() if name not in url.query},
-                json_deserializer=schema.read_stored_json,
+                json_deserializer=read_stored_json,
             )
         except (SQLAlchemyError, ValueError, TypeError) as error:
             raise UsageError(f"{self.where} can't be opened as a store: {error}") from None
@@ -147,6 +164,19 @@ class PostgresqlServer:
                     f"there is no store at {self.where}: make one with turnwise import FILE --store, "
                     "or name another with --store"
                 )
+
+    def refuse_foreign(self, connection: Connection) -> None:
+        """Refuse a schema in which our tables have triggers or rules, or in which something else has their name.
+
+        Raises:
+            StoreCorruptError: it is so; the message names them.
+        """
+        found = connection.scalars(text(_FOREIGN), {"ours": list(schema.metadata.tables)}).all()
+        if found:
+            raise StoreCorruptError(
+                f"{self.where} holds what turnwise does not make: {', '.join(found[:_SHOWN])}. It could forge "
+                "what is read or written, so the store is not opened: DROP that, or use another schema"
+            )
 
     def made(self, connection: Connection) -> None:
         """Add to the tables of a record, inside the transaction that makes them, what PostgreSQL needs besides."""

@@ -17,7 +17,7 @@ from turnwise.errors import (
     TurnwiseError,
     UsageError,
 )
-from turnwise.store import schema
+from turnwise.store.column_types import UnreadableValueError
 from turnwise.store.damage import first_line, no_unicode
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def translated(where: str) -> Iterator[None]:
         raise told from error
     except NoConnectionError as error:
         raise StoreLockedError(f"{where}: all connections of this process are in use; ask less at once") from error
-    except schema.UnreadableValueError as error:
+    except UnreadableValueError as error:
         raise StoreCorruptError(f"{where} is damaged ({error}); {_MEND}") from error
     except UnicodeEncodeError as error:
         raise no_unicode(error) from error

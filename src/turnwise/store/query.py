@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -77,16 +77,27 @@ class QueryResult:
 
     Attributes:
         rates: how many of how many evaluated sequences match, by (label, source).
+        corrected: how many of those have another label than the imported one, as people corrected it.
+        disputed: evaluated sequences that are left out because these people disagree.
         not_scored: how many of those have no score at all of something that the pattern reads.
     """
 
     def __init__(
-        self, pattern: Expression, run: str, when: When, connection: DuckDBPyConnection, seconds: float
+        self,
+        pattern: Expression,
+        run: str,
+        when: When,
+        connection: DuckDBPyConnection,
+        seconds: float,
+        corrected: int = 0,
+        disputed: int = 0,
     ) -> None:
         self.pattern = pattern
         self.run = run
         self.when = when
         self.seconds = seconds
+        self.corrected = corrected
+        self.disputed = disputed
         self._connection = connection
         counted = connection.execute(
             "SELECT label, source, count(*) FILTER (matched), count(*) FROM found GROUP BY ALL ORDER BY ALL"
@@ -196,12 +207,14 @@ def query(
     source: str | None = None,
     where: str | None = None,
     patterns: Library | None = None,
+    corrections: Mapping[str, Label | None] | None = None,
 ) -> QueryResult:
     """Ask a pattern of every evaluated sequence of a run; see `Store.query`."""
     began = time.perf_counter()
     # A slip of the pen is told at once, before anything is copied.
     known = parse(pattern, patterns=patterns) if isinstance(pattern, str) else pattern
-    chosen = None if where is None else mirror.chosen(where, run)
+    said = corrections or {}
+    chosen = None if where is None else mirror.chosen(where, run, said)
     others = sorted({node.run for node in known.walk() if isinstance(node, OtherRun)})
     with mirror.trajectories(run, others) as (connection, table, columns):
         if not columns.scored:
@@ -219,17 +232,37 @@ def query(
             connection.execute("CREATE TEMP TABLE wanted (sequence BIGINT)")
             connection.execute("INSERT INTO wanted SELECT unnest(?)", [chosen])
             wanted += " AND sequence IN (FROM wanted)"
-        some = f"(SELECT t.* FROM {table} t SEMI JOIN (FROM copied.sequences WHERE {wanted}) USING (sequence))"
+        sequences, corrected, disputed = "copied.sequences", 0, 0
+        if said:
+            sequences = _corrected_sequences(connection, said)
+            counts = "count(*) FILTER (label <> imported), count(*) FILTER (label IS NULL)"
+            asked = f"SELECT {counts} FROM (FROM {table}) JOIN {sequences} USING (sequence) WHERE {wanted}"
+            [(corrected, disputed)] = connection.execute(asked, given).fetchall()
+            wanted += " AND label IS NOT NULL"
+        some = f"(SELECT t.* FROM {table} t SEMI JOIN (FROM {sequences} WHERE {wanted}) USING (sequence))"
         matched = "turn IS NOT NULL" if when is When.EVER else "final"
         scored = columns.scored_sql([node for node in read.walk() if isinstance(node, Series | Length | OtherRun)])
         connection.execute(
             f"CREATE TEMP TABLE found AS WITH asked AS {some if wanted != 'TRUE' else f'(FROM {table})'} "
             f"SELECT sequence, sequence_id, label, source, turns, m.turn, m.final, {matched} AS matched, s.scored "
             f"FROM ({matches}) m JOIN (SELECT sequence, {scored} AS scored FROM asked) s USING (sequence) "
-            "JOIN copied.sequences USING (sequence)",
+            f"JOIN {sequences} USING (sequence)",
             given,
         )
-    return QueryResult(read, run, when, connection, time.perf_counter() - began)
+    return QueryResult(read, run, when, connection, time.perf_counter() - began, corrected, disputed)
+
+
+def _corrected_sequences(connection: DuckDBPyConnection, said: Mapping[str, Label | None]) -> str:
+    """Return a table of the sequences with the labels that people gave them; null where they disagree."""
+    connection.execute("CREATE TEMP TABLE said (sequence_id VARCHAR, label VARCHAR)")
+    labels = [None if label is None else str(label) for label in said.values()]
+    connection.execute("INSERT INTO said SELECT unnest(?), unnest(?)", [list(said), labels])
+    connection.execute(
+        "CREATE TEMP TABLE corrected AS SELECT s.* REPLACE (CASE WHEN said.sequence_id IS NULL THEN s.label "
+        "ELSE said.label END AS label), s.label AS imported "
+        "FROM copied.sequences s LEFT JOIN said USING (sequence_id)"
+    )
+    return "corrected"
 
 
 def _check_scored(pattern: Expression, run: str, columns: Columns) -> None:

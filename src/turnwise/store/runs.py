@@ -34,6 +34,7 @@ from turnwise.errors import UnknownNameError, UsageError
 from turnwise.notebook import Shown
 from turnwise.scoring import FailureReason, FailureReasons, Provenance
 from turnwise.store import schema
+from turnwise.store.column_types import UtcTime
 from turnwise.store.damage import intact
 from turnwise.store.database import Database, renew_edition
 
@@ -346,8 +347,8 @@ def _scored() -> Select[Any]:
             (func.count() - func.count(both.c.scored)).label("failures"),
             func.sum(both.c.cost_usd).label("cost_usd"),
             func.coalesce(func.sum(both.c.latency_s), 0.0).label("seconds"),
-            func.min(both.c.created_at, type_=schema.UtcTime).label("first"),
-            func.max(both.c.created_at, type_=schema.UtcTime).label("last"),
+            func.min(both.c.created_at, type_=UtcTime).label("first"),
+            func.max(both.c.created_at, type_=UtcTime).label("last"),
         )
         .select_from(both)
         .join(schema.runs, schema.runs.c.id == both.c.run)

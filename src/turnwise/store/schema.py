@@ -10,10 +10,9 @@ audit_events
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
 from sqlalchemy import (
     JSON,
@@ -23,17 +22,11 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    DateTime,
-    Dialect,
-    Float,
     ForeignKey,
     Index,
     Integer,
     MetaData,
-    String,
     Table,
-    Text,
-    TypeDecorator,
     UniqueConstraint,
     cast,
     func,
@@ -43,118 +36,23 @@ from sqlalchemy import (
     text,
     true,
 )
-from sqlalchemy.schema import CreateColumn
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
 from turnwise.clock import Clock
+from turnwise.conversation import Label, Side
 from turnwise.errors import StoreCorruptError, StoreVersionError
-from turnwise.visible import shown
+from turnwise.store.column_types import (
+    Share,
+    UtcTime,
+    Whole,
+    Word,
+    amount_type,
+    count_type,
+    text_type,
+)
 
 metadata = MetaData()
-
-
-class UnreadableValueError(ValueError):
-    """A stored value that can't be what its column holds: the file was changed by something else than turnwise.
-
-    Args:
-        value: the value.
-        kind: what it should be, with its article.
-    """
-
-    def __init__(self, value: object, kind: str) -> None:
-        super().__init__(f"{shown(value)} is not {kind}")
-
-
-class UtcTime(TypeDecorator[datetime]):
-    """An aware time, kept as ISO 8601 text in UTC; sorts as text as it does as time."""
-
-    impl = String(32)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Keep it as PostgreSQL's own time where that holds the record, so that analysts can reckon with it."""
-        return dialect.type_descriptor(self.impl if dialect.name == "sqlite" else DateTime(timezone=True))
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | datetime | None:
-        """Write a time; a naive one is refused, since nobody can tell what it means."""
-        if value is None:
-            return None
-        if value.tzinfo is None:
-            raise ValueError(f"the time {value} has no time zone")
-        in_utc = value.astimezone(UTC)
-        return in_utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else in_utc
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """Read a time.
-
-        Raises:
-            UnreadableValueError: it is none, or has no zone.
-        """
-        if value is None:
-            return None
-        return value.astimezone(UTC) if isinstance(value, datetime) else read_time(value)
-
-
-def read_time(text: str) -> datetime:
-    """Return the aware time of a text.
-
-    Raises:
-        UnreadableValueError: it is none, or has no zone.
-    """
-    try:
-        time = datetime.fromisoformat(text)
-    except (ValueError, TypeError):
-        raise UnreadableValueError(text, "a time") from None
-    if time.tzinfo is None:
-        raise UnreadableValueError(text, "a time with a zone")
-    return time
-
-
-class _PostgresqlText(TypeDecorator[str]):
-    """Any text in PostgreSQL, which has no NUL: that is written as ``␀0``, and ``␀`` itself as ``␀␀``.
-
-    Texts sort by their code points, as in SQLite, whatever the language of the database is.
-    """
-
-    impl = Text
-    cache_ok = True
-
-    def __init__(self) -> None:
-        super().__init__(collation="C")
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Write a text."""
-        if value is None or ("\0" not in value and "␀" not in value):
-            return value
-        return value.replace("␀", "␀␀").replace("\0", "␀0")
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """Read a text."""
-        if value is None or "␀" not in value:
-            return value
-        return "␀".join(part.replace("␀0", "\0") for part in value.split("␀␀"))
-
-
-def _text(length: int | None = None) -> TypeEngine[str]:
-    """Return the type of a text; SQLite is told a length and does not mind a longer one."""
-    return (String(length) if length else Text()).with_variant(_PostgresqlText(), "postgresql")
-
-
-def _count() -> TypeEngine[int]:
-    """Return the type of whole numbers without a limit that is met: 64 bits."""
-    return Integer().with_variant(BigInteger(), "postgresql")
-
-
-def read_stored_json(text: str) -> Any:
-    """Return the value of a column of JSON.
-
-    Raises:
-        UnreadableValueError: it is no JSON.
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        raise UnreadableValueError(text, "JSON") from None
 
 
 def total(column: Column[int], condition: ColumnElement[bool] | None = None) -> ColumnElement[int]:
@@ -171,8 +69,8 @@ def total(column: Column[int], condition: ColumnElement[bool] | None = None) -> 
 schema_migrations = Table(
     "schema_migrations",
     metadata,
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("name", _text(), nullable=False),
+    Column("version", Whole(1), primary_key=True, autoincrement=False),
+    Column("name", text_type(), nullable=False),
     Column("applied_at", UtcTime, nullable=False),
 )
 
@@ -180,11 +78,11 @@ sequences = Table(
     "sequences",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("sequence_id", _text(), nullable=False, unique=True),
-    Column("label", _text(16), nullable=False),
-    Column("source", _text(), nullable=False),
-    Column("turns", Integer, nullable=False),
-    Column("content_sha256", _text(64), nullable=False),
+    Column("sequence_id", text_type(), nullable=False, unique=True),
+    Column("label", Word(Label, 16), nullable=False),
+    Column("source", text_type(), nullable=False),
+    Column("turns", Whole(1), nullable=False),
+    Column("content_sha256", text_type(64), nullable=False),
     Column("conversation", JSON, nullable=False),
     Column("metadata", JSON, nullable=False),
     Column("imported_at", UtcTime, nullable=False),
@@ -195,11 +93,11 @@ turns = Table(
     "turns",
     metadata,
     Column("sequence", ForeignKey("sequences.id"), primary_key=True),
-    Column("turn", Integer, primary_key=True),
-    Column("prompt", _text(), nullable=False),
-    Column("response", _text()),
-    Column("prompt_chars", Integer, nullable=False),
-    Column("response_chars", Integer, nullable=False),
+    Column("turn", Whole(1), primary_key=True),
+    Column("prompt", text_type(), nullable=False),
+    Column("response", text_type()),
+    Column("prompt_chars", Whole(0), nullable=False),
+    Column("response_chars", Whole(0), nullable=False),
     Column("timestamp", UtcTime),
     Column("response_timestamp", UtcTime),
     Column("metadata", JSON, nullable=False),
@@ -209,13 +107,13 @@ runs = Table(
     "runs",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("name", _text(), nullable=False, unique=True),
-    Column("observer", _text(), nullable=False),
-    Column("observer_version", _text(), nullable=False),
-    Column("context", _text(32), nullable=False),
+    Column("name", text_type(), nullable=False, unique=True),
+    Column("observer", text_type(), nullable=False),
+    Column("observer_version", text_type(), nullable=False),
+    Column("context", text_type(32), nullable=False),
     Column("parameters", JSON, nullable=False),
     Column("operating_points", JSON, nullable=False),
-    Column("code_version", _text(), nullable=False),
+    Column("code_version", text_type(), nullable=False),
     Column("created_at", UtcTime, nullable=False),
 )
 
@@ -224,31 +122,31 @@ provenances = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("run", ForeignKey("runs.id"), nullable=False),
-    Column("principle", _text(), nullable=False),
-    Column("principle_version", _text(), nullable=False),
-    Column("code_version", _text(), nullable=False),
+    Column("principle", text_type(), nullable=False),
+    Column("principle_version", text_type(), nullable=False),
+    Column("code_version", text_type(), nullable=False),
     UniqueConstraint("run", "principle", "principle_version", "code_version"),
 )
 
 replies = Table(
     "replies",
     metadata,
-    Column("id", _count(), primary_key=True),
-    Column("text", _text(), nullable=False),
+    Column("id", count_type(), primary_key=True),
+    Column("text", text_type(), nullable=False),
     Column("received_at", UtcTime, nullable=False),
     # The rest is known only of replies that were bought, and so came through the journal.
-    Column("request_key", _text(64)),
-    Column("repeat", _count()),
-    Column("model", _text()),
-    Column("finish_reason", _text()),
-    Column("refusal", _text()),
-    Column("prompt_tokens", _count()),
-    Column("completion_tokens", _count()),
-    Column("cost_usd", Float),
-    Column("latency_s", Float),
-    Column("nonce", _text()),
+    Column("request_key", text_type(64)),
+    Column("repeat", count_type()),
+    Column("model", text_type()),
+    Column("finish_reason", text_type()),
+    Column("refusal", text_type()),
+    Column("prompt_tokens", count_type()),
+    Column("completion_tokens", count_type()),
+    Column("cost_usd", amount_type()),
+    Column("latency_s", amount_type()),
+    Column("nonce", text_type()),
     Column("reusable", Boolean, nullable=False, server_default=true()),
-    Column("structured", String(16)),
+    Column("structured", text_type(16)),
     Index("replies_by_request", "request_key", "repeat"),
 )
 
@@ -257,13 +155,13 @@ def _what_it_is_about() -> list[Column[object]]:
     return [
         Column("run", ForeignKey("runs.id"), nullable=False),
         Column("sequence", ForeignKey("sequences.id"), nullable=False),
-        Column("principle", _text(), nullable=False),
-        Column("turn", Integer, nullable=False),
-        Column("side", _text(8), nullable=False),
+        Column("principle", text_type(), nullable=False),
+        Column("turn", Whole(1), nullable=False),
+        Column("side", Word(Side, 8), nullable=False),
         Column("provenance", ForeignKey("provenances.id"), nullable=False),
         Column("reply", ForeignKey("replies.id")),
-        Column("latency_s", Float),
-        Column("cost_usd", Float),
+        Column("latency_s", amount_type()),
+        Column("cost_usd", amount_type()),
         Column("created_at", UtcTime, nullable=False),
     ]
 
@@ -271,12 +169,12 @@ def _what_it_is_about() -> list[Column[object]]:
 evaluations = Table(
     "evaluations",
     metadata,
-    Column("id", _count(), primary_key=True),
+    Column("id", count_type(), primary_key=True),
     *_what_it_is_about(),
-    Column("T", Float, nullable=False),
-    Column("I", Float, nullable=False),
-    Column("F", Float, nullable=False),
-    Column("reasoning", _text()),
+    Column("T", Share(), nullable=False),
+    Column("I", Share(), nullable=False),
+    Column("F", Share(), nullable=False),
+    Column("reasoning", text_type()),
     UniqueConstraint("run", "sequence", "principle", "turn", "side"),
     CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="in_range"),
     CheckConstraint("side IN ('prompt', 'response')", name="known_side"),
@@ -285,29 +183,29 @@ evaluations = Table(
 failures = Table(
     "failures",
     metadata,
-    Column("id", _count(), primary_key=True),
+    Column("id", count_type(), primary_key=True),
     *_what_it_is_about(),
-    Column("reason", _text(), nullable=False),
-    Column("message", _text(), nullable=False),
+    Column("reason", text_type(), nullable=False),
+    Column("message", text_type(), nullable=False),
     Index("failures_by_run", "run", "sequence"),
 )
 
 calls = Table(
     "calls",
     metadata,
-    Column("id", _count(), primary_key=True),
+    Column("id", count_type(), primary_key=True),
     Column("evaluation", ForeignKey("evaluations.id")),
     Column("failure", ForeignKey("failures.id")),
-    Column("repeat", _count(), nullable=False),
+    Column("repeat", count_type(), nullable=False),
     Column("reply", ForeignKey("replies.id")),
-    Column("T", Float),
-    Column("I", Float),
-    Column("F", Float),
-    Column("reasoning", _text()),
-    Column("reason", _text()),
-    Column("message", _text()),
+    Column("T", Share(optional=True)),
+    Column("I", Share(optional=True)),
+    Column("F", Share(optional=True)),
+    Column("reasoning", text_type()),
+    Column("reason", text_type()),
+    Column("message", text_type()),
     Column("cached", Boolean, nullable=False),
-    Column("attempts", _count(), nullable=False),
+    Column("attempts", count_type(), nullable=False),
     Index("calls_by_evaluation", "evaluation"),
     Index("calls_by_failure", "failure"),
     CheckConstraint("(evaluation IS NULL) <> (failure IS NULL)", name="of_one_outcome"),
@@ -317,11 +215,11 @@ calls = Table(
 audit_events = Table(
     "audit_events",
     metadata,
-    Column("id", _count(), primary_key=True),
+    Column("id", count_type(), primary_key=True),
     Column("time", UtcTime, nullable=False),
-    Column("kind", _text(16), nullable=False),
-    Column("conversation_id", _text()),
-    Column("session_id", _text()),
+    Column("kind", text_type(16), nullable=False),
+    Column("conversation_id", text_type()),
+    Column("session_id", text_type()),
     Column("blocked", Boolean),
     Column("record", JSON, nullable=False),
     Index("audit_events_by_time", "time"),
@@ -340,13 +238,13 @@ for _table in (evaluations, failures, calls):
 corrections = Table(
     "corrections",
     metadata,
-    Column("id", _count(), primary_key=True),
+    Column("id", count_type(), primary_key=True),
     Column("sequence", ForeignKey("sequences.id"), nullable=False),
-    Column("kind", _text(8), nullable=False),
-    Column("label", _text(16)),
-    Column("turn", Integer),
-    Column("author", _text(), nullable=False),
-    Column("note", _text(), nullable=False),
+    Column("kind", text_type(8), nullable=False),
+    Column("label", Word(Label, 16, optional=True)),
+    Column("turn", Whole(0, optional=True)),
+    Column("author", text_type(), nullable=False),
+    Column("note", text_type(), nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Index("corrections_by_sequence", "sequence"),
     CheckConstraint("kind IN ('label', 'turn')", name="known_kind"),
@@ -355,19 +253,19 @@ corrections = Table(
 human_scores = Table(
     "human_scores",
     metadata,
-    Column("id", _count(), primary_key=True),
+    Column("id", count_type(), primary_key=True),
     Column("sequence", ForeignKey("sequences.id"), nullable=False),
-    Column("turn", Integer, nullable=False),
-    Column("side", _text(8), nullable=False),
-    Column("principle", _text(), nullable=False),
-    Column("principle_version", _text(), nullable=False),
-    Column("T", Float, nullable=False),
-    Column("I", Float, nullable=False),
-    Column("F", Float, nullable=False),
-    Column("seen", _text(8), nullable=False),
-    Column("digest", _text(64), nullable=False),
-    Column("author", _text(), nullable=False),
-    Column("note", _text(), nullable=False),
+    Column("turn", Whole(1), nullable=False),
+    Column("side", Word(Side, 8), nullable=False),
+    Column("principle", text_type(), nullable=False),
+    Column("principle_version", text_type(), nullable=False),
+    Column("T", Share(), nullable=False),
+    Column("I", Share(), nullable=False),
+    Column("F", Share(), nullable=False),
+    Column("seen", text_type(8), nullable=False),
+    Column("digest", text_type(64), nullable=False),
+    Column("author", text_type(), nullable=False),
+    Column("note", text_type(), nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Index("human_scores_by_sequence", "sequence"),
     CheckConstraint('"T" BETWEEN 0 AND 1 AND "I" BETWEEN 0 AND 1 AND "F" BETWEEN 0 AND 1', name="human_in_range"),
@@ -444,34 +342,24 @@ MIGRATIONS: tuple[Migration, ...] = (
 )
 
 
-def is_current(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
-    """Return whether a store has had exactly these migrations; reads only, so that no writer is waited for."""
-    tables = inspect(connection).get_table_names()
-    if not tables or not may_be_store(tables):
-        return False
-    had = connection.scalars(select(schema_migrations.c.version))
-    return set(had) == {migration.version for migration in migrations}
-
-
-def migrate(
-    connection: Connection, where: str, clock: Clock, migrations: Sequence[Migration] = MIGRATIONS
-) -> tuple[int, ...]:
-    """Apply the migrations that the store lacks, and return their versions.
+def versions(connection: Connection, where: str, migrations: Sequence[Migration] = MIGRATIONS) -> set[int]:
+    """Return the versions of the migrations that a store has had; none where the database is empty. Reads only.
 
     Args:
-        connection: in a transaction that writes.
+        connection: in a transaction.
         where: name of the store, for messages.
-        clock: gives the time that is recorded.
         migrations: all that this version knows, in order.
 
     Raises:
         StoreVersionError: the store has had a migration that this version does not know.
         StoreCorruptError: the database holds tables, but none of a turnwise store.
     """
-    tables = inspect(connection).get_table_names()
-    if not may_be_store(tables):
+    inspector = inspect(connection)
+    tables = inspector.get_table_names()
+    if not may_be_store(tables) and not may_be_store([*tables, *inspector.get_view_names()]):
         raise StoreCorruptError(f"{where} is a database but not a turnwise store; name another one with --store")
-    schema_migrations.create(connection, checkfirst=True)
+    if schema_migrations.name not in tables:
+        return set()
     had = set(connection.scalars(select(schema_migrations.c.version)))
     newest = migrations[-1].version
     if had and max(had) > newest:
@@ -479,6 +367,18 @@ def migrate(
             f"{where} has schema version {max(had)}, this turnwise knows {newest}: "
             "upgrade with python -m pip install --upgrade turnwise"
         )
+    return had
+
+
+def migrate(
+    connection: Connection, where: str, clock: Clock, migrations: Sequence[Migration] = MIGRATIONS
+) -> tuple[int, ...]:
+    """Apply the migrations that the store lacks, in a transaction that writes, and return their versions.
+
+    Arguments and errors as `versions`; `clock` gives the time that is recorded.
+    """
+    had = versions(connection, where, migrations)
+    schema_migrations.create(connection, checkfirst=True)
     missing = [migration for migration in migrations if migration.version not in had]
     for migration in missing:
         migration.apply(connection)
@@ -486,3 +386,12 @@ def migrate(
             insert(schema_migrations).values(version=migration.version, name=migration.name, applied_at=clock())
         )
     return tuple(migration.version for migration in missing)
+
+
+@cache
+def statements() -> tuple[str, ...]:
+    """Return what makes the tables and indexes in SQLite."""
+    dialect = sqlite.dialect()
+    made = [str(CreateTable(table).compile(dialect=dialect)) for table in metadata.sorted_tables]
+    indexes = [index for table in metadata.sorted_tables for index in table.indexes]
+    return (*made, *(str(CreateIndex(index).compile(dialect=dialect)) for index in indexes))

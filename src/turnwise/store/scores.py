@@ -185,7 +185,7 @@ class Scores:
                 key = row["id"]
                 with intact(self._db.where, f"the trajectory of sequence {head.sequence_id!r} in run {run!r}"):
                     part = range(1, head.turns + 1) if turns is None else turns_within(turns, head.turns)
-                    check_turns(len(part), lengths[key])
+                    check_turns(part, lengths[key])
                     trajectory = Trajectory(
                         run, head.sequence_id, part.stop - 1, found[key], lengths[key], first=part.start
                     )
@@ -215,7 +215,11 @@ class Scores:
         """Return the scores of a run as rows; see `Store.scores`."""
         self._runs.get(run)
         table = schema.evaluations
-        columns = (table.c.sequence, *(table.c[name] for name in ("turn", "side", "principle", "T", "I", "F")))
+        columns = (
+            table.c.run,
+            table.c.sequence,
+            *(table.c[name] for name in ("turn", "side", "principle", "T", "I", "F")),
+        )
         of_run = (
             select(*columns).join(schema.runs, schema.runs.c.id == table.c.run).where(schema.runs.c.name == run)
         )

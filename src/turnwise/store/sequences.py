@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +12,15 @@ from sqlalchemy import Column, Connection, RowMapping, insert, select, update
 from turnwise.batches import batched
 from turnwise.conversation import Conversation, Label, Sequence, Turn, group_of
 from turnwise.conversation.json_values import json_object
+from turnwise.conversation.sequence import content_hash
 from turnwise.datasets.labels import UNKNOWN_LABEL
 from turnwise.errors import OtherLabelError, UnknownNameError, UsageError
 from turnwise.notebook import Shown
 from turnwise.store import schema
 from turnwise.store.damage import intact
 from turnwise.store.database import PAGE, Database, renew_edition
+
+Row = Mapping[str, Any] | RowMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Sequences:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._intact: set[str] = set()
 
     def add(self, sequences: Iterable[Sequence], *, relabel: bool = False) -> list[Added]:
         """Store sequences in one transaction, and say of each what came of it; see `Store.add_sequences`."""
@@ -139,7 +143,7 @@ class Sequences:
             "turns": sequence.conversation.get_turn_count(),
             "content_sha256": digest,
             "conversation": sequence.conversation.to_dict(turns=False),
-            "metadata": dict(sequence.metadata),
+            "metadata": json_object(sequence.metadata, "metadata"),  # else it could not come back as it was
             "imported_at": self._db.clock(),
         }
 
@@ -155,13 +159,10 @@ class Sequences:
             for row in page:
                 with intact(self._db.where, f"sequence {row['sequence_id']!r}"):
                     mine = turns.get(row["id"], [])
-                    check_turns(row["turns"], mine)
+                    conversation = Conversation.from_dict(row["conversation"], turns=map(_read_turn, mine))
+                    check_content(row, mine)
                     sequence = Sequence(
-                        sequence_id=row["sequence_id"],
-                        label=Label(row["label"]),
-                        source=row["source"],
-                        conversation=Conversation.from_dict(row["conversation"], turns=map(_read_turn, mine)),
-                        metadata=row["metadata"],
+                        row["sequence_id"], Label(row["label"]), row["source"], conversation, row["metadata"]
                     )
                 yield sequence
 
@@ -169,9 +170,15 @@ class Sequences:
         """Return some turns of a sequence; see `Store.turns`."""
         [key] = self.keys([sequence_id])
         table = schema.turns
-        query = select(table).where(table.c.sequence == key, table.c.turn.between(turns.start, turns.stop - 1))
+        query = select(table).where(table.c.sequence == key).order_by(table.c.turn)
+        known = sequence_id in self._intact  # all of it has to be read once: its digest is of the whole
+        rows = self._db.read(query.where(table.c.turn.between(turns.start, turns.stop - 1)) if known else query)
         with intact(self._db.where, f"sequence {sequence_id!r}"):
-            return tuple(map(_read_turn, self._db.read(query.order_by(table.c.turn))))
+            if not known:
+                [head] = self._db.read(select(schema.sequences).where(schema.sequences.c.id == key))
+                check_content(head, rows)
+                self._intact.add(sequence_id)
+            return tuple(_read_turn(row) for row in rows if row["turn"] in turns)
 
     def heads(self, ids: Collection[str] | None = None, label: Label | None = None) -> Iterator[SequenceHead]:
         """Yield what is known of sequences without their texts; see `Store.heads`."""
@@ -258,18 +265,44 @@ def _conflict(given: Sequence, stored: Sequence | None) -> UsageError:
     )
 
 
-def check_turns(turns: int, found: Collection[object]) -> None:
+def check_turns(wanted: range, found: Collection[int]) -> None:
     """Refuse a sequence of which turns are missing.
 
     Args:
-        turns: how many it has.
-        found: those that were found.
+        wanted: numbers of the turns that it has.
+        found: numbers of those that were found.
 
     Raises:
-        ValueError: they are fewer, or more.
+        ValueError: they are others.
     """
-    if len(found) != turns:
-        raise ValueError(f"only {len(found)} of its {turns} turns are there")
+    if len(found) != len(wanted):
+        raise ValueError(f"only {len(found)} of its {len(wanted)} turns are there")
+    if sorted(found) != list(wanted):
+        raise ValueError(f"its turns are not numbered from {wanted.start} to {wanted.stop - 1}")
+
+
+def check_content(row: Row, turns: Collection[Row]) -> None:
+    """Refuse a sequence that is not what was stored.
+
+    Args:
+        row: its row.
+        turns: the rows of its turns.
+
+    Raises:
+        ValueError: turns are missing, or the digest is of other texts, or of another label, source or metadata.
+    """
+    check_turns(range(1, row["turns"] + 1), [turn["turn"] for turn in turns])
+    for turn in turns:
+        for side in ("prompt", "response"):
+            if (chars := len(turn[side] or "")) != turn[f"{side}_chars"]:
+                raise ValueError(
+                    f"the {side} of turn {turn['turn']} has {chars} characters, and {turn[f'{side}_chars']} are "
+                    f"stored as {side}_chars"
+                )
+    said = ((turn["prompt"], turn["response"], turn["metadata"]) for turn in turns)
+    names = row["label"], row["source"], row["metadata"], row["conversation"].get("metadata") or {}
+    if content_hash(*names, said) != row["content_sha256"]:
+        raise ValueError("its prompts, responses, label, source or metadata do not match its content_sha256")
 
 
 def turns_within(turns: range, last: int) -> range:

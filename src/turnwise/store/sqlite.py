@@ -16,7 +16,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from turnwise.errors import StoreCorruptError, StoreError, StoreLockedError, UsageError
+from turnwise.sqlite_files import harden, refuse_foreign_objects
 from turnwise.store import schema
+from turnwise.store.column_types import UnreadableValueError, read_stored_json
 from turnwise.store.damage import MEND, NO_UTF8, first_line, no_unicode
 from turnwise.store.sqlite_run_locks import SqliteRunLocks
 
@@ -61,12 +63,13 @@ def connect(path: Path, busy_seconds: float) -> Engine:
         if sealed
         else URL.create("sqlite", database=str(path))
     )
-    engine = create_engine(url, connect_args={"timeout": busy_seconds}, json_deserializer=schema.read_stored_json)
+    engine = create_engine(url, connect_args={"timeout": busy_seconds}, json_deserializer=read_stored_json)
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, record: object) -> None:
         connection.isolation_level = None  # SQLAlchemy's BEGIN below, not the driver's own
         try:
+            harden(connection)
             rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             if not sealed and schema.may_be_store(
                 {name for (name,) in rows}
@@ -149,6 +152,15 @@ class SqliteFile:
         if not self.path.parent.is_dir():
             raise StoreError(f"can't make {self.path}: there is no folder {self.path.parent}")
 
+    def refuse_foreign(self, connection: Connection) -> None:
+        """Refuse a file with anything beside our tables and indexes.
+
+        Raises:
+            StoreCorruptError: it holds something else; the message names it.
+        """
+        driver: Any = connection.connection.driver_connection
+        refuse_foreign_objects(driver, self.where, schema.statements())
+
     def made(self, connection: Connection) -> None:
         """Add nothing to the tables of a record: SQLite needs nothing besides."""
 
@@ -195,7 +207,7 @@ def translated(path: str) -> Iterator[None]:
         if isinstance(error, OperationalError | sqlite3.OperationalError):
             raise StoreError(f"{path}: {text}") from error
         raise
-    except schema.UnreadableValueError as error:
+    except UnreadableValueError as error:
         raise StoreCorruptError(f"{path} is damaged ({error}); {MEND}") from error
     except UnicodeDecodeError as error:  # a name in the file that even the message of SQLite can't hold
         raise StoreCorruptError(f"{path} is damaged (a name in it is not UTF-8); {MEND}") from error

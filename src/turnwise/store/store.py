@@ -161,7 +161,7 @@ class Store:
         return self._parts.sequences.read(ids, label)
 
     def turns(self, sequence_id: str, turns: range) -> tuple[Turn, ...]:
-        """Return some turns of a sequence; how long the rest is takes no time.
+        """Return some turns of a sequence. The first call reads all of it, to see that it is what was stored.
 
         Args:
             sequence_id: id of the sequence.
@@ -406,6 +406,7 @@ class Store:
         source: str | None = None,
         where: str | None = None,
         patterns: Library | None = None,
+        corrected_by: Collection[str] = (),
     ) -> QueryResult:
         """Return which sequences match a pattern, as rows, or as a table of pandas, Polars or pyarrow.
 
@@ -414,16 +415,19 @@ class Store:
                 may say.
             run: whose evaluations; the only run by default.
             when: "ever" where it has to hold at some turn, "final" where at the last evaluated one.
-            label: only sequences with this ground truth.
+            label: only sequences with this ground truth; a corrected one where it holds.
             source: only sequences of this data set.
             where: only sequences for which this holds, such as ``'turns >= 5 and metadata.tactic = "x"'``; see
                 `turnwise.store.where`.
             patterns: the named patterns that there are; by default those that ship and those of installed
                 packages.
+            corrected_by: people whose corrected labels hold in place of the imported ones; sequences on which
+                they disagree are left out.
 
         Raises:
             PatternError: the pattern or `where` can't be read, or the pattern is no condition.
-            UnknownNameError: no such run, source or principle, or `when` is neither.
+            UnknownNameError: no such run, source or principle, `when` is neither, or one of these people said
+                nothing.
             NotScoredError: the run has no score of something that the pattern reads.
             UsageError: no run is named where there are several, or the run has no evaluations.
         """
@@ -440,6 +444,7 @@ class Store:
             source=source,
             where=where,
             patterns=patterns,
+            corrections=self.people.labels(corrected_by) if corrected_by else {},
         )
 
     # Files and other stores

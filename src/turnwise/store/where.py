@@ -41,6 +41,9 @@ _MOST_NESTED = 60
 
 Row = Mapping[str, Any]
 
+Labels = Mapping[str, Label | None]
+"""By sequence the label that people gave it; None where they disagree."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -56,12 +59,13 @@ class Where:
     fields: frozenset[str]
     holds: Callable[[Row], bool]
 
-    def sequences(self, record: Connection, run: str) -> list[int]:
+    def sequences(self, record: Connection, run: str, labels: Labels) -> list[int]:
         """Return the row numbers of the sequences of a record for which it holds.
 
         Args:
             record: an open connection to the record.
             run: whose cost is meant.
+            labels: by sequence the label in place of the imported one.
         """
         table = schema.sequences.c
         columns = {
@@ -73,10 +77,17 @@ class Where:
             "response_chars": _summed("response_chars"),
             "metadata": table.metadata,
         }
-        read = [column.label(name) for name, column in columns.items() if name in self.fields]
+        fields = self.fields | {"id"} if labels else self.fields
+        read = [column.label(name) for name, column in columns.items() if name in fields]
         cost = _costs(record, run) if "cost" in self.fields else {}
         rows = record.execute(select(table.id.label("number"), *read)).mappings()
-        return [row["number"] for row in rows if self.holds({**row, "cost": cost.get(row["number"])})]
+        priced = ({**row, "cost": cost.get(row["number"])} for row in rows)
+        return [row["number"] for row in priced if self.holds(relabelled(row, labels))]
+
+
+def relabelled(row: Row, labels: Labels) -> Row:
+    """Return a row with the label in place of the imported one, where there is one."""
+    return {**row, "label": labels[row["id"]]} if labels and row["id"] in labels else row
 
 
 def parse_where(text: str, known: Callable[[str], Collection[str]] | None = None) -> Where:

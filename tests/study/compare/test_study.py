@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import DetectorError, UnknownNameError, UsageError
 from turnwise.scoring import Score, TurnScores
 from turnwise.store import Run
@@ -23,6 +24,7 @@ from turnwise.study.compare import (
     compare_data,
 )
 from turnwise.study.compare.data import strata_of
+from turnwise.study.report.verdicts import verdict_rows
 
 Make = Callable[..., StudyData]
 
@@ -403,3 +405,72 @@ def test_both_labels_and_a_run_by_turn_are_needed(study_data):
     whole = RunData(make_run("w", "transcript"), given.runs[0].examples)
     with pytest.raises(UsageError, match="scored turn by turn"):
         study(StudyData(given.known, (whole,), 0, 0, ""), runs=("w",))
+
+
+class Peak:
+    """A detector of somebody else, whose signals have no contributions; silent before its first turn."""
+
+    name = "somebodys_peak"
+
+    def __init__(self, first: int = 1, threshold: float = 0.5) -> None:
+        self.first, self.threshold = first, threshold
+
+    def with_threshold(self, value: float) -> Peak:
+        return Peak(self.first, value)
+
+    def start(self) -> dict[str, int | None]:
+        return {"fired": None}
+
+    def update(self, state: dict[str, int | None], scores: TurnScores) -> Signal:
+        if scores.turn < self.first or not scores.scores:
+            return Signal.silent(f"it begins at turn {self.first}", state["fired"])
+        score = max(one.F for one in scores.scores.values()) - 1.0
+        active = score >= self.threshold
+        if active and state["fired"] is None:
+            state["fired"] = scores.turn
+        return Signal(score, state["fired"] is not None, active, state["fired"], f"F is {score + 1:.3f}")
+
+
+@pytest.fixture(autouse=True)
+def _known_detector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DETECTORS, "_parts", {**DETECTORS._parts, "somebodys_peak": Peak})
+
+
+def _clear(length: dict[bool, int]) -> StudyData:
+    """Return attacks whose F is high throughout and benign conversations whose F is low, of given lengths."""
+    known, rows = [], []
+    for number in range(160):
+        attack, name = number % 2 == 0, f"c{number}"
+        known.append(LabelledConversation(name, name, attack, length[attack], strata_of("made", {}, 3)))
+        F = (0.6 if attack else 0.1) + number / 1_000
+        rows.append(Example(name, name, attack, turns([F] * length[attack])))
+    run = RunData(make_run("t", "turn"), tuple(rows))
+    return StudyData(tuple(known), (run,), 0, 0, "0" * 64)
+
+
+def test_a_detector_without_contributions_is_measured_by_its_scores():
+    found = study(_clear({True: 4, False: 4}), "somebodys_peak", runs=("t",))
+    result = found.results[-1]
+    assert (result.name, result.auc.value) == ("somebodys_peak@t", 1.0)
+    assert result.ever.recall.count == result.ever.recall.of
+    assert result.ever.false_positive_rate.count < 3
+
+
+def test_what_a_detector_can_t_tell_lies_below_all_that_it_can():
+    found = study(_clear({True: 4, False: 2}), "somebodys_peak:first=3", runs=("t",))
+    result = found.results[-1]
+    assert result.auc.value == 1.0  # all of its scores are below 0
+    assert result.ever.false_positive_rate.count == 0
+    benign = result.ever.false_positive_rate.of
+    assert any(f"no evidence in {benign} of the" in warning for warning in found.warnings)
+    rows = [row for row in verdict_rows(found) if row["arm"] == result.name]
+    assert all((row["score"] is None) == (row["label"] == "benign") for row in rows)
+    assert all(row["fired"] is not None for row in rows)
+
+
+def test_no_evidence_at_all_is_no_figure():
+    found = study(_clear({True: 4, False: 4}), "somebodys_peak:first=9", runs=("t",))
+    result = found.results[-1]
+    assert result.auc is None and result.auc_clustered is None
+    assert result.ever.recall.count == result.ever.false_positive_rate.count == 0
+    assert any("somebodys_peak:first=9@t has no evidence in" in warning for warning in found.warnings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 
 import pytest
 
@@ -114,5 +115,6 @@ def test_the_highest_scores_are_those_of_the_verdicts(spec, make_examples):
     }
     detector = build_detector(needed.get(spec, spec))
     examples = [*make_examples(seed=3), Example("empty", "empty", False, ())]
-    wanted = [run_detector(detector, example.turns).score for example in examples]
+    verdicts = [run_detector(detector, example.turns) for example in examples]
+    wanted = [-math.inf if verdict.score is None else verdict.score for verdict in verdicts]
     assert highest_scores(detector, examples) == wanted

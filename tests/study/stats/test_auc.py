@@ -124,7 +124,7 @@ def test_detectors_with_the_same_scores_have_p_1():
 def test_areas_refuse_what_they_can_not_use():
     with pytest.raises(UsageError, match="at least 2 attacks and 2 benign conversations, not 1 and 3"):
         auc_with_interval([1.0], [1.0, 2.0, 3.0])
-    with pytest.raises(UsageError, match="not finite"):
+    with pytest.raises(UsageError, match="not a number"):
         auc_with_interval([1.0, float("nan")], [1.0, 2.0])
     with pytest.raises(UsageError, match="one score a conversation"):
         delong_test(([1.0, 2.0], [1.0]), ([1.0, 2.0], [1.0, 2.0]))

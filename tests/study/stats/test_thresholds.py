@@ -13,6 +13,7 @@ from scipy.stats import binom, chi2
 from turnwise.errors import UsageError
 from turnwise.study import needed_benign, threshold_for, threshold_with_confidence
 from turnwise.study.stats.bootstrap import resamples
+from turnwise.study.stats.split_samples import weighted_limits
 from turnwise.study.stats.thresholds import false_alarms, recall_at
 from turnwise.study.stats.verdicts import Judged
 
@@ -112,3 +113,20 @@ def test_without_alarms_the_limit_is_poissons():
     nothing = [one for one in judged if one.attack]
     assert false_alarms(nothing, drawn_from(nothing)).per_thousand is None
     assert math.isfinite(found.high)
+
+
+@given(
+    values=st.lists(st.sampled_from([-math.inf, -0.5, 0.2, 0.6]), min_size=30, max_size=60),
+    alpha=st.sampled_from([0.05, 0.3, 0.7]),
+)
+def test_no_threshold_flags_what_has_no_evidence(values, alpha):
+    limit = threshold_for(values, alpha)
+    assert math.isfinite(limit)
+    assert (sum(value >= limit for value in values) + 1) / (len(values) + 1) <= alpha + 1e-12
+    falling = np.array(sorted(values, reverse=True))
+    weighted = weighted_limits(falling, np.ones((len(values), 1)), np.array([float(len(values))]), alpha)
+    assert weighted[0] == limit
+
+
+def test_without_any_evidence_the_threshold_lies_just_above_0():
+    assert 0 < threshold_for([-math.inf] * 30, 0.1) < 1e-5

@@ -57,8 +57,16 @@ def latch(
 
 
 def silence(state: State, turn: int, reason: str = "no principle was evaluated") -> Signal:
-    """Return the signal where no principle has a value: score 0.0, and nothing that could fire."""
-    return latch(state, turn, 0.0, active=False, contributions={}, reason=f"{reason} up to turn {turn}")
+    """Return the signal where there is nothing to go by: no evidence, and nothing that could fire.
+
+    Args:
+        state: state of the conversation, with the key `FIRED_AT`.
+        turn: number of the turn.
+        reason: what is lacking, in words.
+    """
+    fired_at: int | None = state[FIRED_AT]
+    fired = "" if fired_at is None else f"; fired at turn {fired_at}"
+    return Signal.silent(f"{reason} up to turn {turn}{fired}", fired_at)
 
 
 def judge(state: State, turn: int, values: dict[str, float], label: str, threshold: float) -> Signal:
@@ -185,7 +193,7 @@ class ByPrinciple(Limited, ABC):
 
     __slots__ = ()
 
-    name: ClassVar[str]
+    name: str
     label: ClassVar[str]
     """What the value is called in reasons."""
 
@@ -203,7 +211,8 @@ class ByPrinciple(Limited, ABC):
         return judge(state, scores.turn, values, self.label, self.limit)
 
     def highest(self, turns: Iterable[TurnScores]) -> float:
-        """Return the highest score over the turns of a conversation, as `run_detector` does, without the reasons.
+        """Return the highest score over the turns of a conversation, as `run_detector` does, without the reasons;
+        minus infinity without evidence.
 
         Studies ask for nothing else, of every conversation and hundreds of times.
 
@@ -211,8 +220,7 @@ class ByPrinciple(Limited, ABC):
             turns: the scores turn by turn.
         """
         memories: dict[str, list[Any]] = {}
-        highest = max((self._take(memories, scores) for scores in turns), default=0.0)
-        return highest if memories else 0.0
+        return max((self._take(memories, scores) for scores in turns), default=-math.inf)
 
     def _take(self, memories: dict[str, list[Any]], scores: TurnScores) -> float:
         """Take the scores of a turn into the memories, and return the highest value that one of them gave."""

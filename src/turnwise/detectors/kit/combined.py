@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnwise.detectors.kit.base import FIRED_AT, Limited, latch, number
 from turnwise.detectors.kit.protocol import Detector, Signal, State
@@ -36,7 +36,7 @@ class Combination(Limited):
 
     __slots__ = ()
 
-    name: ClassVar[str]
+    name: str
 
     if TYPE_CHECKING:
         members: tuple[Detector, ...]
@@ -95,7 +95,7 @@ def update_members(members: Sequence[Detector], state: State, scores: TurnScores
     for member, own in zip(members, state[MEMBERS], strict=True):
         signal = member.update(own, scores)
         threshold = member.threshold
-        if not signal.contributions or threshold == float("inf"):
+        if not signal.evidence or threshold == float("inf"):
             continue
         values.append(signal.score - threshold)
         signals.append(signal)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from turnwise.detectors.kit.protocol import Detector, Signal, run_detector
+from turnwise.plugins import factory_of
 from turnwise.scoring import Score, TurnScores
 
 LONG = 2_000
@@ -21,14 +22,14 @@ SLACK = 1.1
 PRINCIPLES = ("reciprocity", "context_integrity", "third_party_harm")
 
 
-def check_detector(factory: Callable[[], Detector]) -> None:
+def check_detector(detector: Detector | Callable[[], Detector]) -> None:
     """Check that a detector keeps the contract of `turnwise.detectors.Detector`.
 
     A package that brings a detector calls this in its tests. The kit feeds it many small conversations, the
     same ones each time: rising, falling, flat and irregular scores, gaps, long texts.
 
     Args:
-        factory: makes the detector, such as its class; called more than once.
+        detector: the detector, or what makes one without arguments, such as its class.
 
     Raises:
         AssertionError: the detector breaks the contract; the message says how.
@@ -36,14 +37,19 @@ def check_detector(factory: Callable[[], Detector]) -> None:
     >>> from turnwise.detectors.cusum import Cusum
     >>> check_detector(Cusum)
     """
-    detector = factory()
+    factory = factory_of(detector, "update")
+    made: Detector = factory()
+    contributing: set[bool] = set()
     for label, turns in conversations():
-        signals = _run(detector, turns, label)
+        signals = _run(made, turns, label)
         _check_signals(signals, turns, label)
-        _check_repeats(factory, detector, turns, signals, label)
-        _check_threshold(detector, turns, signals, label)
-    _check_separate(detector)
-    _check_bounded(detector)
+        contributing.update(bool(signal.contributions) for signal in signals if signal.evidence)
+        mixed = "some signals with evidence have contributions and others none; without evidence: Signal.silent"
+        _demand(len(contributing) < 2, label, mixed)
+        _check_repeats(factory, made, turns, signals, label)
+        _check_threshold(made, turns, signals, label)
+    _check_separate(made)
+    _check_bounded(made)
 
 
 def conversations() -> Iterator[tuple[str, tuple[TurnScores, ...]]]:
@@ -106,7 +112,9 @@ def _run(detector: Detector, turns: Sequence[TurnScores], label: str) -> tuple[S
     kept: list[Signal] = []
     for scores in turns:
         before = copy.deepcopy(scores)
-        signal = detector.update(state, scores)
+        signal: object = detector.update(state, scores)
+        if not isinstance(signal, Signal):
+            raise AssertionError(f"{label}: turn {scores.turn}: update gave {signal!r}, which is no Signal")
         values = (signal.score, *signal.contributions.values())
         finite = all(math.isfinite(value) for value in values)
         _demand(finite, label, f"turn {scores.turn}: a score is not finite: {values}")
@@ -119,8 +127,10 @@ def _run(detector: Detector, turns: Sequence[TurnScores], label: str) -> tuple[S
 
 def _check_signals(signals: Sequence[Signal], turns: Sequence[TurnScores], label: str) -> None:
     fired_at: int | None = None
+    evaluated = False
     for scores, signal in zip(turns, signals, strict=True):
         at = f"turn {scores.turn}"
+        evaluated = evaluated or _evaluated(scores)
         _demand(bool(signal.reason), label, f"{at}: the signal gives no reason")
         if signal.active and fired_at is None:
             _demand(_evaluated(scores), label, f"{at} fired without any evaluation")
@@ -128,6 +138,12 @@ def _check_signals(signals: Sequence[Signal], turns: Sequence[TurnScores], label
         fired = fired_at is not None
         _demand(signal.fired == fired, label, f"{at}: fired is {signal.fired}, but must be kept once active")
         _demand(signal.turn == fired_at, label, f"{at}: turn is {signal.turn}, the first active is {fired_at}")
+        if signal.evidence:
+            _demand(evaluated, label, f"{at}: evidence, though nothing was evaluated so far; return Signal.silent")
+        else:
+            _demand(not signal.active, label, f"{at}: active without evidence; one of the two is wrong")
+            empty = signal.score == 0 and not signal.contributions
+            _demand(empty, label, f"{at}: a score or contributions without evidence; one of the two is wrong")
 
 
 def _check_repeats(
@@ -182,7 +198,7 @@ def _check_threshold(
         for old, signal in zip(signals, run_detector(other, turns).signals, strict=True):
             _demand(old.score == signal.score, label, "scores change with the threshold")
             if abs(signal.score - between) > 1e-9:
-                beyond = signal.score > between and bool(signal.contributions)
+                beyond = signal.score > between and signal.evidence
                 _demand(
                     signal.active == beyond,
                     label,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from turnwise.scoring import TurnScores
 
@@ -25,7 +25,8 @@ class Signal:
         active: whether it would fire now, judged on its present score alone (recovery shows here).
         turn: the first turn that fired, or None.
         reason: why, in words a person can check against the trajectory.
-        contributions: what each principle contributed to `score`.
+        contributions: what each principle contributed to `score`; may be left empty.
+        evidence: whether `score` rests on anything; see `silent`.
     """
 
     score: float
@@ -34,6 +35,22 @@ class Signal:
     turn: int | None
     reason: str
     contributions: Mapping[str, float] = field(default_factory=dict)
+    evidence: bool = True
+
+    @classmethod
+    def silent(cls, reason: str, fired_at: int | None = None) -> Signal:
+        """Return the signal of a detector that has nothing to go by yet, such as a slope at the first turn.
+
+        Its score of 0.0 stands for nothing: no verdict, threshold or figure counts it.
+
+        Args:
+            reason: what it lacks, in words.
+            fired_at: the first turn that fired, or None; what fired stays fired.
+
+        >>> Signal.silent("a slope needs 3 turns").evidence
+        False
+        """
+        return cls(0.0, fired_at is not None, False, fired_at, reason, evidence=False)
 
 
 class Detector(Protocol):
@@ -47,7 +64,7 @@ class Detector(Protocol):
     def threshold(self) -> float:
         """Score beyond which it fires, in the unit of `Signal.score`."""
 
-    def with_threshold(self, value: float) -> Detector:
+    def with_threshold(self, value: float, /) -> Self:
         """Return the same detector with another threshold, in the unit of `Signal.score`; this one is kept.
 
         The scores stay the same, so an operating point can be chosen on recorded scores. Infinity gives a
@@ -58,11 +75,11 @@ class Detector(Protocol):
     def start(self) -> State:
         """Return the state before the first turn."""
 
-    def update(self, state: State, scores: TurnScores) -> Signal:
+    def update(self, state: State, scores: TurnScores, /) -> Signal:
         """Take the scores of the next turn into the state and return the signal after it.
 
-        A principle that was not evaluated at the turn is skipped, not taken for zero. The scores are not
-        changed; the state is.
+        A principle that was not evaluated at the turn is skipped, not taken for zero; where there is nothing to
+        go by yet, the signal is `Signal.silent`. The scores are not changed; the state is.
         """
 
 
@@ -87,7 +104,8 @@ class Verdict:
         detector: its specification, such as ``"cusum:limit=0.2"``.
         fired: whether it fired at any turn, as a live guard would have.
         turn: the first turn that fired, or None.
-        score: the highest score of its signals; those that had nothing to go by don't count; 0.0 where none had.
+        score: the highest score of its signals that had evidence; None where none had: it can't tell, at any
+            threshold.
         threshold: the score beyond which it fires; infinity where it never does.
         threshold_source: where the threshold comes from.
         reason: the reason at the turn that fired, else at the turn of the highest score.
@@ -97,7 +115,7 @@ class Verdict:
     detector: str
     fired: bool
     turn: int | None
-    score: float
+    score: float | None
     threshold: float
     threshold_source: ThresholdSource
     reason: str
@@ -118,8 +136,9 @@ class Verdict:
     def __str__(self) -> str:
         """Return it in a line."""
         what = f"fired at turn {self.turn}" if self.fired else "did not fire"
+        score = "no evidence" if self.score is None else f"score {self.score:.3f}"
         rule = f"threshold {self.threshold:.3f}, {self.threshold_source}"
-        return f"{self.detector}: {what}, score {self.score:.3f} ({rule}): {self.reason}"
+        return f"{self.detector}: {what}, {score} ({rule}): {self.reason}"
 
 
 def run_detector(
@@ -140,7 +159,7 @@ def run_detector(
     """
     state = detector.start()
     told = [(scores.turn, detector.update(state, scores)) for scores in turns]
-    known = [(turn, signal) for turn, signal in told if signal.contributions]
+    known = [(turn, signal) for turn, signal in told if signal.evidence]
     if getattr(detector, "judges_last", False):
         known = known[-1:]
         first = next(((turn, signal) for turn, signal in known if signal.active), None)
@@ -152,7 +171,7 @@ def run_detector(
         detector=spec or detector.name,
         fired=first is not None,
         turn=first[0] if first else None,
-        score=peak.score if peak else 0.0,
+        score=peak.score if peak else None,
         threshold=detector.threshold,
         threshold_source=source,
         reason=shown.reason if shown else "no turn was evaluated",

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from turnwise.bounded import read_yaml
 from turnwise.detectors.kit.protocol import Detector, ThresholdSource
@@ -54,6 +54,21 @@ _SHIPPED = {
 DETECTORS: Registry[DetectorFactory] = Registry("detector", "turnwise.detectors", is_factory)
 for _name, _class in _SHIPPED.items():
     DETECTORS.add_lazy(_name, f"turnwise.detectors.{_name}:{_class}")
+
+
+Registered = TypeVar("Registered", bound=DetectorFactory)
+
+
+def detector(name: str) -> Callable[[Registered], Registered]:
+    """Return a decorator that registers a detector's class, or a function that builds one, under a name.
+
+    Args:
+        name: what specifications call it.
+
+    Raises:
+        PluginError: the name is taken.
+    """
+    return DETECTORS.register(name)
 
 
 @dataclass(frozen=True, slots=True)

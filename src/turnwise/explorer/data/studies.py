@@ -161,7 +161,9 @@ def _read_verdicts(path: Path) -> dict[str, NDArray[Any]]:
     import duckdb
     import numpy as np
 
-    wanted = ", ".join(f'"{name}"' for name in _COLUMNS)
+    wanted = ", ".join(f'"{name}"' for name in _COLUMNS if name != "score")
+    # A verdict without a score had no evidence: no threshold reaches it.
+    wanted += ", CASE WHEN fired THEN score WHEN NOT fired THEN coalesce(score, '-inf'::DOUBLE) END AS score"
     try:
         with path.open("rb") as file:
             if file.read(4) != b"PAR1":

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from turnwise.conversation import Side
-from turnwise.detectors import DETECTORS
+from turnwise.detectors import DETECTORS, Signal
 from turnwise.errors import TurnwiseError
 from turnwise.explorer.controls import choice, field, tag
 from turnwise.explorer.curves import Panel, chart_options, redraw, show_chart
@@ -225,6 +225,10 @@ def _turn(chat: Chat, number: int) -> Markup:
     )  # fmt: skip
 
 
+def _score_cell(signal: Signal) -> str:
+    return f"{signal.score:.2f}" if signal.evidence else "–"
+
+
 def _bands(chat: Chat, at: int) -> Markup:
     """Return a row a detector, and a row a part of the session memory, a cell a turn."""
     if not chat.session and not chat.verdicts:
@@ -235,7 +239,7 @@ def _bands(chat: Chat, at: int) -> Markup:
     ]
     for verdict in chat.verdicts:
         cells = [
-            _cell(turn, f"{signal.score:.2f}" + (" ▲" if verdict.turn == turn else ""),
+            _cell(turn, _score_cell(signal) + (" ▲" if verdict.turn == turn else ""),
                   "bad" if signal.active else "", signal.reason)
             for turn, signal in zip(turns, verdict.signals, strict=False)
         ]  # fmt: skip

@@ -15,6 +15,8 @@ from turnwise.bounded import read_json
 from turnwise.errors import GuardError
 from turnwise.guard.audit.record import CHECK, GAP, pseudonym, time_text
 from turnwise.guard.fields import Field, GuardMetadataError
+from turnwise.guard.identity.names import canonical_name
+from turnwise.guard.request import short_id
 from turnwise.paths import to_path
 from turnwise.spreadsheets import cell
 
@@ -28,6 +30,7 @@ _TEXTS: Final = (
     "session_id",
     "pipeline",
     "side",
+    "outcome",
     "tool",
     "call_id",
     "text",
@@ -49,6 +52,7 @@ CSV_COLUMNS: Final = (
     "side",
     "tool",
     "call_id",
+    "outcome",
     "blocked",
     "warned",
     "rate_limited",
@@ -136,8 +140,8 @@ class _Wanted:
 
     def __post_init__(self) -> None:
         asked = self.question
-        self.conversations, self.sessions = _names(asked.conversation_id), _names(asked.session_id)
-        self.people = _names(asked.person)
+        self.conversations, self.sessions = _names(asked.conversation_id), _spellings(asked.session_id)
+        self.people = _spellings(asked.person)
         self.since = None if asked.since is None else time_text(asked.since)
         self.until = None if asked.until is None else time_text(asked.until)
 
@@ -151,8 +155,10 @@ class _Wanted:
             return False
         if self.sessions and record.get("session_id") not in self.sessions:
             return False
-        if self.people and _mapping(record.get("participants")).get("initiator") not in self.people:
-            return False
+        if self.people:
+            person = str(_mapping(record.get("participants")).get("initiator") or "")
+            if person not in self.people and canonical_name(person) not in self.people:
+                return False
         if asked.blocked is not None and record.get("blocked") is not asked.blocked:
             return False
         return asked.guardrail is None or _fired(record, asked.guardrail)
@@ -283,6 +289,11 @@ def _of_store(location: str, wanted: _Wanted) -> AuditAnswer:
 def _names(name: str | None) -> tuple[str, ...]:
     """Return what may be written of a name: itself, or what stands for it."""
     return () if name is None else (name, pseudonym(name))
+
+
+def _spellings(name: str | None) -> tuple[str, ...]:
+    """Return what may be written of a session or person: the name as asked for, or as sessions know it."""
+    return () if name is None else (*_names(name), *_names(short_id(canonical_name(name))))
 
 
 def _fired(record: Mapping[str, Any], guardrail: str) -> bool:

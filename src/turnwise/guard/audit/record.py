@@ -16,7 +16,7 @@ from turnwise.conversation import Conversation, Side, Turn
 from turnwise.conversation.participants import FIELDS
 from turnwise.errors import GuardError, TurnwiseError
 from turnwise.guard.guardrail import GUARDRAILS, Check, Guardrail
-from turnwise.guard.records import Detail, PipelineResult, Status
+from turnwise.guard.records import Detail, Outcome, PipelineResult, Status
 from turnwise.guard.step import redacted
 
 VERSION: Final = 1
@@ -41,6 +41,7 @@ class AuditEvent:
         participants: names and types of both sides of the conversation.
         model: ``model_id`` of the conversation, where it is known.
         timestamp: when the check ended, aware.
+        tenant: whose check it is; empty where the pipeline serves no tenant.
     """
 
     result: PipelineResult
@@ -50,10 +51,17 @@ class AuditEvent:
     participants: dict[str, Any]
     model: str | None
     timestamp: datetime
+    tenant: str = ""
 
     @classmethod
     def of(
-        cls, result: PipelineResult, session_id: str, conversation: Conversation, pipeline: str, now: datetime
+        cls,
+        result: PipelineResult,
+        session_id: str,
+        conversation: Conversation,
+        pipeline: str,
+        now: datetime,
+        tenant: str = "",
     ) -> Self:
         """Return the event of a check."""
         model = conversation.model_info.get("model_id")
@@ -65,6 +73,7 @@ class AuditEvent:
             participants=conversation.participants,
             model=model if isinstance(model, str) else None,
             timestamp=now,
+            tenant=tenant,
         )
 
 
@@ -99,6 +108,7 @@ class Recorder:
             "kind": CHECK,
             "time": time_text(event.timestamp),
             "pipeline": event.pipeline,
+            **({"tenant": event.tenant} if event.tenant else {}),
             "conversation_id": self._name(result.conversation_id),
             "session_id": self._name(event.session_id),
             "participants": {
@@ -108,7 +118,8 @@ class Recorder:
             "turn": result.turn_number,
             "side": str(result.pipeline_type),
             **self._tool(result),
-            "blocked": result.blocked,
+            "outcome": str(result.outcome),
+            "blocked": result.outcome in (Outcome.BLOCKED, Outcome.LIMITED),
             "warned": any(detail.warned for _, detail in details),
             "rate_limited": result.rate_limited,
             "reasons": [self.redact(f"{name}: {detail.reason}") for name, detail in details if detail.blocked],

@@ -12,6 +12,7 @@ from turnwise.conversation.json_values import json_copy, json_object
 from turnwise.guard.forensics.onset import DriftPoint, drift_points, drift_summary
 from turnwise.guard.metadata import SIDES, KeptCheck, did, kept_checks, kept_refusals
 from turnwise.guard.records import Detail, Path
+from turnwise.guard.step import DROPPED
 from turnwise.visible import shown
 
 _COUNTED = {
@@ -74,7 +75,12 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
     refused, latest = kept_refusals(conversation)
     checked = {check.turn for check in checks}
     unchecked = [turn.number for turn in turns if turn.number not in checked]
-    blocked = {side: _turns(check for check in checks if check.side == side and check.blocked) for side in SIDES}
+    blocked = {
+        side: _turns(
+            check for check in checks if check.side == side and check.blocked and DROPPED not in check.details
+        )
+        for side in SIDES
+    }
     warned = {
         side: _turns(check for check in checks if check.side == side and check.that("warned")) for side in SIDES
     }

@@ -475,7 +475,7 @@ class Drift(Guardrail):
             reason = reason and whose + reason
         if action is Action.BLOCK:
             return Finding(True, reason, confidence, data=data, stance=stance)
-        if signal.contributions and built.warn is not None and signal.score >= built.warn:
+        if signal.evidence and built.warn is not None and signal.score >= built.warn:
             reason, action = f"{whose}{signal.reason} (warned from {built.warn:.3f})", Action.WARN
         return Finding(action is not None, reason, confidence, action=action, data=data, stance=stance)
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Literal
 
 from turnwise.conversation import Conversation
-from turnwise.conversation.participants import UNKNOWN_NAME
 from turnwise.guard.guardrail import Action, Check
+from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.request import digest_of, short_id
 from turnwise.guard.state.work import Named
 from turnwise.scoring import Score, TurnScores
@@ -97,7 +97,7 @@ def sessions_of(session_id: str) -> tuple[str, str]:
     >>> sessions_of("c1")
     ('c1', 'c1/responder')
     """
-    return session_id, f"{session_id}{_RESPONDER_MARK}"
+    return session_id, short_id(f"{session_id}{_RESPONDER_MARK}")
 
 
 def responder_session(session_id: str, conversation: Conversation) -> str:
@@ -115,14 +115,14 @@ def responder_session(session_id: str, conversation: Conversation) -> str:
     >>> responder_session("c1", Conversation.human_to_human("ann", "ben", conversation_id="c1"))
     'c1/responder'
     """
-    initiator, responder = conversation.initiator, conversation.responder
-    if initiator != UNKNOWN_NAME and session_id == short_id(initiator):
-        if responder == UNKNOWN_NAME:
+    initiator, responder = (canonical_name(one) for one in (conversation.initiator, conversation.responder))
+    if initiator not in UNNAMED and session_id == short_id(initiator):
+        if responder in UNNAMED:
             # Nobody's name is not one person's: the session ends with the conversation.
-            return short_id(f"{conversation.conversation_id}{_RESPONDER_MARK}")
+            return sessions_of(conversation.conversation_id)[1]
         if responder != initiator:
             return short_id(responder)
-    return short_id(f"{session_id}{_RESPONDER_MARK}")
+    return sessions_of(session_id)[1]
 
 
 def actions_by_mode(block_from: str, warn_from: str) -> dict[EngagementMode, Action]:

@@ -55,6 +55,7 @@ class Keywords(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    reads_names: ClassVar[bool] = True
     files: ClassVar[Mapping[str, tuple[str, ...]]] = {"file": ()}
     default_timeout: ClassVar[float | None] = None
 

@@ -138,6 +138,7 @@ class Pii(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    reads_names: ClassVar[bool] = True
     default_on: ClassVar[On | tuple[On, ...]] = (On.BOTH, On.TOOL_CALL)
     default_timeout: ClassVar[float | None] = None
 

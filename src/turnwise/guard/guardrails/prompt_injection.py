@@ -105,6 +105,7 @@ class PromptInjection(Guardrail):
     _words: Words | None = field(init=False, repr=False, compare=False)
 
     cost: ClassVar[Cost] = Cost.MODEL
+    reads_names: ClassVar[bool] = True
     default_on: ClassVar[On | tuple[On, ...]] = (On.INPUT, On.TOOL_RESULT)
     default_timeout: ClassVar[float | None] = None
 

@@ -41,6 +41,7 @@ class Regex(Guardrail):
 
     cost: ClassVar[Cost] = Cost.TEXT
     redacts: ClassVar[bool] = True
+    reads_names: ClassVar[bool] = True
     default_timeout: ClassVar[float | None] = None
 
     patterns: Mapping[str, str]

@@ -47,7 +47,7 @@ class Said:
     Args:
         role: who it is from.
         texts: what is checked of it, in the order of the checks: results of tools, text, arguments of calls.
-        rest: names of the tools it calls, and a digest of what nobody reads, such as images.
+        rest: names of the tools it calls, its own name, and a digest of what nobody reads, such as images.
         place: its index in the list.
     """
 
@@ -106,6 +106,7 @@ def _said(entry: Entry, place: int) -> Said:
     role = str(Role.TOOL if entry.role is Role.FUNCTION else entry.role)
     texts = (*results, *((entry.text or "",) if spoken else ()), *(call.text for call in calls))
     told = [*(("text",) if spoken else ()), *(f"call:{call.name}" for call in calls)]
+    told += [f"name:{entry.raw['name']}"] if entry.raw.get("name") else []
     unread = _unread(entry.raw)
     return Said(role, texts, (*told, unread) if unread else tuple(told), place)
 

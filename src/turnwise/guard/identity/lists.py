@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from turnwise.conversation import Conversation, Side
 from turnwise.conversation.messages import OPENAI, Entry, messages_of_turn
+from turnwise.conversation.tool_reading import read_calls
 from turnwise.guard.identity.chain import LINK, Link, Said, chain_of, root_of
 from turnwise.guard.identity.place import MovedError, Place
 from turnwise.guard.identity.turns import absorb, fork, is_latest, recorded
@@ -217,7 +218,10 @@ class MessageLists:
         before = place.before
         if before.forged:
             place.forged = _told(before, listed.said, depth)
-        return Found(chat, None, place, texts)
+        opened = max((at for at in range(first) if listed.said[at].opens), default=0)
+        return Found(
+            chat, None, place, _with_known_ids(texts, listed.entries[opened:first], chat, place.turn_number)
+        )
 
     def _told_before(self, chat: Conversation, root: Link, digests: Sequence[str]) -> tuple[int, Link]:
         """Return how much of a list a conversation says that was not told as lists, and where that ends."""
@@ -236,6 +240,16 @@ class MessageLists:
             if digests[known] in links:
                 return known, links[digests[known]]
         return 0, root
+
+
+def _with_known_ids(
+    texts: Sequence[LastText], entries: Iterable[Entry], chat: Conversation, number: int | None
+) -> list[LastText]:
+    """Return texts with the ids that the conversation has for their calls: an equal list may have others."""
+    known = () if number is None or number > chat.get_turn_count() else chat.turn(number).tool_calls
+    told = (call.call_id for entry in entries for call in read_calls(entry.raw))
+    same = {old: call.call_id for old, call in zip(told, known, strict=False)}
+    return [one._replace(call_id=same.get(one.call_id, one.call_id)) for one in texts]
 
 
 def _told(link: Link, said: Sequence[Said], depth: int) -> str:

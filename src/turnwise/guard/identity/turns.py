@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 from uuid import uuid4
 
 from turnwise.conversation import Conversation, Role, Side, Turn
-from turnwise.conversation.messages import Entry, messages_of_turn
+from turnwise.conversation.messages import Entry, first_calls, messages_of_turn
 from turnwise.conversation.tool_reading import read_calls, read_results
 from turnwise.conversation.tools import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
+from turnwise.errors import ConversationError, GuardError
 from turnwise.guard.documents import plain
 from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import TextKind
 from turnwise.guard.identity.chain import Checked, Link
 from turnwise.guard.metadata import read_turn, stance_of
 from turnwise.guard.records import PipelineResult, Records, SideRecord, Status, TurnRecord, joined
+from turnwise.guard.request import last_texts
 from turnwise.guard.step import UNREAD
 
 FORKED = "forked_from"
@@ -147,6 +149,45 @@ def _cut(turn: Turn, link: Link) -> None:
             turn.metadata[GUARD_KEY] = plain(left.replaced(last=left.records[-1].pipeline_type))
         else:
             del turn.metadata[GUARD_KEY]
+
+
+def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversation | None) -> list[Any]:
+    """Return messages with an empty one in the place of each that guardrails have read all of.
+
+    Args:
+        messages: the messages.
+        result: what the check of the last ones said.
+        chat: the conversation, of which earlier ones may be part.
+    """
+    known = {(part.pipeline_type, part.text) for part in result.parts or (result,)}
+    for turn in () if chat is None else chat.turns:
+        record = _record(turn)
+        if record is None:
+            continue
+        raws = messages_of_turn(turn) if record.texts else []
+        told: list[tuple[SideRecord | None, TextKind, str | None]] = [
+            (record.input, TextKind.INPUT, turn.prompt),
+            (record.output, TextKind.OUTPUT, turn.response),
+            *((record.tool_calls.get(one.call_id), TextKind.TOOL_CALL, one.arguments) for one in turn.tool_calls),
+            *(
+                (record.tool_results.get(one.call_id), TextKind.TOOL_RESULT, one.content)
+                for one in turn.tool_results
+            ),
+            *(
+                (record.texts.get(name), TextKind.OUTPUT, raws[at].get("content"))
+                for at, name in first_calls(raws).items()
+            ),
+        ]
+        known |= {(kind, str(text)) for check, kind, text in told if check is not None and not check.blocked}
+    return [{} if _is_known(message, known) else message for message in messages]
+
+
+def _is_known(message: Any, known: Container[tuple[TextKind, str]]) -> bool:
+    try:
+        texts = last_texts([message]).texts
+    except (ConversationError, GuardError):
+        return False
+    return all((one.kind, one.text) in known and not one.unread for one in texts)
 
 
 def _record(turn: Turn) -> TurnRecord | None:

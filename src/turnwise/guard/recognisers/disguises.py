@@ -27,7 +27,7 @@ _BOXED = {
 }
 """White letters on black, in circles and squares, and those that flags are made of."""
 
-_LATIN = {
+LATIN = {
     **{sign: letter for letter, signs in PASS_FOR.items() for sign in signs if sign != letter},
     **_CAPITALS,
     **_SMALL_CAPITALS,
@@ -106,7 +106,7 @@ def undisguised_character(character: str) -> str:
     >>> [undisguised_character(each) for each in "аé²ᴀ🅰"]
     ['a', 'e', '2', 'a', 'A']
     """
-    latin = _LATIN.get(character)
+    latin = LATIN.get(character)
     if latin is not None:
         return latin
     form = unicodedata.normalize("NFKD", plain_character(character))

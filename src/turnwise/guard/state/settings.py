@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 from urllib.parse import unquote, urlsplit
 
 from turnwise.clock import Clock
@@ -134,7 +134,18 @@ def store_of(where: str) -> tuple[Literal["sqlite", "redis"], str]:
     return "sqlite", path
 
 
-def open_state_store(where: str, **settings: Any) -> SqliteStateStore | RedisStateStore:
+class StoreLimits(TypedDict, total=False):
+    """What may be set of either state store; see `turnwise.guard.SqliteStateStore`."""
+
+    limit: int
+    ended_limit: int
+    ttl: timedelta | None
+    ended_ttl: timedelta | None
+    wait_seconds: float
+    clock: Clock
+
+
+def open_state_store(where: str, **settings: Unpack[StoreLimits]) -> SqliteStateStore | RedisStateStore:
     """Open a state store by what a user names it.
 
     Args:

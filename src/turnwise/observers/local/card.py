@@ -1,10 +1,12 @@
-"""The model card, written from the metrics files of the weights."""
+"""The model card, written from the metrics of the weights and from what they make of people's texts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
+
+from turnwise.rates import Rate
 
 _SOURCES = {
     "train/safemt_1k.jsonl": ("SafeMTData_1K, gradual attacks written by a model, and their replies", "MIT"),
@@ -19,7 +21,7 @@ _SOURCES = {
 _OURS = {
     "corpus/judged/": ("readers' T, I and F of single turns", "Apache-2.0"),
     "corpus/twins/": ("twins; of these the train split", "Apache-2.0"),
-    "corpus/human/": ("pairs in the manner of people; of these the train split", "Apache-2.0"),
+    "corpus/human/": ("pairs by a model in the manner of people; of these the train split", "Apache-2.0"),
     "corpus/drills/": ("drills, written for training alone", "Apache-2.0"),
 }
 
@@ -34,8 +36,8 @@ _PROMPTS_ALONE = ("human-style attacks, shipped", "human-style counterparts, shi
 
 _HEAD = """# Model card: observers `local` and `local-small`
 
-Written by `python benchmarks/observer.py --write` from the `metrics.json` of the shipped weights; a test
-checks that `turnwise observers card local` and `local-small` still say the same.
+Written from the `metrics.json` and `people.jsonl` of the shipped weights by `benchmarks/observer.py --write` and
+`benchmarks/people.py --write`; a test checks that `turnwise observers card` still says the same.
 
 ## What they are
 
@@ -45,7 +47,8 @@ reaches, and gives T, I and F of `reciprocity`, `context_integrity` and `third_p
 each reply. `local-small` is for screening and for tiny machines: token vectors, phrases of three tokens and a
 recurrent state. Both learned from what careful readers said of single turns
 ([corpus/judging](../corpus/judging/README.md)), not from labels of conversations; a reader is a large
-language model reading blind. Design and attempts: [0011](decisions/0011-the-reader.md).
+language model reading blind, of the kind that also wrote part of the data. Design and attempts:
+[0011](decisions/0011-the-reader.md).
 
 - **F**: how far the turn breaks the principle, in the readers' scale, given what was said before; calibrated
   on judged conversations that training did not see. **T**: how far it keeps it, by outputs of its own.
@@ -58,19 +61,23 @@ language model reading blind. Design and attempts: [0011](decisions/0011-the-rea
 
 ## Intended use
 
-A score for every turn, for research on trajectories and as an inline guard that costs no key and no network.
-Thresholds ship with it; calibrate on your own traffic before you block people. It is not meant to decide
-alone about people.
+A screen: a score for every turn, with no key and no network, for research on trajectories and as the first look
+of a guard. It is good at single pasted jailbreaks in English, and misses most of what people unfold over several
+turns. Thresholds ship with it; calibrate on your own traffic, and let a person or a careful model decide before
+anybody is blocked.
 """
 
 _LIMITS = """## Known limits
 
-- Its base is English and so is nearly all that it learned from; on other languages I rises and F means less.
-- It does not know the world: whether a person is public, a game real, a law in force. Short prompts that
-  sound like harm and are none are its weakest side (XSTest above).
-- Its readers are one kind of model. Where they share a blind spot it has that, too.
-- It sees the latest 896 tokens. What was agreed long before is gone, as it is for `local-small`, whose state
-  fades.
+- Its base is English and so is nearly all that it learned from. Harmful requests in most other languages pass, and
+  ordinary people who speak them are flagged more often.
+- It loses the thread: the later the turn, the worse it ranks, and among turns of people's jailbreaks the number of
+  the turn ranks as well. It sees the latest 896 tokens; what was agreed long before is gone, as it is for
+  `local-small`, whose state fades.
+- It does not know the world: whether a person is public, a game real, a law in force. People who speak of drink,
+  violence or shame in good faith are flagged, and so are short prompts that sound like harm (XSTest above).
+- Its readers are one kind of model, which also wrote part of the data. Where they share a blind spot it has that,
+  too.
 - Invisible characters, lookalike letters, letter spacing, leetspeak and base64 are undone before reading;
   other ciphers are not.
 - Judged conversations are picked, not sampled from traffic: rates on them say nothing about yours.
@@ -103,11 +110,37 @@ def render_card(sections: Mapping[str, Mapping[str, Any]]) -> str:
     """
     parts = [_HEAD]
     for name, metrics in sections.items():
+        if "people" in metrics:
+            parts += [f"## `{name}`: on what people wrote or judged\n", *_people(metrics["people"])]
         parts += [f"## `{name}`: weights and training data\n", *_training(metrics)]
         if "measured" in metrics:
             parts += [f"\n## `{name}`: what must hold, and what was measured\n", *_measured(metrics)]
         parts.append("")
     return "\n".join([*parts, _LIMITS])
+
+
+def _people(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    yield (
+        "The worst first. Flagged and found: an F at or above the shipped threshold, where no other is named; "
+        "ordinary conversations are taken for harmless, though a few hold real attempts. Where no people are "
+        "named as judges, a large language model judged, which also wrote part of the data. Below an area stands "
+        "what the number of turns or of words reaches, which understand nothing. –: not recorded."
+    )
+    for where in dict.fromkeys(row["where"] for row in rows):
+        yield f"\nMeasured {where}:\n"
+        yield from _figures(row for row in rows if row["where"] == where)
+    yield ""
+
+
+def _figures(rows: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    yield "| measure | measured | 95 % interval |"
+    yield "|---|---|---|"
+    for row in rows:
+        counts = row.get("counts")
+        found = Rate(*counts).interval if counts else row.get("interval")
+        said = f" ({counts[0]} of {counts[1]})" if counts else ""
+        value = _figure(row["value"]) if found else f"{row['value']:g}"
+        yield f"| {row['name']} | {value}{said} | {_interval(found) if found else '–'} |"
 
 
 def _training(metrics: Mapping[str, Any]) -> Iterable[str]:
@@ -142,9 +175,9 @@ def _training(metrics: Mapping[str, Any]) -> Iterable[str]:
     )
     yield (
         f"\nCalibrated on {on}, none trained on. Operating points: at most 1 % of "
-        f"{metrics['operating_points_on']}'s train part, a service that nothing is trained on; in `history` each "
-        "conversation counts by the higher of its scores with replies and without. `any_turn` asks for an F of .5 "
-        "at least and `cusum` for .25, what one such turn adds to it: this service's chats are easier than most.\n"
+        f"{metrics['operating_points_on']}'s train part, tasks that a model wrote and nothing is trained on; in "
+        "`history` each conversation counts by the higher of its scores with replies and without. `any_turn` asks "
+        "for an F of .5 at least and `cusum` for .25, what one such turn adds to it: people are harder.\n"
     )
     yield "| mode | detector | threshold | false positives | 95 % interval |"
     yield "|---|---|---|---|---|"
@@ -178,9 +211,11 @@ def _source(name: str) -> tuple[str, str]:
 def _measured(metrics: Mapping[str, Any]) -> Iterable[str]:
     measured = metrics["measured"]
     yield (
-        "By `benchmarks/observer.py`, on conversations that training did not see. Truth is what readers said; a "
-        "turn counts as flagged by them from F 0.5 on. Looks at the test splits while the observer was made, this "
-        f"one included: {measured['looks']}. {measured['machine']}\n"
+        "By `benchmarks/observer.py`, on conversations that training did not see. Truth is what readers said, a "
+        "large language model, which also wrote part of the data, the human-style attacks and the twins among it; "
+        "a turn counts as flagged by them from F 0.5 on. Of the attacks people wrote only the red-team chats, of "
+        "the ordinary chats of dev only arena_real_users and mtrag_un_human. Looks at the test splits while the "
+        f"observer was made, this one included: {measured['looks']}. {measured['machine']}\n"
     )
     yield "| measure | measured | 95 % interval | at least, or at most | aim | holds |"
     yield "|---|---|---|---|---|---|"
@@ -208,7 +243,11 @@ def _row_name(name: str, kind: str) -> str:
     """Return the name of a row, and what was read where another page reads more."""
     if name not in _PROMPTS_ALONE:
         return name
-    more = "" if kind == "small" else "; [with replies](results.md#jailbreaks-in-the-manner-of-people)"
+    more = (
+        ""
+        if kind == "small"
+        else "; [with replies](results.md#jailbreaks-that-a-model-wrote-in-the-manner-of-people)"
+    )
     return f"{name} (prompts alone{more})"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from turnwise.conversation import Side, Turn
 from turnwise.errors import ObserverError
 from turnwise.observers.local.protocol import BOUND
-from turnwise.observers.local.weights import PRINCIPLES, load_weights, read_metrics, shipped
+from turnwise.observers.local.weights import PRINCIPLES, card_data, load_weights, read_metrics, shipped
 from turnwise.observers.protocol import (
     Context,
     ContextMode,
@@ -118,7 +118,7 @@ class LocalObserver:
     @classmethod
     def card_data(cls, argument: str | None = None) -> Mapping[str, Any]:
         """Return what ``turnwise observers card`` shows: how the weights in a folder were made and measured."""
-        return read_metrics(argument or shipped(cls.name))
+        return card_data(argument or shipped(cls.name))
 
     @staticmethod
     def render_card(sections: Mapping[str, Mapping[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +12,9 @@ from turnwise.observers.local.normalise import normalise
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+# A text at a time needs no threads of the library's own, which would warn of every process that is forked.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 PIECE = 128
 """Tokens of a text that the network takes in at once; a longer one is read in pieces of at most so many."""
@@ -175,7 +179,8 @@ class Speech:
         return head, size - head - len(self._gap)
 
     def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        # For a batch the library lets other threads go on meanwhile, an event loop among them.
+        ids: list[int] = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
 
 

@@ -1,7 +1,8 @@
 """The weights folder of the reader: written by training, checked to the last byte before it is used.
 
 A folder holds three files: ``reader.onnx.gz`` (the network), ``tokenizer.json``, and ``metrics.json``
-(calibration, operating points, and how all of it was made and measured).
+(calibration, operating points, and how all of it was made and measured). ``people.jsonl`` may stand beside them:
+what these weights make of what people wrote or judged.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ FORMAT_VERSION = "1"
 MODEL_FILE = "reader.onnx.gz"
 TOKENIZER_FILE = "tokenizer.json"
 METRICS_FILE = "metrics.json"
+PEOPLE_FILE = "people.jsonl"
 SHIPPED = ("local", "local-small")
 """Observers whose weights ship with turnwise."""
 
@@ -122,6 +124,26 @@ def read_metrics(folder: Path | str) -> Mapping[str, Any]:
         ObserverError: there is no metrics file, or it is none of ours.
     """
     return _parse(Path(folder) / METRICS_FILE)
+
+
+def card_data(folder: Path | str) -> Mapping[str, Any]:
+    """Return the metrics of a weights folder with what it makes of people's texts, measured on the same weights.
+
+    Args:
+        folder: the folder.
+
+    Raises:
+        ObserverError: as for `read_metrics`.
+    """
+    metrics, path = read_metrics(folder), Path(folder) / PEOPLE_FILE
+    if not path.exists():
+        return metrics
+    try:
+        head, *rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        known = head["weights_sha256"] == metrics["weights_sha256"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ObserverError(f"{path}: not as benchmarks/people.py writes it ({error!r}); {_AGAIN}") from error
+    return {**metrics, "people": rows} if known else metrics
 
 
 def save_weights(folder: Path, model: bytes, tokenizer: str, metrics: Mapping[str, Any]) -> None:

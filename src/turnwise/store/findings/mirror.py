@@ -17,7 +17,7 @@ from turnwise.store.findings.files import FoundFiles
 from turnwise.store.findings.index import NAME, Index
 from turnwise.store.mirror import VIEWS
 from turnwise.store.runs import Run
-from turnwise.store.where import FIELDS, parse_where
+from turnwise.store.where import FIELDS, Labels, parse_where, relabelled
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -77,11 +77,11 @@ class FoundMirror:
                 connection = self._opened().cursor()
             yield connection
 
-    def chosen(self, where: str, run: str) -> list[int]:
+    def chosen(self, where: str, run: str, labels: Labels) -> list[int]:
         """Return the row numbers of the sequences for which a condition holds; see `Mirror.chosen`."""
         with self.tables() as connection, self._files.translated():
             condition = parse_where(where, self._known_names)
-            wanted = [name for name in FIELDS if name in condition.fields]
+            wanted = [name for name in FIELDS if name in condition.fields | ({"id"} if labels else set())]
             columns = {
                 "id": "sequence_id", "label": "label", "source": "source", "turns": "turns",
                 "chars": "p.chars", "response_chars": "p.response_chars", "cost": "NULL", "metadata": "metadata",
@@ -104,7 +104,7 @@ class FoundMirror:
                         row = dict(zip(wanted, values, strict=False))
                         if "metadata" in row:
                             row["metadata"] = json.loads(row["metadata"] or "{}")
-                        if condition.holds(row):
+                        if condition.holds(relabelled(row, labels)):
                             chosen += sequences
             return chosen
 

@@ -63,7 +63,7 @@ class FoundSequences:
             for number, head in heads:
                 with intact(self._files.where, f"sequence {head.sequence_id!r}"):
                     mine = turns.get(number, [])
-                    check_turns(head.turns, mine)
+                    check_turns(range(1, head.turns + 1), [row[1] for row in mine])
                     yield Sequence(
                         sequence_id=head.sequence_id,
                         label=head.label,

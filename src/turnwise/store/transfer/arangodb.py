@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import groupby
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +22,7 @@ from sqlalchemy import Table
 from turnwise.store import schema
 from turnwise.store.transfer.jsonl import line
 from turnwise.store.transfer.snapshot import Snapshot
-from turnwise.store.transfer.tables import Kind, Progress, Row, kind_of, time_text
+from turnwise.store.transfer.tables import Kind, Progress, Row, conversations, kind_of, time_text
 
 NOT_CARRIED = (
     "A whole number of more than 64 bits in metadata becomes a number of double precision in ArangoDB.",
@@ -109,15 +109,9 @@ def _fields(table: Table, row: Row) -> Document:
 
 
 def _write_sequences(record: Snapshot, put: Write) -> None:
-    turns = groupby(_rows(record, schema.turns), lambda row: int(row["sequence"]))
-    of, some = next(turns, (None, iter(())))
-    for row in _rows(record, schema.sequences):
+    for row, turns in chain.from_iterable(conversations(record)):
         fields = _fields(schema.sequences, row)
-        mine = []
-        if of == row["id"]:
-            mine = [_fields(schema.turns, turn) for turn in some]
-            of, some = next(turns, (None, iter(())))
-        fields |= {"turns": mine, "turn_count": row["turns"]}
+        fields |= {"turns": [_fields(schema.turns, turn) for turn in turns], "turn_count": row["turns"]}
         put("sequences", {"_key": key(row["sequence_id"]), **fields})
 
 

@@ -6,20 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, groupby
 from threading import Event
 from typing import Any
 
 from sqlalchemy import Column, Connection, Table, func, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
-from turnwise.conversation import Label
 from turnwise.errors import StoreCorruptError, StoreError, UsageError
 from turnwise.notebook import Shown
 from turnwise.store import schema
-from turnwise.store.sequences import check_turns
+from turnwise.store.damage import check_places
+from turnwise.store.sequences import check_content
 from turnwise.store.transfer.keys import KeyMap
-from turnwise.store.transfer.tables import TABLES, Record, Row
+from turnwise.store.transfer.tables import TABLES, Record, Row, conversations
 from turnwise.store.transfer.twins import Twins
 
 _SHOWN = 12
@@ -57,6 +56,7 @@ class Merge:
 
     def __init__(self, source: Record, target: str, stopped: Event) -> None:
         self._source = source
+        self.name = source.name
         self._target = target
         self._stopped = stopped
         self._clashes: list[str] = []
@@ -98,6 +98,8 @@ class Merge:
             raise StoreCorruptError(
                 f"{self._source.name} is damaged: its rows don't fit together ({reason}); nothing was imported"
             ) from error
+        for table in (schema.evaluations, schema.failures, schema.human_scores):
+            check_places(connection, self.name, table, self._last[table.name])
         for table in keyed:
             self._count_on(table)
         added = {table.name: self._added[table.name] for table in TABLES}
@@ -107,7 +109,7 @@ class Merge:
 
     def _merge_runs(self) -> None:
         table = schema.runs
-        for page in self._pages(table):
+        for page in self.pages(table):
             rows = self._connection.execute(select(table).where(table.c.name.in_([row["name"] for row in page])))
             there = {row["name"]: row for row in rows.mappings()}
             fresh = []
@@ -124,10 +126,8 @@ class Merge:
 
     def _merge_sequences(self) -> None:
         table = schema.sequences
-        turns = groupby(chain.from_iterable(self._pages(schema.turns)), lambda row: int(row["sequence"]))
-        of, some = next(turns, (None, iter(())))
-        for page in self._pages(table):
-            wanted = [row["sequence_id"] for row in page]
+        for page in conversations(self):
+            wanted = [row["sequence_id"] for row, _ in page]
             rows = self._connection.execute(
                 select(table.c.sequence_id, table.c.id, table.c.content_sha256).where(
                     table.c.sequence_id.in_(wanted)
@@ -136,12 +136,9 @@ class Merge:
             there = {row[0]: (row[1], row[2]) for row in rows}
             fresh: list[dict[str, Any]] = []
             fresh_turns: list[dict[str, Any]] = []
-            for row in page:
-                mine: list[Row] = []
-                if of == row["id"]:
-                    mine = list(some)
-                    of, some = next(turns, (None, iter(())))
-                self._check_sequence(row, mine)
+            for row, mine in page:
+                with self._fitting(f"sequence {row['sequence_id']!r}"):
+                    check_content(row, mine)
                 if row["sequence_id"] in there:
                     key, content = there[row["sequence_id"]]
                     self._keep(table, row, key)
@@ -154,17 +151,10 @@ class Merge:
                 fresh_turns += ({**turn, "sequence": new["id"]} for turn in mine)
             self._insert(table, fresh)
             self._insert(schema.turns, fresh_turns)
-        if of is not None:
-            raise StoreCorruptError(f"{self._source.name} is damaged: turns of a sequence {of} that is not there")
-
-    def _check_sequence(self, row: Row, turns: list[Row]) -> None:
-        with self._fitting(f"sequence {row['sequence_id']!r}"):
-            Label(row["label"])
-            check_turns(row["turns"], turns)
 
     def _merge_provenances(self) -> None:
         table = schema.provenances
-        for page in self._pages(table):
+        for page in self.pages(table):
             fresh = []
             for row in page:
                 named = {**row, "run": self._key(table, row, "run", schema.runs)}
@@ -191,7 +181,7 @@ class Merge:
             self._connection.execute(text(f"CREATE INDEX {_BY_TIME} ON replies (received_at)"))
         ignored = ("id", "reusable")  # whether one answers again is the store's own affair
         twins = {by: Twins(self._connection, table, last, by, ignored) for by in ("request_key", "received_at")}
-        for page in self._pages(table):
+        for page in self.pages(table):
             found: dict[int, int] = {}
             for by, unkeyed in (("request_key", False), ("received_at", True)):
                 rows = [row for row in page if (row.get("request_key") is None) is unkeyed]
@@ -205,7 +195,7 @@ class Merge:
         table = schema.evaluations
         about = ("run", "sequence", "principle", "turn", "side")
         said = [column.name for column in table.columns if column.name != "id"]
-        for page in self._pages(table):
+        for page in self.pages(table):
             rows = [self._named(table, row) for row in page]
             there = {tuple(row[name] for name in about): row for row in self._of_old_runs(table, rows)}
             fresh = []
@@ -222,7 +212,7 @@ class Merge:
     def _merge_failures(self) -> None:
         table = schema.failures
         twins = Twins(self._connection, table, self._last[table.name], "sequence")
-        for page in self._pages(table):
+        for page in self.pages(table):
             rows = [self._named(table, row) for row in page]
             old = [self._is_old("runs", row["run"]) and self._is_old("sequences", row["sequence"]) for row in rows]
             keys = iter(twins.of(row for row, may_be in zip(rows, old, strict=True) if may_be))
@@ -231,7 +221,7 @@ class Merge:
     def _merge_calls(self) -> None:
         table = schema.calls
         outcomes = (("evaluation", schema.evaluations), ("failure", schema.failures))
-        for page in self._pages(table):
+        for page in self.pages(table):
             fresh = []
             for row in page:
                 new = {**row, "reply": self._key(table, row, "reply", schema.replies)}
@@ -245,19 +235,20 @@ class Merge:
     def _merge_people(self) -> None:
         for table in (schema.corrections, schema.human_scores):
             twins = Twins(self._connection, table, self._last[table.name], "sequence")
-            for page in self._pages(table):
+            for page in self.pages(table):
                 rows = [{**row, "sequence": self._key(table, row, "sequence", schema.sequences)} for row in page]
                 self._merge_found(table, rows, twins.of(rows))
 
     def _merge_audit(self) -> None:
         table = schema.audit_events
         twins = Twins(self._connection, table, self._last[table.name], "time")
-        for page in self._pages(table):
+        for page in self.pages(table):
             self._merge_found(table, page, twins.of(page))
 
     # Rows --------------------------------------------------------------------------------------------------
 
-    def _pages(self, table: Table) -> Iterator[list[Row]]:
+    def pages(self, table: Table) -> Iterator[list[Row]]:
+        """Yield the rows of a table of what is imported; StoreError where it is damaged, or to be stopped."""
         for page in self._source.pages(table):
             if self._stopped.is_set():
                 raise StoreError("the import was stopped; nothing was imported")

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 from sqlalchemy import Column, Connection, Select, Table, exists, func, select, tuple_
 
 from turnwise.batches import batched
-from turnwise.conversation import Label
 from turnwise.errors import StoreCorruptError, UnknownNameError, UsageError
 from turnwise.store import schema
-from turnwise.store.damage import read_all
+from turnwise.store.damage import check_places, read_all
 from turnwise.store.database import PAGE, Database
-from turnwise.store.transfer.tables import TABLES, Row, key_of
+from turnwise.store.sequences import check_content
+from turnwise.store.transfer.tables import TABLES, Row, conversations, key_of
 from turnwise.store.where import known_names, parse_where
 
 Result = TypeVar("Result")
@@ -85,26 +86,23 @@ class Snapshot:
         elif table is not schema.audit_events:
             if table is schema.calls:
                 query = _calls()
+            elif "run" in table.c:
+                query = query.where(table.c.run.in_(choice.runs))
             for page in self._all(query, key_of(table)):
                 if rows := [row for row in page if _chosen(table, row, choice)]:
                     yield rows
 
     def check(self) -> None:
-        """Check that rows fit together, as far as that does not take reading all texts.
+        """Check that sequences are what was stored, and that rows fit together.
 
         Raises:
-            StoreCorruptError: a label is none, turns are missing, or a row is about what is not there.
+            StoreCorruptError: a sequence has other content than was stored, or a row is about what is not there.
         """
-        sequences, turns = schema.sequences.c, schema.turns.c
-        counted = select(func.count()).where(turns.sequence == sequences.id).scalar_subquery()
-        wrong = sequences.label.not_in(list(map(str, Label))) | (sequences.turns != counted)
-        for row in self._connection.execute(
-            select(sequences.id, sequences.sequence_id, sequences.label, sequences.turns).where(wrong)
-        ):
-            if self.choice is None or row.id in self.choice.sequences:
-                known = row.label in tuple(Label)
-                reason = f"not all of its {row.turns} turns are there" if known else f"{row.label!r} is no label"
-                raise self._damaged(f"sequence {row.sequence_id!r} can't be read ({reason})")
+        for row, turns in chain.from_iterable(conversations(self)):
+            try:
+                check_content(row, turns)
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
+                raise self._damaged(f"sequence {row['sequence_id']!r} can't be read ({error})") from error
         for table in TABLES if self.choice is None else ():
             for column in table.columns:
                 for other in (foreign.column for foreign in column.foreign_keys):
@@ -112,6 +110,8 @@ class Snapshot:
                     if (key := self._connection.scalar(select(column).where(lost).limit(1))) is not None:
                         what = f"a row of {table.name} is about row {key} of {other.table.name}"
                         raise self._damaged(f"{what}, which is not there")
+        for table in (*_OUTCOMES, schema.human_scores) if self.choice is None else ():
+            check_places(self._connection, self.name, table)
 
     def _damaged(self, reason: str) -> StoreCorruptError:
         return StoreCorruptError(
@@ -191,7 +191,7 @@ def _choose(connection: Connection, runs: Collection[str] | None, where: str | N
         condition = parse_where(where, known_names(connection))
         if "cost" in condition.fields and (runs is None or len(set(runs)) != 1):
             raise UsageError("--where asks for the cost of sequences: name the one run that is meant with --run")
-        holds = frozenset(condition.sequences(connection, next(iter(runs or ()), "")))
+        holds = frozenset(condition.sequences(connection, next(iter(runs or ()), ""), {}))
         sequences = holds if sequences is None else sequences & holds
         if not sequences:
             raise UsageError(f"no sequence is left to export: --where {where!r} holds for none of them")

@@ -6,11 +6,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Protocol
 
 from sqlalchemy import JSON, Boolean, Column, Float, Integer, Table
 
+from turnwise.errors import StoreCorruptError
 from turnwise.store import schema
+from turnwise.store.column_types import Checked, Share, UtcTime, Whole
 from turnwise.visible import shown
 
 TABLES: tuple[Table, ...] = (
@@ -61,13 +65,34 @@ class Record(Protocol):
         """Yield the rows of a table in the order of their keys, some hundreds at a time; StoreError if damaged."""
 
 
+def conversations(source: Record) -> Iterator[list[tuple[Row, list[Row]]]]:
+    """Yield the sequences of a record with their turns, some hundreds at a time.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    turns = groupby(chain.from_iterable(source.pages(schema.turns)), itemgetter("sequence"))
+    of, some = next(turns, (None, iter(())))
+    for page in source.pages(schema.sequences):
+        found = []
+        for row in page:
+            found.append((row, list(some) if of == row["id"] else []))
+            if of == row["id"]:
+                of, some = next(turns, (None, iter(())))
+        yield found
+    if of is not None:
+        raise StoreCorruptError(f"{source.name} is damaged: turns of a sequence {of} that is not there")
+
+
 def kind_of(column: Column[Any]) -> Kind:
     """Return what a column holds."""
-    kinds = {
-        schema.UtcTime: Kind.TIME,
+    kinds: dict[type, Kind] = {
+        UtcTime: Kind.TIME,
         JSON: Kind.JSON,
         Boolean: Kind.TRUTH,
+        Share: Kind.NUMBER,
         Float: Kind.NUMBER,
+        Whole: Kind.WHOLE,
         Integer: Kind.WHOLE,
     }
     return next((kind for known, kind in kinds.items() if isinstance(column.type, known)), Kind.TEXT)
@@ -95,7 +120,9 @@ def value_reader(column: Column[Any]) -> Callable[[Any], Any]:
     kind, name, nullable = kind_of(column), column.name, column.nullable
     if kind is Kind.JSON:
         return lambda value: value
-    make = _READ[kind]
+    make, fits, what = _READ[kind], None, kind.value
+    if isinstance(column.type, Checked):
+        fits, what = column.type.fits(), column.type.what
 
     def read(value: Any) -> Any:
         if value is None:
@@ -103,8 +130,8 @@ def value_reader(column: Column[Any]) -> Callable[[Any], Any]:
                 return None
             raise ValueError(f"{name} is missing")
         made = make(value)
-        if made is None:
-            raise ValueError(f"{name} is {shown(value)}, not {kind.value}")
+        if made is None or not (fits is None or fits(made)):
+            raise ValueError(f"{name} is {shown(value)}, not {what}")
         return made
 
     return read

@@ -142,8 +142,8 @@ def _at_rate(first: Judgement, second: Judgement, settings: Settings) -> Matched
     if all(labels) or not any(labels):
         return None
     return matched_rates(
-        [one.score or 0.0 for one, _ in pairs],  # matched ones have a score
-        [other.score or 0.0 for _, other in pairs],
+        [one.score for one, _ in pairs if one.score is not None],  # matched ones have a score
+        [other.score for _, other in pairs if other.score is not None],
         [one.group for one, _ in pairs],
         labels,
         rates=(settings.target_fpr,),

@@ -265,8 +265,8 @@ def compare_at_matched_rates(
         if all(labels) or not any(labels):
             continue
         found[other.arm.name] = matched_rates(
-            [a.score or 0.0 for a, _ in pairs],  # matched ones have a score
-            [b.score or 0.0 for _, b in pairs],
+            [a.score for a, _ in pairs if a.score is not None],  # matched ones have a score
+            [b.score for _, b in pairs if b.score is not None],
             [a.group for a, _ in pairs],
             labels,
             limits=(first.threshold, other.threshold) if len(first.folds) == 1 else None,

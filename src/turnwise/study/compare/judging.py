@@ -18,7 +18,12 @@ from turnwise.study.compare.settings import Fold, Settings
 from turnwise.study.examples import Example
 from turnwise.study.fitting.fit import fit_detector
 from turnwise.study.fitting.search import cross_fitted, highest_scores
-from turnwise.study.stats.thresholds import strictest_threshold, threshold_for, threshold_with_confidence
+from turnwise.study.stats.thresholds import (
+    strictest_threshold,
+    threshold_between,
+    threshold_for,
+    threshold_with_confidence,
+)
 from turnwise.study.stats.verdicts import Judged, judge_all
 
 FLAG_QUANTILES = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -148,12 +153,11 @@ def _limit_flagging(found: Calibrated, count: int) -> float | None:
         return found.limit
     ordered = found.benign
     lowest_flagged, highest_below = ordered[-count], ordered[-count - 1]
-    return (lowest_flagged + highest_below) / 2 if lowest_flagged > highest_below else None
+    return threshold_between(highest_below, lowest_flagged) if lowest_flagged > highest_below else None
 
 
 def _limit_above(found: Calibrated) -> float:
-    highest = found.benign[-1]
-    return max(found.limit, highest + max(abs(highest), 1.0) * 1e-6)
+    return max(found.limit, strictest_threshold(found.benign))
 
 
 def _rejudged(

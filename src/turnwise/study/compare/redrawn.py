@@ -22,7 +22,7 @@ TOLD_EVERY = 10
 
 @dataclass(frozen=True, slots=True)
 class RedrawnStudy:
-    """The gain of following over time, judged on many splits.
+    """The gain of the followed arm over the reference, judged on many splits.
 
     Args:
         arms: names of the arms that it is about: the reference, then those that may be followed.

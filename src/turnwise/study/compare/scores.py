@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -60,8 +61,8 @@ class HighestScores:
 
         known = [self.inputs(run, example).every for example in examples]
         if not any(map(len, known)):
-            return [0.0] * len(examples)
+            return [-math.inf] * len(examples)
         weights = np.array([detector.weights.get(name, 0.0) for name in FEATURES])
         odds = np.round(detector.intercept + np.einsum("ij,j->i", np.concatenate(known), weights), DIGITS)
         begins = np.cumsum([0, *map(len, known)])
-        return [float(odds[begin:end].max()) if end > begin else 0.0 for begin, end in pairwise(begins)]
+        return [float(odds[begin:end].max()) if end > begin else -math.inf for begin, end in pairwise(begins)]

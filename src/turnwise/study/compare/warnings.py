@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -25,7 +26,7 @@ from turnwise.study.stats.cautions import (
     thin_threshold,
 )
 from turnwise.study.stats.metrics import DetectorResult
-from turnwise.study.stats.verdicts import matched
+from turnwise.study.stats.verdicts import evaluated, matched
 
 STYLE_RECALL = 0.2
 """Recall from which a baseline that sees no course of a conversation is worth a warning."""
@@ -73,6 +74,7 @@ def find_warnings(
     left = study_data.untested(settings)
     found = [
         *_missing(results),
+        *_without_evidence(results),
         *_corrected(settings, study_data),
         *_splits(settings, not_redrawn, chosen),
         *_given(settings, judgements),
@@ -106,6 +108,17 @@ def _missing(results: Sequence[DetectorResult]) -> Iterator[str]:
     for result in results:
         if result.missing.warning:
             yield f"run {result.run}: {result.missing.warning}"
+
+
+def _without_evidence(results: Sequence[DetectorResult]) -> Iterator[str]:
+    for result in results:
+        known = evaluated(result.judged)
+        silent = sum(one.score == -math.inf for one in known)
+        if silent:
+            yield (
+                f"{result.name} has no evidence in {silent} of the {len(known)} conversations that it was tested "
+                "on: no threshold flags them"
+            )
 
 
 def _splits(settings: Settings, not_redrawn: str, chosen: int | None) -> Iterator[str]:

@@ -12,6 +12,7 @@ from turnwise.rates import Rate, clopper_pearson
 from turnwise.study.examples import Example, split_by_group
 from turnwise.study.fitting.fit import FITTED, fit_detector
 from turnwise.study.fitting.objective import Objective, check_objective, f1, threshold_for_f1
+from turnwise.study.fitting.search import highest_scores
 from turnwise.study.stats.thresholds import needed_benign, threshold_for, threshold_with_confidence
 
 SHARES = {"train": 0.6, "calibrate": 0.4}
@@ -73,7 +74,8 @@ def tune(
     parts = split_by_group(examples, SHARES, seed)
     fitted = spec in FITTED
     detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec, patterns=patterns)
-    peaks = [(example.attack, run_detector(detector, example.turns).score) for example in parts["calibrate"]]
+    labels = [example.attack for example in parts["calibrate"]]
+    peaks = list(zip(labels, highest_scores(detector, parts["calibrate"]), strict=True))
     benign = [score for attack, score in peaks if not attack]
     limit = threshold_for_f1(peaks) if objective == "f1" else threshold_for(benign, target_fpr)
     tuned = detector.with_threshold(limit)
@@ -140,7 +142,7 @@ def guaranteed(
     fitted = spec in FITTED
     parts = split_by_group(examples, {"train": 0.5, "calibrate": 0.5}, seed) if fitted else {"calibrate": examples}
     detector = fit_detector(spec, parts["train"], seed) if fitted else load_detector(spec, patterns=patterns)
-    scores = [(example, run_detector(detector, example.turns).score) for example in parts["calibrate"]]
+    scores = list(zip(parts["calibrate"], highest_scores(detector, parts["calibrate"]), strict=True))
     benign = [score for example, score in scores if not example.attack]
     try:
         limit = threshold_with_confidence(benign, alpha, confidence)

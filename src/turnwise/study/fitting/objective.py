@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Literal
@@ -46,7 +47,7 @@ def threshold_for_f1(scores: Iterable[tuple[bool, float]]) -> float:
     Naryanaswamy, "Optimal thresholding of classifiers to maximize F1 measure", ECML PKDD 2014.
 
     Args:
-        scores: whether a conversation is an attack, and its highest score.
+        scores: whether a conversation is an attack, and its highest score; minus infinity without evidence.
 
     Returns:
         A threshold halfway between two scores that occurred, or the lowest of them.
@@ -63,7 +64,8 @@ def threshold_for_f1(scores: Iterable[tuple[bool, float]]) -> float:
     attacks = sum(attack for attack, _ in ordered)
     if not attacks:
         raise UsageError("a threshold for F1 needs attacks, and there are none")
-    levels = [(value, [attack for attack, _ in same]) for value, same in groupby(ordered, key=lambda one: one[1])]
+    told = (one for one in ordered if one[1] > -math.inf)
+    levels = [(value, [attack for attack, _ in same]) for value, same in groupby(told, key=lambda one: one[1])]
     best, threshold = -1.0, 0.0
     caught = flagged = 0
     for place, (value, labels) in enumerate(levels):

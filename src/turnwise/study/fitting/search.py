@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,10 +118,11 @@ Score = Callable[[Detector, Sequence[Example]], Sequence[float]]
 
 
 def highest_scores(detector: Detector, examples: Sequence[Example]) -> list[float]:
-    """Return the highest score of each conversation by a detector."""
+    """Return the highest score of each conversation by a detector; minus infinity without evidence."""
     if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
         return [detector.highest(example.turns) for example in examples]
-    return [run_detector(detector, example.turns).score for example in examples]
+    found = (run_detector(detector, example.turns).score for example in examples)
+    return [-math.inf if score is None else score for score in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def _over_splits(study: Study) -> Table:
     splits = "a single split" if count == 1 else f"{count} splits"
     return Table(
         "over_splits",
-        f"Gain of following over time, over {splits}",
+        f"Gain of the followed arm over {study.arms[study.reference].name}, over {splits}",
         (
             "attacks of",
             "attacks",

@@ -62,7 +62,7 @@ def verdict_rows(study: Study) -> Iterator[dict[str, Any]]:
                     "label": "attack" if one.attack else "benign",
                     "part": part_of[one.sequence_id],
                     "fold": number,
-                    "score": one.score,
+                    "score": None if one.score == -math.inf else one.score,
                     "threshold": calibrated.limit if math.isfinite(calibrated.limit) else None,
                     "fired": one.fired if one.evaluated else None,
                     "turn": one.turn,

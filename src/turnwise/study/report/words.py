@@ -73,8 +73,8 @@ def _over_splits(study: Study) -> tuple[str, ...]:
     over = "On a single split" if single else f"Over {found.splits} splits"
     names = ", ".join(f"{name} in {count}" for name, count in found.followed.items())
     parts = [
-        f"{over} of the conversations, the arm to follow chosen anew on the train part of each, following over "
-        f"time gains {interval_cell(expected, 100, 1, sign=True)} percentage points of recall over {first} in "
+        f"{over} of the conversations, the arm to follow chosen anew on the train part of each, that arm "
+        f"gains {interval_cell(expected, 100, 1, sign=True)} percentage points of recall over {first} in "
         f"expectation: {says}. The interval covers which conversations there were and the thresholds that they "
         "set.",
         f"One study with a single split would find {points(one.median)} points (median), in 95 % of cases "
@@ -82,6 +82,12 @@ def _over_splits(study: Study) -> tuple[str, ...]:
         f"{share(one.equal)} % and a loss in {share(one.hurts)} %.",
         f"Followed: {names}{'' if single else f' of {found.splits}'}.",
     ]
+    contexts = {arm.context for arm in study.arms if arm.name in found.followed}
+    if more := sorted(contexts - {study.arms[study.reference].context}):
+        parts.append(
+            f"The observer of the followed arm sees more than that of {first} ({', '.join(more)}), so this is the "
+            "gain of context and rule together: name the runs of that context alone to see what a rule adds."
+        )
     if study.between_runs:
         parts.append("Where the followed arm is on another run, the observer of that run has a part in the gain.")
     if study.further:

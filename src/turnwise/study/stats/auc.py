@@ -78,13 +78,13 @@ def auc_with_interval(
     implementation of DeLong's algorithm", IEEE Signal Processing Letters 21 (2014), for the O(n log n) form.
 
     Args:
-        attack: scores of the attacks, at least 2, finite.
-        benign: scores of the benign conversations, at least 2, finite.
+        attack: scores of the attacks, at least 2; minus infinity without evidence.
+        benign: the same of the benign conversations.
         confidence: two-sided confidence, in (0, 1).
         scale: ``"logit"``, or ``"plain"`` for value ± z standard errors, cut at 0 and 1, as most software prints.
 
     Raises:
-        UsageError: too few conversations, or a score that is not finite.
+        UsageError: too few conversations, or a score that is not a number.
 
     >>> area = auc_with_interval([0.4, 0.8, 0.9, 0.7], [0.1, 0.4, 0.6])
     >>> round(area.value, 4), round(area.standard_error, 4), round(area.low, 3), round(area.high, 3)
@@ -123,7 +123,7 @@ def delong_test(
         confidence: two-sided confidence of the interval, in (0, 1).
 
     Raises:
-        UsageError: lengths that differ, too few conversations, or a score that is not finite.
+        UsageError: lengths that differ, too few conversations, or a score that is not a number.
 
     >>> test = delong_test(([4, 7, 8, 9], [3, 8, 9, 9]), ([1, 4, 6], [1, 2, 3]))
     >>> round(test.difference, 4), round(test.z, 3), round(test.p, 3)
@@ -161,7 +161,7 @@ def auc_covariance(
         benign: the same for the benign conversations; shape (detectors, benign).
 
     Raises:
-        UsageError: lengths that differ, too few conversations, or a score that is not finite.
+        UsageError: lengths that differ, too few conversations, or a score that is not a number.
 
     >>> values, covariance = auc_covariance([[3.0, 4.0, 5.0]], [[1.0, 2.0, 3.0]])
     >>> round(float(values[0]), 6), round(float(covariance[0, 0]), 6)
@@ -179,8 +179,8 @@ def auc_covariance(
             f"an area with an interval needs at least 2 attacks and 2 benign conversations, "
             f"not {attacks} and {others}"
         )
-    if not (np.isfinite(above).all() and np.isfinite(below).all()):
-        raise UsageError("a score is not finite: leave out what was not evaluated")
+    if np.isnan(above).any() or np.isnan(below).any():
+        raise UsageError("a score is not a number: leave out what was not evaluated")
     # The midrank among all, less the midrank among one's own, counts the other label below, ties half.
     together = rankdata(np.hstack([above, below]), axis=1)
     of_attack = (together[:, :attacks] - rankdata(above, axis=1)) / others

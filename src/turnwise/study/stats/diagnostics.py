@@ -293,7 +293,7 @@ def label_noise(
 def _fires(detector: Detector, turns: Sequence[TurnScores]) -> bool:
     """Return whether a detector fires, without the reasons where it can be asked for its highest score alone."""
     if isinstance(detector, ByPrinciple) and not getattr(detector, "judges_last", False):
-        return any(turn.scores for turn in turns) and detector.highest(turns) >= detector.threshold
+        return detector.highest(turns) >= detector.threshold
     return run_detector(detector, turns).fired
 
 

@@ -64,7 +64,8 @@ def matched_rates(
     Dodd and M. S. Pepe, "Partial AUC estimation and regression", Biometrics 59 (2003).
 
     Args:
-        first: highest score of each conversation by the first arm, finite; shape (conversations,).
+        first: highest score of each conversation by the first arm, minus infinity without evidence; shape
+            (conversations,).
         second: the same by the second.
         groups: group of each conversation.
         attack: label of each conversation; both labels must occur.
@@ -74,14 +75,14 @@ def matched_rates(
         seed: of the resamples.
 
     Raises:
-        UsageError: lengths that differ, a score that is not finite, a label that does not occur, a rate out of
+        UsageError: lengths that differ, a score that is not a number, a label that does not occur, a rate out of
             range.
     """
     scores, labels = np.array([first, second], dtype=float), np.asarray(attack, dtype=bool)
     if scores.ndim != 2 or not scores.shape[1] == len(labels) == len(groups):
         raise UsageError("two arms need one score each for every conversation, with its group and label")
-    if not np.isfinite(scores).all():
-        raise UsageError("a score is not finite: leave out what was not evaluated by both arms")
+    if np.isnan(scores).any():
+        raise UsageError("a score is not a number: leave out what was not evaluated by both arms")
     if labels.all() or not labels.any():
         raise UsageError("matched false-positive rates need attacks and benign conversations")
     for rate in rates:

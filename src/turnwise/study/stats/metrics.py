@@ -49,7 +49,7 @@ class DetectorResult:
         recall: recall with the cluster bootstrap's interval; None without attacks.
         false_positive_rate: the same of the false-positive rate; None without benign conversations.
         f1: F1 with the cluster bootstrap's interval; None without attacks.
-        auc: area with DeLong's interval; None with fewer than two of a label.
+        auc: area with DeLong's interval; None with fewer than two of a label, or without any evidence.
         auc_clustered: area with the cluster bootstrap's interval; None likewise.
         recall_at: recall at 1 % and at 0.1 % false positives, or why not.
         first_flag: turn of the first flag; None without attacks.
@@ -162,7 +162,7 @@ at least 99 are needed
     if drawn is None:
         drawn = resamples([one.group for one in known], [one.attack for one in known], rng, replicates)
     attacks, benign = ([one.score for one in known if one.attack is label] for label in (True, False))
-    areas = len(attacks) > 1 and len(benign) > 1
+    areas = len(attacks) > 1 and len(benign) > 1 and any(one.score != -math.inf for one in known)
     ever = confusion(judged)
     return DetectorResult(
         name=name,

@@ -84,8 +84,8 @@ class SplitScores:
             raise UsageError(
                 f"there are arms 0 to {values.shape[1] - 1}: no other can be followed or the reference"
             )
-        if not np.isfinite(values).all():
-            raise UsageError("a score is not finite: leave out what was not evaluated by every arm")
+        if not (values < np.inf).all():
+            raise UsageError("a score is not a number: leave out what was not evaluated by every arm")
         chosen = {name: np.asarray(mask, dtype=bool) for name, mask in subsets.items()}
         if any(len(mask) != len(labels) for mask in chosen.values()):
             raise UsageError("a subset says for each conversation whether it counts")
@@ -215,7 +215,8 @@ def weighted_limits(
     With a confidence it is that of `threshold_with_confidence`.
 
     Args:
-        scores: benign scores, falling; shape (scores,). The lowest may be left out as long as the rest suffices.
+        scores: benign scores, falling, minus infinity without evidence; shape (scores,). The lowest may be left
+            out as long as the rest suffices.
         weights: whole numbers; shape (scores, resamples).
         total: weight of all benign conversations, those left out included; shape (resamples,).
         rate: false-positive rate, in (0, 1).
@@ -235,9 +236,11 @@ def weighted_limits(
     places = np.arange(len(scores))[:, None]
     present = np.maximum.accumulate(np.where(weights > 0, places, -1), axis=0)
     above = np.where(first > 0, present[np.maximum(first - 1, 0), columns], -1)
-    highest = scores[below]
-    just_above = highest + np.maximum(np.abs(highest), 1.0) * 1e-6
-    limits = np.where(above >= 0, (scores[above] + highest) / 2, just_above)
+    highest, lowest_above = scores[below], scores[above]
+    without = np.isneginf(highest)  # no evidence, which no threshold flags
+    start = np.where(without, np.where(above >= 0, lowest_above, 0.0), highest)
+    halfway = np.where(without, start - np.abs(start) * 1e-6, (lowest_above + highest) / 2)
+    limits = np.where(above >= 0, halfway, start + np.maximum(np.abs(start), 1.0) * 1e-6)
     return np.where(allowed >= 0, limits, np.nan)
 
 

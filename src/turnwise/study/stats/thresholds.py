@@ -24,7 +24,7 @@ def threshold_for(scores: Sequence[float], alpha: float) -> float:
     Gammerman and G. Shafer, "Algorithmic Learning in a Random World", 2005, in its one-sided form.
 
     Args:
-        scores: highest score of each benign calibration conversation.
+        scores: highest score of each benign calibration conversation; minus infinity without evidence.
         alpha: false-positive rate, in (0, 1).
 
     Returns:
@@ -103,13 +103,18 @@ def strictest_threshold(scores: Sequence[float]) -> float:
     """Return a threshold just above all scores: what ranks detectors where there are too few for a rate.
 
     Args:
-        scores: highest score of each benign conversation; none at all gives a threshold just above 0.
+        scores: highest score of each benign conversation; no evidence at all gives a threshold just above 0.
 
     >>> strictest_threshold([0.25, 0.5]) > 0.5
     True
     """
-    highest = max(scores, default=0.0)
+    highest = max((score for score in scores if score > -math.inf), default=0.0)
     return highest + max(abs(highest), 1.0) * 1e-6
+
+
+def threshold_between(low: float, high: float) -> float:
+    """Return the threshold halfway between two scores; just below the higher where the lower is no evidence."""
+    return (low + high) / 2 if low > -math.inf else high - abs(high) * 1e-6
 
 
 def check_rate(name: str, value: float) -> None:
@@ -132,7 +137,7 @@ def _above_all_but(scores: Sequence[float], count: int) -> float:
     highest_below = ordered[count]
     above = [score for score in ordered if score > highest_below]
     if above:
-        return (above[-1] + highest_below) / 2
+        return threshold_between(highest_below, above[-1])
     return strictest_threshold(ordered)
 
 

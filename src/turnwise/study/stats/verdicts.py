@@ -3,6 +3,7 @@ F1."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,7 +22,8 @@ class Judged:
         group: what it shares with others, such as the goal of the attack; groups are what the bootstrap resamples.
         attack: whether it is an attack.
         turns: number of its last turn, at least 1.
-        score: highest score of the detector; None where no turn was evaluated: missing, and not the same as clean.
+        score: highest score of the detector; minus infinity where it had no evidence, so that no threshold
+            reaches it; None where no turn was evaluated: missing, and not the same as clean.
         fired: whether the detector fired at any turn, as a live guard would have.
         turn: the first turn that fired, 1 to `turns`; None where none did.
         final: whether it would fire at the last evaluated turn.
@@ -174,7 +176,7 @@ def _judge(detector: Detector, example: Example, strata: Mapping[str, str]) -> J
         alarms = sum(now and not before for before, now in zip([False, *active], active, strict=False))
     return Judged(
         **head,  # type: ignore[arg-type]
-        score=verdict.score,
+        score=-math.inf if verdict.score is None else verdict.score,
         fired=verdict.fired,
         turn=verdict.turn,
         final=final,

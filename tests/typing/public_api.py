@@ -1,8 +1,8 @@
-"""The public API as its users type it; checked by mypy in CI, never run."""
+"""The public API as its users type it; checked by mypy and pyright, never run."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -42,11 +42,8 @@ from turnwise.detectors import (
     DetectorFactory,
     DetectorInfo,
     NamedDetector,
-    Signal,
-    State,
     Verdict,
     build_detector,
-    check_detector,
     describe_detectors,
     detector_names,
     format_spec,
@@ -104,7 +101,6 @@ from turnwise.observers import (
     BoundsRequests,
     CanStop,
     Context,
-    ContextMode,
     CostEstimator,
     Estimate,
     KeepsReplies,
@@ -113,7 +109,6 @@ from turnwise.observers import (
     Observer,
     ObserverInfo,
     ObserverSession,
-    Request,
     Setting,
     Workers,
     build_cost_estimator,
@@ -259,46 +254,10 @@ def scoring(score: Score) -> tuple[float, float]:
     return balance(score, 100), trust_strength(score, 100)
 
 
-class ThirdPartyDetector:
-    """A detector of somebody else, checked against the protocol."""
-
-    name = "mine"
-    threshold = 0.5
-
-    def with_threshold(self, threshold: float) -> ThirdPartyDetector:
-        return self
-
-    def start(self) -> State:
-        return {}
-
-    def update(self, state: State, scores: TurnScores) -> Signal:
-        return Signal(0.0, False, False, None, "")
-
-
-class ThirdPartyObserver:
-    """An observer of somebody else, checked against the protocol."""
-
-    info = ObserverInfo("mine", "1", (ContextMode.TURN,), "")
-    parameters: Mapping[str, object] = {}
-
-    def start(self, conversation_id: str, context: Context) -> None:
-        return None
-
-    def observe(
-        self, state: None, turn: Turn, wanted: Collection[Request]
-    ) -> Sequence[Observation | ObservationFailure]:
-        return [Observation(request.principle.name, Side.PROMPT, Score(1, 0, 0)) for request in wanted]
-
-
-def plug_ins() -> tuple[Detector, Observer]:
-    return ThirdPartyDetector(), ThirdPartyObserver()
-
-
 def detectors() -> str:
     names: tuple[str, ...] = detector_names()
     infos: tuple[DetectorInfo, ...] = describe_detectors()
     factory: DetectorFactory = DETECTORS.get(names[0])
-    check_detector(ThirdPartyDetector)
     mapping: dict[str, object] = to_mapping(factory())
     read: Detector = load_detector("mine.yaml").with_threshold(0.5)
     assert infos[0].parameters or mapping

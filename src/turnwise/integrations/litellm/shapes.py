@@ -1,0 +1,242 @@
+"""Items of OpenAI's Responses, Anthropic's messages, and events of both, as chat messages and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from turnwise.conversation.messages import OPENAI, SPEAKING_KEYS
+from turnwise.conversation.tool_reading import arguments_text
+from turnwise.errors import GuardError
+from turnwise.guard.request import last_texts
+from turnwise.integrations.other_texts import UnreadError, leaves
+
+_CALLS: Final = {"function_call": ("function", "arguments"), "custom_tool_call": ("custom", "input")}
+_OUTPUTS: Final = ("function_call_output", "custom_tool_call_output")
+_ANTHROPIC: Final = ("message_start", "message_delta", "message_stop", "ping", "error", "content_block_start")
+_STEPS: Final = (
+    *(".created", ".queued", ".in_progress", ".added", ".delta", ".done", ".completed", ".incomplete", ".failed"),
+    *(".searching", ".interpreting", ".generating", ".partial_image"),
+)
+"""How types of events of the Responses API end; only those that end in delta have pieces of texts."""
+
+_FIELDS: Final = ("data:", "event:", "id:", "retry:", ":")
+
+
+def as_message(item: Any) -> dict[str, Any] | None:
+    """Return an item of the Responses API as a chat message that shares its parts; None where it is no such.
+
+    >>> as_message({"type": "function_call_output", "call_id": "c1", "output": "3"})
+    {'role': 'tool', 'tool_call_id': 'c1', 'content': '3'}
+    """
+    kind = item.get("type") if isinstance(item, Mapping) else None
+    if kind in _OUTPUTS:
+        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
+    if kind in _CALLS:
+        what, key = _CALLS[kind]
+        call = {"id": item.get("call_id"), "type": what, what: {"name": item.get("name"), key: item.get(key)}}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+    return dict(item) if isinstance(item, Mapping) and "role" in item else None
+
+
+def as_messages(items: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return items of the Responses API as chat messages; what the assistant says in a row is one message."""
+    messages: list[dict[str, Any]] = []
+    for message in filter(None, map(as_message, items)):
+        last = messages[-1] if messages else message
+        if last is message or {last["role"], message["role"]} != {"assistant"}:
+            messages.append(message)
+            continue
+        told = [one["content"] for one in (last, message) if one.get("content")]
+        texts = [[{"type": "output_text", "text": one}] if isinstance(one, str) else one for one in told]
+        calls = [*(last.get("tool_calls") or ()), *(message.get("tool_calls") or ())]
+        content = told[0] if len(told) == 1 else [part for one in texts for part in one] or None
+        messages[-1] = {"role": "assistant", "content": content, **({"tool_calls": calls} if calls else {})}
+    return messages
+
+
+def as_items(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return chat messages as items of the Responses API."""
+    items: list[dict[str, Any]] = []
+    for message in messages:
+        calls = message.get("tool_calls") or ()
+        if message["role"] == "tool":
+            identity, told = message.get("tool_call_id"), message["content"]
+            items.append({"type": _OUTPUTS[0], "call_id": identity, "output": told})
+        elif message["content"] or not calls:
+            items.append({key: value for key, value in message.items() if key != "tool_calls"})
+        for call in calls:
+            kind = "custom_tool_call" if "custom" in call else "function_call"
+            items.append({"type": kind, "call_id": call.get("id"), **call[_CALLS[kind][0]]})
+    return items
+
+
+def has_tools(messages: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether tools have a part in messages, in the shape of OpenAI."""
+    return any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
+
+
+def replies_in(tree: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the model says in a reply, as messages of the assistant that share its parts."""
+    said: list[dict[str, Any]] = []
+    if isinstance(tree.get("choices"), list):
+        said = [{**one["message"], "role": "assistant"} for one in tree["choices"] if one.get("message")]
+    elif isinstance(tree.get("output"), list):
+        said = as_messages(tree["output"])
+    elif tree.get("type") == "message" and isinstance(tree.get("content"), list):
+        said = [{"role": "assistant", "content": tree["content"]}]
+    return [message for message in said if any(message.get(key) for key in ("content", *SPEAKING_KEYS))]
+
+
+def texts_of(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the texts of messages that guardrails read, one by one."""
+    texts: list[str] = []
+    for message in messages:
+        try:
+            texts += [one.text for one in last_texts([message]).texts]
+        except GuardError:  # of who runs the model, or nothing that is said
+            texts += [OPENAI.read(message).text or ""]
+    return texts
+
+
+def put_texts(tree: Any, messages: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> None:
+    """Put other texts of messages in the place of those that they have, wherever these stand by themselves."""
+    new = {old: text for old, text in zip(texts_of(messages), texts, strict=True) if old != text}
+    for leaf in leaves(tree) if new else ():
+        # Arguments that are an object are one text, which is put back below.
+        if leaf.text in new and leaf.holder is not None and ".input." not in leaf.path:
+            leaf.put(new[leaf.text])
+    for message in messages if new else ():
+        for part in message["content"] if isinstance(message.get("content"), list) else ():
+            if part.get("type") == "tool_use" and arguments_text(part["input"]) in new:
+                part["input"] = json.loads(new[arguments_text(part["input"])])
+
+
+def fitted(
+    items: list[Any], as_chat: Callable[[list[Any]], list[dict[str, Any]]], sent: Sequence[Mapping[str, Any]]
+) -> list[Any] | None:
+    """Return messages or items as they were given, with the texts of others; None where these are not the same.
+
+    Args:
+        items: what was given.
+        as_chat: gives it as chat messages.
+        sent: the other messages, in which tools may have another shape.
+    """
+    items, wanted = deepcopy(items), texts_of(sent)
+    messages = as_chat(items)
+    if len(texts_of(messages)) != len(wanted):
+        return None
+    put_texts(items, messages, wanted)
+    return items if texts_of(as_chat(items)) == wanted else None
+
+
+def plain(given: Any, path: str) -> dict[str, Any]:
+    """Return what should be an object as JSON values; a dict as it is.
+
+    Raises:
+        UnreadError: it is neither a dict nor an object of pydantic.
+    """
+    if isinstance(given, dict):
+        return given
+    if not hasattr(given, "model_dump"):
+        raise UnreadError(path, f"a {type(given).__name__} can't be read", "use an endpoint that has JSON objects")
+    dumped: dict[str, Any] = given.model_dump(mode="json", exclude_none=True, warnings=False)
+    return dumped
+
+
+class Events:
+    """A reply in pieces, whole: its events, with each text out of its pieces apart.
+
+    Args:
+        chunks: the pieces: objects of pydantic, dicts, or bytes of server-sent events.
+
+    Raises:
+        UnreadError: pieces of another kind, or events of a type that is not known.
+    """
+
+    def __init__(self, chunks: Sequence[Any]) -> None:
+        self._chunks = chunks
+        if all(isinstance(chunk, bytes | str) for chunk in chunks):
+            raw = b"".join(chunk.encode() if isinstance(chunk, str) else chunk for chunk in chunks)
+            self.events = _sent(raw.decode("utf-8", "replace"))
+        else:
+            self.events = [deepcopy(plain(chunk, "the reply in pieces")) for chunk in chunks]
+        self._places: dict[Any, list[tuple[Any, str]]] = {}
+        for event in self.events:
+            for group, holder, key in _pieces(event):
+                self._places.setdefault(group, []).append((holder, key))
+        self.texts = {}
+        for at, (group, places) in enumerate(self._places.items()):
+            text = "".join(holder[key] for holder, key in places)
+            self.texts[str(at)] = (
+                arguments_text(json.loads(text)) if group[-1] == "partial_json" and text else text
+            )
+            for holder, key in places:
+                holder[key] = ""
+
+    def reply(self) -> dict[str, Any]:
+        """Return the reply that the events come to; empty where they have none as a whole."""
+        whole = [event["response"] for event in self.events if isinstance(event.get("response"), dict)]
+        blocks = {
+            event["index"]: deepcopy(event["content_block"])
+            for event in self.events
+            if event.get("type") == "content_block_start"
+        }
+        for (index, key), text in zip(self._places, self.texts, strict=True) if blocks else ():
+            block = blocks[index]
+            block.update(
+                {"input": json.loads(text)} if key == "partial_json" else {key: block.get(key, "") + text}
+            )
+        return whole[-1] if whole else {"type": "message", "content": [*blocks.values()]} if blocks else {}
+
+    def chunks(self) -> list[Any]:
+        """Return the pieces with what was replaced: each text in the place of its first piece."""
+        for places, text in zip(self._places.values(), self.texts, strict=True):
+            holder, key = places[0]
+            holder[key] = text
+        if isinstance(self._chunks[0], bytes | str):
+            return [f"event: {one.get('type')}\ndata: {json.dumps(one)}\n\n".encode() for one in self.events]
+        pairs = zip(self._chunks, self.events, strict=True)
+        return [one if isinstance(raw, dict) else type(raw).model_construct(**one) for raw, one in pairs]
+
+
+def is_chat_chunk(chunk: Any) -> bool:
+    """Return whether a piece of a reply is one of a chat."""
+    choices = getattr(chunk, "choices", None)
+    return choices is not None and all(hasattr(choice, "delta") for choice in choices)
+
+
+def _sent(text: str) -> list[dict[str, Any]]:
+    """Return server-sent events."""
+    lines = [line for line in text.splitlines() if line]
+    data = [line[5:].strip() for line in lines if line.startswith("data:")]
+    try:
+        events = [json.loads(one) for one in data if one != "[DONE]"]
+    except ValueError:
+        events = [None]
+    if not all(line.startswith(_FIELDS) for line in lines) or not all(isinstance(one, dict) for one in events):
+        raise _unknown("what is no server-sent event with JSON")
+    return events
+
+
+def _pieces(event: Mapping[str, Any]) -> list[tuple[Any, Any, str]]:
+    """Return the pieces of texts in an event: which text each is of, what holds it, and its key there."""
+    delta, kind = event.get("delta"), str(event.get("type"))
+    if kind.startswith("response.") and kind.endswith(_STEPS) and not isinstance(delta, dict | list):
+        keys = ("item_id", "output_index", "content_index", "summary_index")
+        return [((kind, *map(event.get, keys)), event, "delta")] if isinstance(delta, str) else []
+    if kind == "content_block_delta" and isinstance(delta, dict):
+        said = [key for key, value in delta.items() if key != "type" and isinstance(value, str)]
+        return [((event.get("index"), key), delta, key) for key in said]
+    choices = event.get("choices")
+    if isinstance(choices, list) and not any("delta" in one for one in choices):
+        return [((one.get("index"), "text"), one, "text") for one in choices if one.get("text")]
+    if kind not in (*_ANTHROPIC, "content_block_stop"):
+        raise _unknown(f"an event of the type {kind[:50]!r}")
+    return []
+
+
+def _unknown(what: str) -> UnreadError:
+    return UnreadError("the reply in pieces", f"{what} can't be read", "ask without stream")

@@ -1,0 +1,78 @@
+"""uvicorn's server, which says when it serves and ends without a connection that is reset."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+import uvicorn
+
+from turnwise.serve.service import Service
+
+_STOP_SECONDS: Final = 0.5
+"""How long requests may take to end once the service was told to stop."""
+
+
+class EndingServer(uvicorn.Server):
+    """A server of one worker.
+
+    Args:
+        config: how it serves.
+        service: what it serves; told to stop when requests under way have had their time, and to reload on SIGHUP.
+        opened: the socket that it listens on, with other workers.
+        grace_seconds: how long requests under way may take once it ends.
+        serves: called once it accepts connections.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        service: Service,
+        opened: socket.socket,
+        grace_seconds: float,
+        serves: Callable[[], None],
+    ) -> None:
+        super().__init__(config)
+        self._service, self._opened, self._serves = service, opened, serves
+        self.grace_seconds = grace_seconds
+        config.timeout_graceful_shutdown = grace_seconds + _STOP_SECONDS  # type: ignore[assignment]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
+        await super().startup([self._opened.dup()])
+        with suppress(NotImplementedError, AttributeError):  # as on Windows
+            reload = partial(self._service.later, "reload", self._service.reload)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+        self._serves()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve who connected, accept nobody else, and end."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(self.grace_seconds, self._service.stop)
+        for server in self.servers:
+            server.close()
+        for one in _accepted(self._opened):
+            await loop.connect_accepted_socket(self._protocol, one)
+        await super().shutdown()
+
+    def _protocol(self) -> asyncio.Protocol:
+        kind: Any = self.config.http_protocol_class
+        made: asyncio.Protocol = kind(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
+
+
+def _accepted(opened: socket.socket) -> list[socket.socket]:
+    """Return the connections that no worker has accepted yet, which closing would reset; then close the socket."""
+    found: list[socket.socket] = []
+    opened.setblocking(False)
+    with opened, suppress(OSError):  # nobody else is there
+        while True:
+            found.append(opened.accept()[0])
+    return found

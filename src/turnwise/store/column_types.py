@@ -1,0 +1,210 @@
+"""What the columns of the record hold: how it is written, and what is refused where it is read.
+
+Whatever is read through SQLAlchemy is checked here; `turnwise.store.damage` says where a bad value is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from math import inf
+from typing import Any
+
+from sqlalchemy import BigInteger, DateTime, Dialect, Float, Integer, String, Text, TypeDecorator
+from sqlalchemy.types import TypeEngine
+
+from turnwise.visible import shown
+
+
+class UnreadableValueError(ValueError):
+    """A stored value that can't be what its column holds: the file was changed by something else than turnwise.
+
+    Args:
+        value: the value.
+        kind: what it should be, with its article.
+    """
+
+    def __init__(self, value: object, kind: str) -> None:
+        super().__init__(f"{shown(value)} is not {kind}")
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware time, kept as ISO 8601 text in UTC; sorts as text as it does as time."""
+
+    impl = String(32)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Keep it as PostgreSQL's own time where that holds the record, so that analysts can reckon with it."""
+        return dialect.type_descriptor(self.impl if dialect.name == "sqlite" else DateTime(timezone=True))
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | datetime | None:
+        """Write a time; a naive one is refused, since nobody can tell what it means."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"the time {value} has no time zone")
+        in_utc = value.astimezone(UTC)
+        return in_utc.isoformat(timespec="microseconds") if dialect.name == "sqlite" else in_utc
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        """Read a time.
+
+        Raises:
+            UnreadableValueError: it is none, or has no zone.
+        """
+        if value is None:
+            return None
+        return value.astimezone(UTC) if isinstance(value, datetime) else read_time(value)
+
+
+def read_time(text: str) -> datetime:
+    """Return the aware time of a text.
+
+    Raises:
+        UnreadableValueError: it is none, or has no zone.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except (ValueError, TypeError):
+        raise UnreadableValueError(text, "a time") from None
+    if time.tzinfo is None:
+        raise UnreadableValueError(text, "a time with a zone")
+    return time
+
+
+class _PostgresqlText(TypeDecorator[str]):
+    """Any text in PostgreSQL, which has no NUL: that is written as ``␀0``, and ``␀`` itself as ``␀␀``.
+
+    Texts sort by their code points, as in SQLite, whatever the language of the database is.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self) -> None:
+        super().__init__(collation="C")
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Write a text."""
+        if value is None or ("\0" not in value and "␀" not in value):
+            return value
+        return value.replace("␀", "␀␀").replace("\0", "␀0")
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+        """Read a text."""
+        if value is None or "␀" not in value:
+            return value
+        return "␀".join(part.replace("␀0", "\0") for part in value.split("␀␀"))
+
+
+def text_type(length: int | None = None) -> TypeEngine[str]:
+    """Return the type of a text; SQLite is told a length and does not mind a longer one."""
+    return (String(length) if length else Text()).with_variant(_PostgresqlText(), "postgresql")
+
+
+def count_type() -> TypeEngine[int]:
+    """Return the type of whole numbers without a limit that is met: 64 bits."""
+    return Integer().with_variant(BigInteger(), "postgresql")
+
+
+def read_stored_json(text: str) -> Any:
+    """Return the value of a column of JSON.
+
+    Raises:
+        UnreadableValueError: it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise UnreadableValueError(text, "JSON") from None
+
+
+class Checked(TypeDecorator[Any]):
+    """Values of which not all can be; `optional` says whether there may be none."""
+
+    impl: Any = Integer
+    what: str
+    """What a value is, with its article."""
+
+    def __init__(self, *, optional: bool = False) -> None:
+        super().__init__()
+        self.optional = optional
+
+    def fits(self) -> Callable[[Any], bool]:
+        """Return a function that says whether a value can be."""
+        raise NotImplementedError
+
+    def check(self, value: Any) -> None:
+        """Raise UnreadableValueError where a value can't be."""
+        if not (self.optional if value is None else self.fits()(value)):
+            raise UnreadableValueError(value, self.what)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        """Return a function that reads a value, and raises UnreadableValueError where it can't be."""
+        optional, fits = self.optional, self.fits()
+
+        def read(value: Any) -> Any:
+            if optional if value is None else fits(value):
+                return value
+            raise UnreadableValueError(value, self.what)
+
+        return read
+
+
+class Share(Checked):
+    """T, I or F; a number from 0 to `most`."""
+
+    impl: Any = Float
+    cache_ok = True
+
+    def __init__(self, most: float = 1.0, *, optional: bool = False) -> None:
+        super().__init__(optional=optional)
+        self.most = most
+        self.what = "a number in [0, 1]" if most == 1 else "a number from 0"
+
+    def fits(self) -> Callable[[Any], bool]:
+        """Return a function that says whether it is such a number."""
+        most = self.most
+        return lambda value: type(value) in (float, int) and 0 <= value <= most
+
+
+class Whole(Checked):
+    """A whole number from `least`."""
+
+    cache_ok = True
+
+    def __init__(self, least: int, *, optional: bool = False) -> None:
+        super().__init__(optional=optional)
+        self.least = least
+        self.what = f"a whole number from {least}"
+
+    def fits(self) -> Callable[[Any], bool]:
+        """Return a function that says whether it is such a number."""
+        least = self.least
+        return lambda value: type(value) is int and value >= least
+
+
+class Word(Checked):
+    """One of the words of `words`, which have `length` characters at most."""
+
+    impl: Any = Text
+    cache_ok = True
+
+    def __init__(self, words: type[StrEnum], length: int, *, optional: bool = False) -> None:
+        super().__init__(optional=optional)
+        self.impl = text_type(length)
+        self.words = words
+        self.length = length
+        self.what = f"one of {', '.join(words)}"
+
+    def fits(self) -> Callable[[Any], bool]:
+        """Return a function that says whether it is one of them."""
+        return tuple(map(str, self.words)).__contains__
+
+
+def amount_type() -> TypeEngine[float]:
+    """Return the type of seconds or dollars, where they are known."""
+    return Share(inf, optional=True)
