@@ -128,6 +128,7 @@ def test_a_check_is_a_span_and_what_each_guardrail_said_an_event_in_it(telemetry
         "gen_ai.conversation.id": "chat-7",
         "turnwise.pipeline": "desk",
         "turnwise.kind": "input",
+        "turnwise.outcome": "blocked",
         "turnwise.blocked": True,
         "turnwise.rate_limited": False,
         "turnwise.turn": 1,

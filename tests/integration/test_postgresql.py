@@ -420,7 +420,7 @@ def test_a_value_that_can_not_be_is_named_and_other_rows_are_read(url: str) -> N
     with Store(url, create=True) as store:
         store.add_sequences([chat("a"), chat("b")])
         ask_directly(url, "UPDATE sequences SET imported_at = 'infinity' WHERE sequence_id = 'a'")
-        place = r"sequences\.imported_at where sequence_id is 'a' and id is '1': 'infinity' is not a time"
+        place = r"sequences\.imported_at where sequence_id is 'a' and id is 1: 'infinity' is not a time"
         with pytest.raises(StoreCorruptError, match=place):
             store.sequence("a")
         assert store.sequence("b").sequence_id == "b"

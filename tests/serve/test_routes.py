@@ -213,6 +213,14 @@ def test_litellm_has_every_text_checked_or_is_refused(body, path):
             assert passed == {"action": "NONE"} or "not known" in passed["blocked_reason"], passed
 
 
+def test_nothing_is_refused_in_a_mode_that_blocks_nothing():
+    with served_here("prompt_injection") as client:
+        for mode, action in (("on", "BLOCKED"), ("log", "NONE"), ("off", "NONE")):
+            assert client.put("/v1/tenants/anybody/mode", json={"mode": mode}).status_code == 200
+            body = {"input_type": "request", "request_data": {}, "field_of_next_year": ["x"]}
+            assert client.post("/beta/litellm_basic_guardrail_api", json=body).json()["action"] == action
+
+
 def test_pictures_that_litellm_tells_of_end_as_on_unread_says():
     for on_unread, action in (("warn", "NONE"), ("block", "BLOCKED")):
         with served_here("prompt_injection", on_unread=on_unread) as client:

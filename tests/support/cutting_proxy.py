@@ -63,13 +63,13 @@ class CuttingProxy:
 
     def _cut(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
         """End a connection to a client; the server may hear the last words, and is waited for."""
+        self.cuts += 1
         client.shutdown(socket.SHUT_RDWR)
         if self._delivered:
             server.sendall(data)
             server.shutdown(socket.SHUT_WR)  # it answers, sees that nobody is there, and ends
         else:
             server.shutdown(socket.SHUT_RDWR)
-        self.cuts += 1
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):

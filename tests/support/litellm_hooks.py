@@ -55,7 +55,12 @@ async def call(guardrails: dict[str, TurnwiseGuardrail], given: Mapping[str, Any
         preset = None if pipeline else given["config"]
         hooks = given.get("mode", ["pre_call", "post_call"])
         guardrails[config] = TurnwiseGuardrail(
-            pipeline, turnwise_preset=preset, guardrail_name="turnwise", event_hook=hooks, default_on=True
+            pipeline,
+            turnwise_preset=preset,
+            turnwise_trust_system=given.get("trust_system", False),
+            guardrail_name="turnwise",
+            event_hook=hooks,
+            default_on=True,
         )
     guardrail, data = guardrails[config], built(given["data"])
     try:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from turnwise.bounded import read_json
 from turnwise.errors import ConversationError
-from turnwise.guard import GuardrailBlocked, PipelineResult, TextKind
+from turnwise.guard import GuardrailBlocked, Mode, PipelineResult, TextKind
 from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.identity.turns import unchecked
 from turnwise.integrations.asking import ask
@@ -125,6 +125,8 @@ def _answer(service: Service, tenant: Tenant, request: GuardrailRequest) -> Guar
             return _reply(service, tenant, request)
         return _request(service, tenant, request)
     except (UnreadError, GuardrailBlocked) as error:
+        if tenant.pipeline.mode is not Mode.ON:
+            return GuardrailAnswer(action="NONE")
         return GuardrailAnswer(action="BLOCKED", blocked_reason=str(error))
 
 

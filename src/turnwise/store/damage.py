@@ -102,7 +102,11 @@ def _as_stored(connection: Connection, query: Select[Any]) -> Iterator[Sequence[
     """Yield the rows of a query as they are stored: texts of SQLite as bytes, those of PostgreSQL as text."""
     if connection.dialect.name != "sqlite":
         plain = (
-            type_coerce(column, column.type.impl) if isinstance(column.type, Checked) else cast(column, Text)
+            type_coerce(column, column.type.impl)
+            if isinstance(column.type, Checked)
+            else column
+            if isinstance(column.type, Integer)
+            else cast(column, Text)
             for column in query.selected_columns
         )
         yield from connection.execute(query.with_only_columns(*plain, maintain_column_froms=True))

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwise.errors import StateError, TurnwiseError, UsageError
-from turnwise.guard import GuardrailBlocked, GuardrailPipeline, open_state_store
+from turnwise.guard import GuardrailBlocked, GuardrailPipeline, Mode, open_state_store
 from turnwise.guard.identity.names import canonical_name
 from turnwise.guard.identity.turns import unchecked
 from turnwise.integrations.asking import aask
@@ -67,6 +67,11 @@ _TOLD: Final = _SPELLED | {"model", "system_fingerprint", "embedding"}
 """Keys of what is no text of its own, in requests and in replies."""
 
 _NOTHING: Final[tuple[dict[str, Any], set[str]]] = ({}, set())
+_SYSTEM: Final = frozenset(
+    {"system", "developer", "instructions", "systemInstruction", "system_instruction", "litellm_system_prompt"}
+)
+"""Keys and roles of what is said by whoever runs the model."""
+
 _ECHOED: Final = ("instructions", "tools", "tool_choice", "text", "prompt", "reasoning")
 _RESPONSES: Final = ("responses", "aresponses", "compact_responses", "acompact_responses")
 _TOOL_CALLS: Final = ("call_mcp_tool", "list_mcp_tools")
@@ -86,6 +91,8 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         turnwise_config: path of a configuration, in place of a preset.
         turnwise_state: where state is kept, as `turnwise.guard.open_state_store` takes it; proxies of several
             workers need one to share.
+        turnwise_trust_system: whether system prompts are yours and need no check; some speak of the very orders
+            that they are to resist.
         kwargs: as for LiteLLM's ``CustomGuardrail``.
 
     Raises:
@@ -101,6 +108,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         turnwise_preset: str | None = None,
         turnwise_config: str | None = None,
         turnwise_state: str | None = None,
+        turnwise_trust_system: bool = False,
         **kwargs: Any,
     ) -> None:
         hooks = [GuardrailEventHooks(name) for name in ("pre_call", "post_call", "pre_mcp_call")]
@@ -116,6 +124,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         self.pipeline = pipeline
         self._guarding = Guarding(pipeline, None, awaited=True)
         self._others = OtherTexts(pipeline)
+        self._trusted = _SYSTEM if turnwise_trust_system else frozenset()
         self._asked: OrderedDict[str, Asked] = OrderedDict()
         self._lock = Lock()
 
@@ -124,7 +133,7 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
     ) -> dict[str, Any]:
         """Check a request before the model gets it: what came last in its conversation, and every other text."""
         named, kind = _named(user_api_key_dict, data), str(getattr(call_type, "value", call_type))
-        keys = {key for key in data if key not in _OWNED and not key.startswith("_litellm_")}
+        keys = {key for key in data.keys() - _OWNED - self._trusted if not key.startswith("_litellm_")}
         try:
             _refuse_unseen(data, kind, replies=self._event_hook_is_event_type(GuardrailEventHooks.post_call))
             if kind in _TOOL_CALLS:
@@ -139,7 +148,8 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             if changed and kind in _PASSED_ON:
                 raise UnreadError(kind, "a request is sent as it came, so nothing can be replaced", "take it out")
         except TurnwiseError as error:
-            raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+            if not self._passes(error):
+                raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
         return data
 
     async def async_post_call_success_hook(
@@ -150,7 +160,9 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
             tree = plain(response, "the reply")
             changed = await self._check_reply(tree, data, user_api_key_dict, lambda: tree)
         except TurnwiseError as error:
-            raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+            if not self._passes(error):
+                raise _refused(error) from (None if isinstance(error, GuardrailBlocked) else error)
+            return response
         if changed and tree is not response:
             built = type(response)(**tree)
             for key in tree:
@@ -192,12 +204,20 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         except StopIteration:
             return
         except TurnwiseError as error:
+            if self._passes(error):
+                for chunk in held:
+                    yield chunk
+                return
             # The answer has begun: LiteLLM makes of this one a last line that tells the error.
             told, name = _told(error), self.guardrail_name
             raise GuardrailRaisedException(name, told, should_wrap_with_default_message=False) from None
         finally:
             if reply is not None:
                 reply.drop()
+
+    def _passes(self, error: TurnwiseError) -> bool:
+        """Return whether what can't be read may pass, since nothing is refused in the mode of the pipeline."""
+        return isinstance(error, UnreadError) and self.pipeline.mode is not Mode.ON
 
     async def _check_tool(self, data: dict[str, Any]) -> None:
         """Check the call of a tool of an MCP server."""
@@ -235,7 +255,8 @@ class TurnwiseGuardrail(CustomGuardrail):  # type: ignore[misc, unused-ignore]
         chat = self.pipeline.conversation_of(asked.result)
         left = zip(items, unchecked(views, asked.result, chat), strict=True)
         texts = {part.text for part in asked.result.parts or (asked.result,)}
-        return {key: [item if view else {} for item, view in left]}, texts
+        trusted = self._trusted
+        return {key: [item if view and item.get("role") not in trusted else {} for item, view in left]}, texts
 
     async def _check_reply(
         self, tree: dict[str, Any], data: dict[str, Any], user: Any, whole: Callable[[], Mapping[str, Any]]

@@ -167,12 +167,11 @@ class Events:
         for event in self.events:
             for group, holder, key in _pieces(event):
                 self._places.setdefault(group, []).append((holder, key))
-        self.texts = {}
-        for at, (group, places) in enumerate(self._places.items()):
+        self.texts: list[str] = []
+        for group, places in self._places.items():
             text = "".join(holder[key] for holder, key in places)
-            self.texts[str(at)] = (
-                arguments_text(json.loads(text)) if group[-1] == "partial_json" and text else text
-            )
+            arguments = group[-1] == "partial_json" and text
+            self.texts.append(arguments_text(json.loads(text)) if arguments else text)
             for holder, key in places:
                 holder[key] = ""
 
@@ -185,10 +184,10 @@ class Events:
             if event.get("type") == "content_block_start"
         }
         for (index, key), text in zip(self._places, self.texts, strict=True) if blocks else ():
-            block = blocks[index]
-            block.update(
-                {"input": json.loads(text)} if key == "partial_json" else {key: block.get(key, "") + text}
+            said = (
+                {"input": json.loads(text)} if key == "partial_json" else {key: blocks[index].get(key, "") + text}
             )
+            blocks[index].update(said)
         return whole[-1] if whole else {"type": "message", "content": [*blocks.values()]} if blocks else {}
 
     def chunks(self) -> list[Any]:
