@@ -11,6 +11,7 @@ guardrail. ``--scores`` keeps the observer's scores from one run to the next.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import random
@@ -120,6 +121,7 @@ def main() -> None:
             *(f"# {line}" for line in (*HEAD, *fitted["notes"])),
             f"observer: {observer.info.name}",
             f"weights_sha256: {observer.parameters['weights_sha256']}",
+            f"sha256: {hashlib.sha256(fitted['weights'].tobytes()).hexdigest()}",
             "model:",
             *(f"  {name}: {json.dumps(value)}" for name, value in fitted["model"].items()),
             "levels:",

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, ClassVar
 
 from turnwise.errors import GuardError
@@ -59,21 +61,36 @@ class Words:
 @cache
 def shipped_words_of_orders() -> Words:
     """Return what ships; ``python -m training.orders`` writes the files of the learned part."""
+    return read_words(resources.files("turnwise.guard.guardrails"))
+
+
+def read_words(folder: Traversable) -> Words:
+    """Return the shipped phrases with the learned part in a folder, ``orders.yaml`` and ``orders.bin``.
+
+    Raises:
+        GuardError: a file of the learned part can't be read, or the two don't belong together.
+    """
     import numpy as np
     import yaml
 
-    folder = resources.files("turnwise.guard.guardrails")
-    known: Mapping[str, Any] = yaml.safe_load(folder.joinpath("orders.yaml").read_text(encoding="utf-8"))
-    weights = np.frombuffer(folder.joinpath("orders.bin").read_bytes(), np.int8)
-    levels = {name: Levels(**each) for name, each in known["levels"].items()}
-    return Words(
-        english=load_phrases(INJECTION_FILES),
-        others=load_phrases(LANGUAGE_FILES),
-        orders=Orders(weights, **known["model"]),
-        observer=known["observer"],
-        alone=levels["words"],
-        joined=levels["with_scores"],
-    )
+    try:
+        known: Mapping[str, Any] = yaml.safe_load(folder.joinpath("orders.yaml").read_text(encoding="utf-8"))
+        data = folder.joinpath("orders.bin").read_bytes()
+        if sha256(data).hexdigest() != known["sha256"]:
+            raise ValueError("orders.bin has other bytes than orders.yaml says")
+        levels = {name: Levels(**each) for name, each in known["levels"].items()}
+        return Words(
+            english=load_phrases(INJECTION_FILES),
+            others=load_phrases(LANGUAGE_FILES),
+            orders=Orders(np.frombuffer(data, np.int8), **known["model"]),
+            observer=known["observer"],
+            alone=levels["words"],
+            joined=levels["with_scores"],
+        )
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError, GuardError) as error:
+        raise GuardError(
+            f"prompt_injection: orders.yaml and orders.bin in {folder} can't be used ({error!r}); install turnwise anew"
+        ) from error
 
 
 @dataclass(frozen=True)
