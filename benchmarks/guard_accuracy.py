@@ -178,7 +178,10 @@ def measure_use(folder: Path, *, show: bool = False, held: bool = False) -> int:
                 bad = sum(not low <= counts[name] / len(rows) <= high for name, (low, high) in targets.items())
                 missed += bad
                 mark = f"  {bad} MISSED" if bad else ""
-                print(f"{USE}/{path.stem:9} {preset:6} {'in use' if used else 'mentions':8} {shares}{mark}", flush=True)
+                print(
+                    f"{USE}/{path.stem:9} {preset:6} {'in use' if used else 'mentions':8} {shares}{mark}",
+                    flush=True,
+                )
                 for case, outcome, by in rows:
                     if show and (outcome == "passed") is used:
                         print(f"    {outcome} {by} [{case.note}]: {case.text!a}")

@@ -15,8 +15,7 @@ A file holds lists of words, and phrases made with them::
     together:                               # what signs say that are near each other; see signs.py
       - {name: a threat, type: threats, weight: 0.9, signs: [demand menace -friendly]}
     mentions: []                            # words behind which a phrase is only spoken of
-    quotes: true                            # whether what is quoted is only spoken of; behind a colon too unless
-    handed: false
+    quotes: true                            # whether what is quoted is only spoken of
     drafts: ''                              # what asks for a message, whose quotations and reports count
     masked: true                            # whether signs may stand for letters of the words of the file
 
@@ -252,7 +251,7 @@ def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
         )
         for group in data.get("mentions", ())
     )
-    return Mentions(heads, data.get("quotes", False), data.get("handed", True), data.get("drafts", ""))
+    return Mentions(heads, data.get("quotes", False), data.get("drafts", ""))
 
 
 @cache

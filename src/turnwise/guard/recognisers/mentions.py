@@ -23,8 +23,6 @@ _JUDGED = 300
 _FEWEST = 2
 """Words that stand outside of all quotations at least, where any of them is one."""
 
-_COLONS = frozenset(":：")
-
 _GAP = " _ "
 """What stands for what was taken out: a word that belongs to no phrase."""
 
@@ -68,7 +66,6 @@ class Mentions:
     Args:
         heads: words behind which a text speaks of something.
         quotes: whether what stands in quotation marks is spoken of, where words stand outside of them too.
-        handed: whether that holds behind a colon as well, where a text is handed over.
         drafts: what asks for a message or hands one over: in such a text quotations and reports are its own words.
 
     >>> mentions = Mentions((Heads((r"\\bnever say\\b",), 80),), quotes=True)
@@ -78,7 +75,6 @@ class Mentions:
 
     heads: tuple[Heads, ...] = ()
     quotes: bool = False
-    handed: bool = True
     drafts: str = ""
 
     @cached_property
@@ -89,16 +85,14 @@ class Mentions:
         """Return the text without what it only speaks of."""
         drafted = self._drafts is not None and self._drafts.search(text) is not None
         if self.quotes and not drafted:
-            text = _cut(text, _quotations(text, self.handed))
+            text = _cut(text, _quotations(text))
         heads = [heads for heads in self.heads if not (drafted and heads.reported)]
         return _cut(text, sorted(stretch for each in heads for stretch in each.stretches(text)))
 
 
-def _quotations(text: str, handed: bool) -> list[tuple[int, int]]:
+def _quotations(text: str) -> list[tuple[int, int]]:
     spans = islice(_QUOTATION.spans(text, overlapping=True), _JUDGED)
     quoted = [single if single[1] > 0 else whole for whole, single in spans]
-    if not handed:
-        quoted = [(start, end) for start, end in quoted if text[:start].rstrip()[-1:] not in _COLONS]
     if not quoted:
         return quoted
     outside = _WORDS.spans(_cut(text, quoted).replace("_", ""))
