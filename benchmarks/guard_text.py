@@ -16,8 +16,8 @@ each set of them (benchmarks/guard_cases/README.md says what they are), and for 
 presets basic and agent make of orders to the model and of mentions of them; ``--show`` prints each wrong answer,
 ``--held`` reads the cases of use that nobody has looked at. With ``--ordinary`` it checks 2,000 prompts and 2,000
 replies of ordinary chats with the text guardrails of the presets basic and customer_service, and prints each text
-that is blocked; ``--show`` prints all in which something is found. With ``--convabuse`` it measures ``toxicity`` on
-what people said to chatbots: the lexicon, observer ``local``, and both; ``--limit`` and ``--skip`` take it in
+that is blocked; ``--show`` prints all in which something is found. With ``--convabuse`` it measures ``toxicity``
+on what people said to chatbots: the lexicon, observer ``local``, and both; ``--limit`` and ``--skip`` take it in
 pieces, whose counts add up.
 
 The exit code is 1 where a limit is missed.

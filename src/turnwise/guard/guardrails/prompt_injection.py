@@ -89,7 +89,7 @@ def read_words(folder: Traversable) -> Words:
         )
     except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError, GuardError) as error:
         raise GuardError(
-            f"prompt_injection: orders.yaml and orders.bin in {folder} can't be used; install turnwise anew: {error!r}"
+            f"prompt_injection: orders.yaml and orders.bin in {folder} can't be used; install anew: {error!r}"
         ) from error
 
 

@@ -29,6 +29,9 @@ WHOLE, PIECE, STEP = 192, 128, 96
 _STEM = 5
 """Letters that tell a word whatever its ending."""
 
+_FEWEST = 2
+"""Words that stand outside of all quotation marks at least, where any inside count as quoted."""
+
 _LEAST = 1e-4
 """Nearest that a score counts to 0 or 1."""
 
@@ -149,8 +152,10 @@ def _hashes(text: str) -> NDArray[np.uint64]:
     found[:, 0], found[:, -1] = _FIRST, _LAST
     found[0, 1:-1] = sums[ends]
     found[1, 1:-1] = sums[np.minimum(ends, starts + _STEM)]
-    quoted = ((quotes % 2 == 1) & (signs == 0)).astype(np.uint64) * _QUOTED
-    found[:, 1:-1] = (found[:, 1:-1] - sums[starts]) * inverses[starts] + quoted
+    quoted = (quotes % 2 == 1) & (signs == 0)
+    if np.count_nonzero(quoted | (signs > 0)) > len(signs) - _FEWEST:
+        quoted[:] = False
+    found[:, 1:-1] = (found[:, 1:-1] - sums[starts]) * inverses[starts] + quoted * _QUOTED
     return found
 
 
