@@ -418,7 +418,11 @@ def collect(arguments: argparse.Namespace) -> None:
     readings: dict[str, Any] = json.loads(register.read_text(encoding="utf-8")) if register.exists() else {}
     lines: dict[str, list[Judgement]] = defaultdict(list)
     for batch in batches_in(arguments.work):
-        if batch.current is not None or batch.name in readings:
+        if batch.current is not None:
+            continue
+        if known := readings.get(batch.name):
+            if known["began"] != batch.began:
+                raise SystemExit(f"another batch called {batch.name} was collected before: rename this one")
             continue
         side, seen = MODES[batch.mode]
         file = f"{batch.mode}{SECOND if batch.second else ''}.jsonl"

@@ -190,6 +190,12 @@ def test_what_was_read_is_collected_with_its_digest_and_holds_for_that_text_alon
         made[0].reading
     ].items()
 
+    again = ("collect", "--out", str(out), "--reader", "r", "--kind", "k")
+    assert not judging.run(*again).refused
+    name = made[0].reading
+    (out / "readings.json").write_text(json.dumps({**readings, name: {**readings[name], "began": "2025-01-01"}}))
+    assert f"another batch called {name} was collected before" in judging.run(*again).err
+
     joined = list(join_judgements(open_dataset(str(judging.file)), made))
     assert [(len(one.judgements), one.void) for one in joined] == [(3, 0)] * 6
     changed = judging.file.read_text(encoding="utf-8").replace("two 0a", "too 0a")

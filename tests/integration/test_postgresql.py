@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ from typing import Any
 
 import pytest
 from cutting_proxy import proxy_to
-from postgresql_server import ADMIN, PostgresqlServer, ask_directly, held_up, running
+from postgresql_server import ADMIN, PostgresqlServer, ask_directly, held_up, running, wait_until
 
 from turnwise.cli import main
 from turnwise.conversation import Conversation, Label, Sequence, Side
@@ -263,6 +265,40 @@ def test_a_server_that_is_killed_under_load_loses_nothing_that_was_acknowledged(
         # The run is still kept from others, over a lock that was had anew.
         with Store(url) as other, pytest.raises(StoreLockedError, match="is being written by another process"):
             other.delete_run("first")
+
+
+def test_a_server_that_is_killed_during_an_evaluation_costs_no_score(
+    mortal: PostgresqlServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, file = mortal.new_schema(), tmp_path / "work.db"
+    for where in (url, file):
+        with Store(where, create=True) as store:
+            store.add_sequences(chat(f"s{number}", 10) for number in range(60))
+    command = ("evaluate", "--run", "first", "--observer", "scripted:0.1,0.5,0.9", "--json", "--store")
+    assert turnwise(capsys, *command, file)[0] == 0
+
+    def evaluated() -> str:
+        words = [sys.executable, "-m", "turnwise", *command, url]
+        return subprocess.run(words, capture_output=True, text=True, check=False).stderr
+
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(2):
+            job, before = pool.submit(evaluated), _scores(url)
+            wait_until(lambda job=job, before=before: job.done() or _scores(url) > before, "nothing is scored")
+            mortal.kill()
+            mortal.start()
+            assert "Traceback" not in job.result()
+    assert turnwise(capsys, *command, url)[0] == 0
+    with Store(url) as there, Store(file) as here:
+        for number in range(60):
+            kept = there.trajectory("first", f"s{number}").evaluations
+            assert [(one.key, one.score) for one in kept] == [
+                (one.key, one.score) for one in here.trajectory("first", f"s{number}").evaluations
+            ]
+
+
+def _scores(url: str) -> int:
+    return int(ask_directly(url, "SELECT count(*) FROM evaluations")[0][0])
 
 
 def test_after_a_restart_the_next_call_of_each_kind_works(mortal: PostgresqlServer) -> None:

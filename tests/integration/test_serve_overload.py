@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import suppress
 from http.client import HTTPException
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,52 @@ def test_a_service_that_stops_answers_what_is_unfinished_and_tells_the_audit(fol
     assert not any("Traceback" in line for line in service.log)
     if asks:
         assert [event["outcome"] for event in events(folder)] == ["cancelled"] * len(under_way)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_audit_of_a_service_that_ended_under_load_has_every_answer_once(folder, number):
+    config = {
+        "audit": {"path": "audit.jsonl"},
+        "guardrails": [{"keywords": {"keywords": ["acme"], "action": "block"}}],
+    }
+    (folder / "guard.yaml").write_text(json.dumps(config))
+    answers, unheard, stopping = {}, [], threading.Event()
+
+    def ask(service, client):
+        for step in count():
+            text = f"{client} {step}{' acme' * (step % 3 == 0)}"
+            try:
+                status, told = service.ask("POST", "/v1/check", {"text": text, "conversation_id": f"c{client}"})
+            except (OSError, HTTPException):
+                unheard.append(text)
+                if stopping.is_set():
+                    return
+                continue
+            if status == 200:
+                answers[text] = (told["turn_number"], told["blocked"])
+            else:
+                unheard.append(text)
+
+    with served("--config", "guard.yaml", "--workers", "2", folder=folder) as service:
+        clients = [threading.Thread(target=ask, args=(service, client)) for client in range(8)]
+        for client in clients:
+            client.start()
+        until(lambda: len(answers) > 100)
+        if number == signal.SIGKILL:
+            worker = service.ask("GET", "/readyz")[1]["worker"]
+            os.kill(worker, number)
+            before = len(answers)
+            until(lambda: len(answers) > before + 100)
+        stopping.set()
+        service.end()
+        for client in clients:
+            client.join(30)
+    *whole, last = (folder / "audit.jsonl").read_text().split("\n")
+    assert not last or number == signal.SIGKILL, "a line that breaks off, though nobody was killed"
+    told = [json.loads(line) for line in whole if line]
+    heard = [(event["text"], (event["turn"], event["blocked"])) for event in told if event["text"] in answers]
+    assert len(heard) == len(answers) and dict(heard) == answers
+    assert {event["text"] for event in told} - answers.keys() <= set(unheard)
 
 
 def in_flight(service):
