@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from importlib import resources
@@ -154,3 +156,14 @@ def test_words_alone_decide_where_there_is_no_observer() -> None:
     alone = PromptInjection(observer=None)
     assert finding_of(alone, IN_USE[0], Side.PROMPT).in_full
     assert not finding_of(alone, MENTIONED["teaching"], Side.PROMPT).found
+
+
+def test_numpy_is_loaded_where_orders_are_looked_for_and_not_before() -> None:
+    code = (
+        "import sys; from turnwise import GuardrailPipeline\n"
+        "for guardrail in ('pii', 'toxicity', {'prompt_injection': {'observer': None}}):\n"
+        "    GuardrailPipeline({'guardrails': [guardrail]}).check_input('Hello.')\n"
+        "    print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False", "True"]
