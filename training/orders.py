@@ -73,8 +73,8 @@ WORDS, WITH_SCORES = "words", "with_scores"
 LEVELS: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     WORDS: {"warn": {"ordinary": 0.001, "mentions": 0.015}, "block": {"ordinary": 0.0003, "mentions": 0.0}},
     WITH_SCORES: {
-        "warn": {"ordinary": 0.0045, "mentions": 0.065},
-        "block": {"ordinary": 0.0013, "mentions": 0.014},
+        "warn": {"ordinary": 0.005, "mentions": 0.065},
+        "block": {"ordinary": 0.0015, "mentions": 0.014},
     },
 }
 """Shares of ordinary talk and of the tuned mentions that may be above a level."""
