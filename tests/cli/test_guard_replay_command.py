@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from turnwise import Conversation, GuardrailPipeline
+
 Cli = Callable[..., Any]
 
 
@@ -240,3 +242,65 @@ def test_calls_and_results_of_tools_are_replayed(cli: Cli, config: Path, tmp_pat
     (row,) = cli("guard", "replay", file, "--config", config, "--json").json["conversations"]
     found = [(one["side"], one["tool"], one["call_id"]) for one in row["findings"]]
     assert (row["checks"], found) == (4, [("tool_call", "page", "c1"), ("tool_result", "page", "c1")])
+
+
+def _talk(folder: Path, **audit: Any) -> Conversation:
+    """Return a conversation with tools, of which a guard wrote an audit."""
+    config = {"guardrails": ["secrets"], "audit": {"path": str(folder / "audit.jsonl"), **audit}}
+    with GuardrailPipeline(config) as guard:
+        chat = Conversation.human_ai("ann", "bot", conversation_id="c1", rate_limit={"turns_per_day": 2})
+        guard.check_input("Pull the lever?", chat)
+        guard.check_output("Let me see.", chat)
+        guard.check_tool_call("look", {"at": "lever"}, conversation=chat, call_id="t1")
+        guard.check_tool_result("It is the neighbour's.", conversation=chat, call_id="t1")
+        guard.check_output("It is the neighbour's lever.", chat)
+        guard.check_input("The neighbour's key then", chat)
+        guard.check_input("one too many", chat)
+        guard.check_input("Another one", Conversation("ben", "bot", conversation_id="c2"))
+    return chat
+
+
+def _replayed(cli: Cli, file: Path, config: Path) -> list[dict[str, Any]]:
+    done = cli("guard", "replay", file, "--config", config, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)["conversations"]
+
+
+def test_an_audit_is_replayed_as_it_was_written(cli: Cli, config: Path, tmp_path: Path) -> None:
+    _talk(tmp_path)
+    file = tmp_path / "audit.jsonl"
+    first, second = _replayed(cli, file, config)
+    assert (first["sequence_id"], first["turns"], first["checks"]) == ("c1", 2, 5)
+    assert (first["blocked_at"], first["warned_at"]) == (2, 1)
+    assert (second["sequence_id"], second["turns"], second["findings"]) == ("c2", 1, [])
+    # A later version may write more, and a file may begin and end anywhere.
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps({**line, "hash": "0" * 64, "previous": None}) + "\n" for line in lines))
+    assert _replayed(cli, file, config) == [first, second]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines[4:]) + '{"v":1,"ki')
+    rest, _ = _replayed(cli, file, config)
+    assert (rest["turns"], rest["blocked_at"]) == (2, 2)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_conversation_is_replayed_as_to_dict_gives_it(
+    cli: Cli, config: Path, tmp_path: Path, indent: int | None
+) -> None:
+    chat, file = _talk(tmp_path), tmp_path / "chat.json"
+    file.write_text(json.dumps(chat.to_dict(), indent=indent))
+    (row,) = _replayed(cli, file, config)
+    assert (row["sequence_id"], row["turns"], row["checks"], row["blocked_at"]) == ("c1", 2, 5, 2)
+    if indent is None:
+        other = Conversation.from_turns([("Hello", "Hi")], conversation_id="c2")
+        file.write_text("".join(json.dumps(one.to_dict()) + "\n" for one in (chat, other)))
+        assert [one["sequence_id"] for one in _replayed(cli, file, config)] == ["c1", "c2"]
+
+
+def test_what_can_not_be_replayed_is_told(cli: Cli, config: Path, tmp_path: Path) -> None:
+    _talk(tmp_path, text="hash")
+    done = cli("guard", "replay", tmp_path / "audit.jsonl", "--config", config)
+    assert done.code == 1 and "line 1: the conversation can't be put together: the audit holds no text" in done.err
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps({**_talk(tmp_path).to_dict(), "turns": [{"turn": 1}]}))
+    done = cli("guard", "replay", file, "--config", config)
+    assert done.code == 1 and "line 1: a turn needs the key 'prompt'" in done.err

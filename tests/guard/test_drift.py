@@ -9,6 +9,7 @@ from guard_rails import Contains
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import TurnwiseError
+from turnwise.guard import NO_CONVERSATION
 from turnwise.guard.guardrails.drift import Drift
 from turnwise.guard.guardrails.drift_sessions import scaled_scores
 from turnwise.observers import ObservationFailure
@@ -186,7 +187,7 @@ def test_people_without_a_name_share_no_session():
     attacker = Conversation()
     _, results = talk_through(guard, 12, attacker)
     assert results[-1].blocked
-    for other in (Conversation(), Conversation(responder="m"), None):
+    for other in (Conversation(), Conversation(responder="m"), NO_CONVERSATION):
         result = guard.check_input("hello", conversation=other)
         assert (result.blocked, result.stance.interactions) == (False, 1)
     assert guard.check_output("fine", conversation=attacker).stance.interactions == 12

@@ -28,13 +28,13 @@ def test_a_conversation_is_found_by_other_workers_before_its_first_check(workers
 def test_a_conversation_that_is_held_goes_on_until_another_worker_forgets_it(workers):
     one, other = workers
     held = Conversation(conversation_id="chat")
-    assert one.load_conversation("chat", held=held) is held  # nobody else knows it yet
+    assert one.find_conversation("chat", held=held) is held  # nobody else knows it yet
     one.check_input("Hello", held)
     other.check_input("Hello again", other.load_conversation("chat"))
-    assert one.load_conversation("chat", held=held) is held
+    assert one.find_conversation("chat", held=held) is held
     assert one.check_input("And again", held).turn_number == 3
     assert other.forget_conversation("chat") and not other.forget_conversation("chat")
-    assert one.load_conversation("chat", held=held) is None
+    assert one.find_conversation("chat", held=held) is None
     assert one.session("chat").stance is None
 
 
@@ -43,7 +43,7 @@ def test_what_stood_in_while_the_store_was_away_yields_to_what_the_store_has(wor
     other.check_input("Hello", Conversation(conversation_id="chat"))
     stand_in = Conversation(conversation_id="chat")
     stand_in.add_prompt("said meanwhile")
-    found = one.load_conversation("chat", held=stand_in)
+    found = one.find_conversation("chat", held=stand_in)
     assert found is not stand_in and found.turn(1).prompt == "Hello"
 
 

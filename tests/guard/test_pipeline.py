@@ -9,7 +9,7 @@ from guard_rails import Asks, Contains, Raises, Told
 
 from turnwise import Conversation, GuardrailPipeline
 from turnwise.errors import ConversationError, GuardError
-from turnwise.guard import Cost
+from turnwise.guard import NO_CONVERSATION, Cost
 
 
 def pipeline(*rails, **config):
@@ -505,3 +505,27 @@ def test_a_name_in_place_of_a_conversation_says_what_to_pass(check, wrong):
     )
     with pytest.raises(GuardError, match=wanted):
         check(pipeline("secrets"), wrong)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lambda guard, **given: guard.check_input("hi", **given),
+        lambda guard, **given: guard.check_output("hi", **given),
+        lambda guard, **given: guard.check_tool_call("find", "{}", **given),
+        lambda guard, **given: guard.check_tool_result("found", **given),
+        lambda guard, **given: guard.stream_output(**given).end(),
+        lambda guard, **given: asyncio.run(guard.acheck_input("hi", **given)),
+        lambda guard, **given: asyncio.run(guard.acheck_output("hi", **given)),
+        lambda guard, **given: asyncio.run(guard.acheck_tool_call("find", "{}", **given)),
+        lambda guard, **given: asyncio.run(guard.acheck_tool_result("found", **given)),
+        lambda guard, **given: asyncio.run(guard.astream_output(**given).end()),
+    ],
+)
+def test_a_text_stands_by_itself_where_no_conversation_is_passed_and_none_is_no_conversation(check):
+    guard = pipeline("secrets")
+    alone = [check(guard), check(guard, conversation=NO_CONVERSATION)]
+    assert [result.turn_number for result in alone] == [1, 1]
+    assert alone[0].conversation_id != alone[1].conversation_id
+    with pytest.raises(GuardError, match=r"not NoneType: .*leave it out for a text that stands by itself"):
+        check(guard, conversation=None)

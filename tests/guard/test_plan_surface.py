@@ -135,7 +135,7 @@ def test_results_and_annotations_are_json(pipeline: GuardrailPipeline) -> None:
     kept = json.loads(json.dumps(metadata))["guardrail_results"]
     assert kept == metadata["guardrail_results"] == json.loads(json.dumps(metadata["guardrail_results"]))
     assert set(kept) >= {"blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp"}
-    assert json.loads(json.dumps(metadata["guardrail_results"].input.to_dict()))["details"] == kept["details"]
+    assert json.loads(json.dumps(metadata["guardrail_results"]["input"]))["details"] == kept["details"]
     assert pickle.loads(pickle.dumps(result)) == result == copy.deepcopy(result)
     assert "email" not in repr(result.keys()) and len(result) == len(result.to_dict()) and "blocked" in result
 

@@ -197,7 +197,7 @@ def test_threads_with_conversations_of_their_own_over_one_store(tmp_path: Path) 
 
     def talk(number: int) -> None:
         for step in range(5):
-            chat = pipeline.load_conversation("c1") or Conversation.human_ai("ann", "m", conversation_id="c1")
+            chat = pipeline.find_conversation("c1") or Conversation.human_ai("ann", "m", conversation_id="c1")
             asked = pipeline.check_input(f"{number} {step}", conversation=chat)
             pipeline.check_output(f"re {number} {step}", conversation=chat, turn_number=asked.turn_number)
 

@@ -21,6 +21,7 @@ from turnwise.cli import main
 from turnwise.conversation.turn_log import StoredTurns
 from turnwise.errors import ConversationError, GuardError, SessionError, StateDownError, StateError
 from turnwise.guard import (
+    NO_CONVERSATION,
     MemoryStateStore,
     RedisStateStore,
     SqliteStateStore,
@@ -210,7 +211,7 @@ def test_a_second_worker_goes_on_where_the_first_one_stopped(store: StateStore) 
     assert first.check_output("answer 4", conversation=kept).turn_number == 4
     assert kept.turn(4).prompt == "question 4"
     assert [message["content"] for message in second.load_conversation("c1").to_messages()][-1] == "answer 4"
-    assert second.load_conversation("nobody's") is None
+    assert second.find_conversation("nobody's") is None
 
 
 def test_a_conversation_made_anew_under_its_name_goes_on(store: StateStore) -> None:
@@ -400,7 +401,7 @@ def test_forgetting_a_person_leaves_nothing(store: StateStore) -> None:
     pipeline.check_input("hi", key="ann")
     assert pipeline.forget("ann") == (1, 2, True)
     assert pipeline.forget("ann") == (0, 0, False)
-    assert pipeline.load_conversation("c2") is None
+    assert pipeline.find_conversation("c2") is None
     assert pipeline.load_conversation("c3").get_turn_count() == 1
     assert len(store) == 2
 
@@ -414,8 +415,20 @@ def test_an_initiator_without_a_name_is_shared_with_nobody(store: StateStore, na
         for _ in range(8)
     ]
     assert attacker.session("attack").terminated
-    for stranger in (Conversation(name, "model"), None):
+    for stranger in (Conversation(name, "model"), NO_CONVERSATION):
         assert not guard(store, session_by="initiator").check_input("Hello", conversation=stranger).blocked
+
+
+def test_a_conversation_that_is_not_there_is_an_error_or_asked_for(store: StateStore) -> None:
+    pipeline = guard(store)
+    with pytest.raises(GuardError, match=r"no conversation sha256:\w+: .*find_conversation.*begins one") as error:
+        pipeline.load_conversation("ann@example.com")
+    assert "ann@" not in str(error.value)
+    assert pipeline.find_conversation("ann@example.com") is None
+    pipeline.check_input("Hello", Conversation(conversation_id="ann@example.com"))
+    found = pipeline.load_conversation("ann@example.com")
+    assert found.turn(1).prompt == "Hello"
+    assert pipeline.find_conversation("ann@example.com", held=found) is found
 
 
 def test_a_message_by_itself_is_not_kept(store: StateStore) -> None:

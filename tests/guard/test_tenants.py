@@ -40,7 +40,7 @@ def test_tenants_of_one_store_know_nothing_of_each_other(store, tmp_path):
     assert web.check_messages([reply], after=said[0].place).conversation_id == "chat"
     assert whole.check_messages([reply], after=said[0].place).conversation_id != "chat"
     if whole.state_store is not None:
-        assert [web.load_conversation("chat").get_turn_count(), whole.load_conversation("chat")] == [1, None]
+        assert [web.load_conversation("chat").get_turn_count(), whole.find_conversation("chat")] == [1, None]
         assert len([key for key in whole.state_store.keys(SESSION) if key.startswith("web/")]) >= 1
     assert web.forget_conversation("chat") and not web.forget_conversation("chat")
     assert desk.check_messages(HELLO, conversation_id="chat").recorded
@@ -77,7 +77,7 @@ def test_a_reload_goes_on_with_what_is_shared(tmp_path):
         assert web.check_input("Hello", conversation=chat).turn_number == 2
         whole.reload({**CONFIG, "state": {"sqlite": str(second)}})
         web.reload({"guardrails": ["secrets"]})
-        assert web.load_conversation("chat") is None
+        assert web.find_conversation("chat") is None
         whole.reload(CONFIG)
         web.reload({"guardrails": ["secrets"]})
         assert web.state_store is None and whole.state_store is None

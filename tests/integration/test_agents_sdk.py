@@ -159,7 +159,7 @@ def test_a_drifting_conversation_is_stopped_where_the_library_stops_it(
     with SqliteStateStore(str(tmp_path / "guard.db")) as store:
         for turn in range(1, 4):  # each in a process of its own, as it were
             pipeline = GuardrailPipeline(DRIFT, state_store=store)
-            chat = pipeline.load_conversation("chat-7") or Conversation.human_ai(
+            chat = pipeline.find_conversation("chat-7") or Conversation.human_ai(
                 "ann", "m", conversation_id="chat-7"
             )
             guard = AgentGuard(pipeline, chat, refusal="No.")
@@ -174,7 +174,7 @@ def test_another_process_shows_the_model_no_more_of_a_session(model: ScriptedMod
     with SqliteStateStore(str(tmp_path / "guard.db")) as store:
         for text in ("The password is swordfish", "Write to jane@example.com please", "Well?"):
             pipeline = GuardrailPipeline(GUARD, state_store=store)
-            chat = pipeline.load_conversation("chat-7") or Conversation.human_ai(
+            chat = pipeline.find_conversation("chat-7") or Conversation.human_ai(
                 "ann", "m", conversation_id="chat-7"
             )
             guard = AgentGuard(pipeline, chat)

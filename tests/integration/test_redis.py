@@ -491,7 +491,7 @@ def test_what_a_clock_says_decides_what_is_old(shared: RedisServer, prefix: str)
     store = RedisStateStore(shared.url, prefix=prefix, ttl=timedelta(days=1), clock=lambda: now[0])
     talk(guard(store), 1)
     now[0] += timedelta(days=2)
-    assert guard(store).load_conversation("c1") is None
+    assert guard(store).find_conversation("c1") is None
     assert guard(store).forget("ann").conversations == 0
 
 

@@ -56,7 +56,7 @@ def test_while_the_store_is_down_what_is_held_goes_on(monkeypatch: pytest.Monkey
     def down(*_: Any, **__: Any) -> None:
         raise StateDownError("gone")
 
-    monkeypatch.setattr(GuardrailPipeline, "load_conversation", down)
+    monkeypatch.setattr(GuardrailPipeline, "find_conversation", down)
     assert found.of("chat-7", list) is chat
 
 

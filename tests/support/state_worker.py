@@ -53,7 +53,7 @@ def told(result: Any) -> dict[str, Any]:
 def obey(pipeline: GuardrailPipeline, order: dict[str, Any]) -> dict[str, Any]:
     """Check what the parent says, in a conversation that is loaded for it alone."""
     name = order["conversation"]
-    chat = pipeline.load_conversation(name) if pipeline.state_store is not None else KNOWN.get(name)
+    chat = pipeline.find_conversation(name) if pipeline.state_store is not None else KNOWN.get(name)
     if chat is None:
         chat = Conversation.human_ai(order["initiator"], "model", conversation_id=name)
         KNOWN[name] = chat

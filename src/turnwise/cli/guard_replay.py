@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 def replay(
-    file: Annotated[str, typer.Argument(help="File of conversations in any format that import reads.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="An audit, conversations as Conversation.to_dict gives them, or a file in any format that import "
+            "reads."
+        ),
+    ],
     preset: Preset = None,
     config: ConfigFile = None,
     format: options.Format = None,
@@ -45,10 +51,13 @@ def replay(
     from turnwise.cli.guard_options import read_config
     from turnwise.cli.output import note, print_json
     from turnwise.datasets import BadRecord, open_dataset
-    from turnwise.guard.forensics import replay_pipeline
+    from turnwise.guard.forensics import recorded, replay_pipeline
 
     pipeline = replay_pipeline(read_config(preset, config))
-    records = open_dataset(file, format=format, columns=columns, label=label, role_map=role_map, encoding=encoding)
+    told = any(option is not None for option in (format, columns, label, role_map, encoding))
+    records = (None if told else recorded(file)) or open_dataset(
+        file, format=format, columns=columns, label=label, role_map=role_map, encoding=encoding
+    )
     bad: list[BadRecord] = []
 
     def good() -> Iterator[Sequence]:

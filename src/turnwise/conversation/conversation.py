@@ -337,7 +337,7 @@ class Conversation(ToolHistory):
         extra = json_object(metadata, "metadata")
         with self._lock:
             turn = self._log.complete(turn_number, response, self._time(timestamp), extra)
-            if OPENAI_KEY in turn.metadata:
+            if OPENAI_KEY in turn.own_metadata:
                 self._settle(turn)
             return turn
 
@@ -537,7 +537,7 @@ class Conversation(ToolHistory):
 
 def _as_turn(item: object, number: int) -> Turn:
     if isinstance(item, Turn):
-        return replace(item, metadata=json_object(item.metadata, f"turn {number}: metadata"))
+        return replace(item, metadata=item.json_metadata(f"turn {number}: metadata"))
     if isinstance(item, tuple | list) and len(item) == 2:
         return Turn(number, item[0], item[1])
     raise ConversationError(f"turn {number} is {type(item).__name__}; use a Turn or a pair of prompt and response")

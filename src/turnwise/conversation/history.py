@@ -10,7 +10,15 @@ from typing import Any, Final
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation.json_values import as_utc
 from turnwise.conversation.rate_limit import TURNS_PER, WINDOWS, RateLimit, Timeline, read_limits
-from turnwise.conversation.turn import CHECKING_KEYS, CHECKING_TOOLS, MESSAGE_KEYS, OPENAI_KEY, Side, Turn
+from turnwise.conversation.turn import (
+    CHECKING_KEYS,
+    CHECKING_TOOLS,
+    GUARD_KEY,
+    MESSAGE_KEYS,
+    OPENAI_KEY,
+    Side,
+    Turn,
+)
 from turnwise.conversation.turn_log import TurnLog, Turns
 from turnwise.errors import ConversationError
 from turnwise.visible import shown
@@ -131,11 +139,11 @@ class History:
                 raise ConversationError(f"turn {number} has no {side} to replace")
             if not isinstance(text, str):
                 raise ConversationError(f"turn {number}: {side} is {type(text).__name__}, not text")
-            kept = self._with_text(turn, side, text) if OPENAI_KEY in turn.metadata else None
+            kept = self._with_text(turn, side, text) if OPENAI_KEY in turn.own_metadata else None
             for key in MESSAGE_KEYS:
-                turn.metadata.pop(key, None)
+                turn.own_metadata.pop(key, None)
             if kept is not None:
-                turn.metadata[OPENAI_KEY] = kept
+                turn.own_metadata[OPENAI_KEY] = kept
             if side is Side.PROMPT:
                 turn.prompt = text
             else:
@@ -169,15 +177,18 @@ class History:
         """
         with self._lock:
             turn = self._log.turn(number)
-            turn.metadata[key] = change(turn.metadata.get(key))
+            if key == GUARD_KEY:
+                turn.checks = change(turn.checks)
+            else:
+                turn.own_metadata[key] = change(turn.own_metadata.get(key))
             if isinstance(release, Side):
-                turn.metadata.pop(CHECKING_KEYS[release], None)
+                turn.own_metadata.pop(CHECKING_KEYS[release], None)
             elif release is not None:
-                rest = [one for one in turn.metadata.get(CHECKING_TOOLS, ()) if tuple(one) != release]
+                rest = [one for one in turn.own_metadata.get(CHECKING_TOOLS, ()) if tuple(one) != release]
                 if rest:
-                    turn.metadata[CHECKING_TOOLS] = rest
+                    turn.own_metadata[CHECKING_TOOLS] = rest
                 else:
-                    turn.metadata.pop(CHECKING_TOOLS, None)
+                    turn.own_metadata.pop(CHECKING_TOOLS, None)
             return turn
 
     def __getstate__(self) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class Format:
     def _sendable(self, turn: Turn, sources: Items[Format], gone: set[str]) -> list[Any]:
         """Return the messages of a turn of which a guard withholds not the prompt, without what it does."""
         mute = turn.withheld(Side.RESPONSE)
-        if not any(source.key in turn.metadata for source in sources):
+        if not any(source.key in turn.own_metadata for source in sources):
             return self._plain(turn.prompt, None if mute else turn.response)
         withheld = turn.withheld_tools()
         messages = self._slice(turn, sources)
@@ -166,7 +166,7 @@ class Format:
         """Return the messages of a turn; unless `whole`, without a response that does not stand among them."""
         response = turn.response
         for source in sources:
-            lead, slices = _cut(source._kept(turn.metadata.get(source.key)))
+            lead, slices = _cut(source._kept(turn.own_metadata.get(source.key)))
             if lead or len(slices) != 1:
                 continue
             told = _texts(slices[0])

@@ -14,7 +14,6 @@ from turnwise.conversation.tools import CALLS, RESULTS, Step, ToolCall, ToolLog,
 from turnwise.conversation.turn import (
     CHECKING_KEYS,
     CHECKING_TOOLS,
-    GUARD_KEY,
     MESSAGE_KEYS,
     OPENAI_KEY,
     Side,
@@ -216,7 +215,7 @@ class ToolHistory(LimitedHistory):
             return self._turn_of_call(number)
         turns = self.turns
         for turn in reversed(turns[max(0, len(turns) - _LOOKED_BACK) :]):
-            if any(key in turn.metadata for key in MESSAGE_KEYS):
+            if any(key in turn.own_metadata for key in MESSAGE_KEYS):
                 log = self._tool_log(turn, keep=False)
                 found = log.results.get(call_id)
                 if log.waiting(call_id) or (found and not _checked(turn, RESULTS, call_id)):
@@ -225,14 +224,14 @@ class ToolHistory(LimitedHistory):
 
     def _tool_log(self, turn: Turn, *, keep: bool = True) -> ToolLog:
         """Return the calls and results of a turn, and keep its messages with it where that is asked for."""
-        kept = turn.metadata.get(OPENAI_KEY)
+        kept = turn.own_metadata.get(OPENAI_KEY)
         log = self._tools.get(turn.number)
         if log is None or log.messages is not kept or log.read != len(log.messages):
             log = ToolLog(messages_of_turn(turn, whole=False))
         if keep:
             for key in MESSAGE_KEYS:
-                turn.metadata.pop(key, None)
-            turn.metadata[OPENAI_KEY] = log.messages
+                turn.own_metadata.pop(key, None)
+            turn.own_metadata[OPENAI_KEY] = log.messages
             self._tools[turn.number] = log
             if len(self._tools) > _READ:
                 self._tools.popitem(last=False)
@@ -240,7 +239,7 @@ class ToolHistory(LimitedHistory):
 
     def _spoken(self, turn: Turn, log: ToolLog) -> bool:
         """Return whether the turn has a response that turns out to be a text beside calls; it becomes one."""
-        if turn.response is None or turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
+        if turn.response is None or turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
             return False
         if not has_response(log.messages, turn.response):
             log.messages.append({"role": "assistant", "content": turn.response})
@@ -255,28 +254,28 @@ class ToolHistory(LimitedHistory):
     ) -> None:
         """Let a turn whose response stands beside calls wait for its response again."""
         self._log.reopen(turn)
-        if moved is not None and GUARD_KEY in turn.metadata:
+        if moved is not None and turn.checks is not None:
             beside = next(one for one in log.calls.values() if one.place.message == call.place.message)
-            turn.metadata[GUARD_KEY] = moved(turn.metadata[GUARD_KEY], beside.call_id)
+            turn.checks = moved(turn.checks, beside.call_id)
 
     def _marked(self, turn: Turn, section: str, step: Step, *, checking: bool) -> Turn:
         if checking:
-            turn.metadata.setdefault(CHECKING_TOOLS, []).append([section, step.call_id])
+            turn.own_metadata.setdefault(CHECKING_TOOLS, []).append([section, step.call_id])
         return turn
 
     def _settle(self, turn: Turn) -> None:
         """Keep a response with the messages of its turn where it says again what stands beside calls."""
-        kept = turn.metadata.get(OPENAI_KEY)
+        kept = turn.own_metadata.get(OPENAI_KEY)
         # Most agents say nothing beside their calls, so that most turns are spared the reading.
         if isinstance(kept, list) and any(map(_speaks, kept)):
             log = self._tool_log(turn, keep=False)
             if log and self._only_beside_calls(turn, log):
-                turn.metadata[OPENAI_KEY] = [*log.messages, {"role": "assistant", "content": turn.response}]
+                turn.own_metadata[OPENAI_KEY] = [*log.messages, {"role": "assistant", "content": turn.response}]
 
     def _continued(self) -> None:
         """Let the last turn wait where all that was said in it stands beside calls that came with its messages."""
         turn = self.last_turn
-        if turn is not None and turn.response is not None and OPENAI_KEY in turn.metadata:
+        if turn is not None and turn.response is not None and OPENAI_KEY in turn.own_metadata:
             log = self._tool_log(turn, keep=False)
             if log and self._only_beside_calls(turn, log):
                 self._log.reopen(turn)
@@ -291,9 +290,9 @@ def _speaks(message: object) -> bool:
 
 def _checked(turn: Turn, section: str, identity: str) -> bool:
     """Return whether a guard looked at a call or result of a turn, or does so now."""
-    if [section, identity] in turn.metadata.get(CHECKING_TOOLS, ()):
+    if [section, identity] in turn.own_metadata.get(CHECKING_TOOLS, ()):
         return True
-    checks = turn.metadata.get(GUARD_KEY)
+    checks = turn.checks
     records = checks.get(section) if isinstance(checks, Mapping) else None
     return isinstance(records, Mapping) and identity in records
 

@@ -113,6 +113,10 @@ class ToolLog:
     def __bool__(self) -> bool:
         return bool(self.calls or self.results)
 
+    def __reduce__(self) -> tuple[type[ToolLog], tuple[list[Any]]]:
+        # It is read again: what waits for results may hold arguments as they were before a guard redacted them.
+        return ToolLog, (self.messages,)
+
     @property
     def steps(self) -> list[Step]:
         """Calls and results in order."""

@@ -50,8 +50,53 @@ CHECKING_TOOLS: Final = "guardrail_checking_tools"
 """Key of a turn's metadata with the tool calls and results under check: pairs of what they are and an id."""
 
 
+class _Metadata:
+    """Where a turn keeps its metadata: what a guard said apart, which takes much more memory as JSON values."""
+
+    __slots__ = ("_record", "_shown", "own_metadata")
+
+    own_metadata: dict[str, Any]
+    """The metadata without what `checks` has."""
+    _record: Any
+    _shown: Any
+
+    @property
+    def checks(self) -> Any:
+        """What a guard said of the turn: a mapping with a method `to_dict`, or JSON values; None for nothing."""
+        return self.own_metadata.get(GUARD_KEY) if self._record is None else self._record
+
+    @checks.setter
+    def checks(self, checks: Any) -> None:
+        self._record = checks
+
+    def json_metadata(self, where: str = "metadata") -> dict[str, Any]:
+        """Return a copy of the metadata as JSON values.
+
+        Raises:
+            ConversationError: JSON does not have some value.
+        """
+        copied = json_object(self.own_metadata, where)
+        return copied if self._record is None else {**copied, GUARD_KEY: _plain(self._record)}
+
+    def _get(self) -> dict[str, Any]:
+        """Return the metadata; what a guard said becomes JSON values once somebody looks, and stays that."""
+        record = self._record
+        if record is not self._shown:
+            self.own_metadata[GUARD_KEY] = _plain(record)
+            self._shown = record
+        return self.own_metadata
+
+    def _set(self, metadata: dict[str, Any]) -> None:
+        self.own_metadata = metadata
+        self._record = self._shown = None
+
+
+def _plain(record: Any) -> Any:
+    return record.to_dict() if hasattr(record, "to_dict") else record
+
+
 @dataclass(slots=True)
-class Turn:
+class Turn(_Metadata):
     """One exchange: a prompt and, once there is one, its response.
 
     A turn that belongs to a `Conversation` is completed by `Conversation.add_response`; the object that
@@ -63,7 +108,8 @@ class Turn:
         response: what the responder answered, or None while there is no answer.
         timestamp: when the prompt arrived, aware, kept in UTC; None where a data set does not say.
         response_timestamp: the same for the response.
-        metadata: anything else that is known of the turn; JSON values only.
+        metadata: anything else that is known of the turn; JSON values only. What a guard said of it is there too,
+            under ``guardrail_results``, and is as it was when `metadata` was last asked for.
         participants: who takes part in its conversation, which says so; None for a turn by itself.
 
     Raises:
@@ -99,7 +145,7 @@ class Turn:
     @property
     def speaker(self) -> str:
         """Name of who prompts; ``"unknown"`` where that is not known."""
-        named = self.metadata.get(PARTICIPANT_KEY)
+        named = self.own_metadata.get(PARTICIPANT_KEY)
         if isinstance(named, str):
             return named
         return UNKNOWN_NAME if self.participants is None else self.participants.initiator
@@ -131,7 +177,7 @@ class Turn:
         True
         """
         # Mappings are told by their `get`: this is asked at every check, and the abstract class is slow to answer.
-        checks: Any = self.metadata.get(GUARD_KEY)
+        checks = self.checks
         check: Any = checks.get("input" if side is Side.PROMPT else "output") if hasattr(checks, "get") else None
         return hasattr(check, "get") and check.get("blocked") is True
 
@@ -141,7 +187,7 @@ class Turn:
         >>> Turn(1, "hello", metadata={CHECKING_KEYS[Side.PROMPT]: True}).withheld(Side.PROMPT)
         True
         """
-        return self.blocked(side) or self.metadata.get(CHECKING_KEYS[side]) is True
+        return self.blocked(side) or self.own_metadata.get(CHECKING_KEYS[side]) is True
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -163,16 +209,16 @@ class Turn:
     def tool_steps(self) -> list[Step]:
         """The calls and results of this turn, in order."""
         for key in MESSAGE_KEYS:
-            kept = self.metadata.get(key)
+            kept = self.own_metadata.get(key)
             if isinstance(kept, list):
                 return ToolLog(kept).steps
         return []
 
     def withheld_tools(self) -> set[tuple[str, str]]:
         """Return which calls, results and texts beside calls must not go on: what each is, and its id."""
-        checking = self.metadata.get(CHECKING_TOOLS)
+        checking = self.own_metadata.get(CHECKING_TOOLS)
         found = {(str(one[0]), str(one[1])) for one in checking} if isinstance(checking, list) else set()
-        checks: Any = self.metadata.get(GUARD_KEY)
+        checks = self.checks
         for section in (CALLS, RESULTS, TEXTS) if hasattr(checks, "get") else ():
             records = checks.get(section)
             for identity, record in records.items() if hasattr(records, "items") else ():
@@ -210,7 +256,7 @@ class Turn:
             "response": self.response,
             "timestamp": self.timestamp.isoformat() if self.timestamp else None,
             "response_timestamp": self.response_timestamp.isoformat() if self.response_timestamp else None,
-            "metadata": json_object(self.metadata, f"turn {self.number}: metadata"),
+            "metadata": self.json_metadata(f"turn {self.number}: metadata"),
         }
 
     @classmethod
@@ -233,6 +279,14 @@ class Turn:
             response_timestamp=read_utc(data.get("response_timestamp"), f"{where}: response_timestamp"),
             metadata=json_object(data.get("metadata"), f"{where}: metadata"),
         )
+
+    def __reduce__(self) -> tuple[type[Turn], tuple[Any, ...]]:
+        times = self.timestamp, self.response_timestamp
+        return Turn, (self.number, self.prompt, self.response, *times, self.json_metadata(), self.participants)
+
+
+# A field of a dataclass can't be declared as a property.
+Turn.metadata = property(Turn._get, Turn._set)  # type: ignore[assignment, misc]
 
 
 class Seen(StrEnum):

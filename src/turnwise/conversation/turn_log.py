@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final, NamedTuple, SupportsIndex, overload
 
-from turnwise.conversation.turn import GUARD_KEY, Side, Turn
+from turnwise.conversation.turn import Side, Turn
 from turnwise.errors import ConversationError
 
 _AT_ONCE: Final = 64
@@ -201,8 +201,7 @@ class TurnLog:
             kept = self._turns[turn.number - 1]
             kept.prompt, kept.response = turn.prompt, turn.response
             kept.timestamp, kept.response_timestamp = turn.timestamp, turn.response_timestamp
-            kept.metadata.clear()
-            kept.metadata.update(turn.metadata)
+            kept.metadata = turn.metadata
 
     def retract(self, number: int) -> Turn:
         """Take the last turn away again, as though it had not been said, and return it.
@@ -291,7 +290,7 @@ class TurnLog:
         if turn.response is not None:
             self._complete += 1
             self._stretch(turn.response_timestamp)
-        elif GUARD_KEY not in turn.metadata or not turn.blocked(Side.PROMPT):
+        elif turn.checks is None or not turn.blocked(Side.PROMPT):
             self._open[turn.number] = None
         self._stretch(turn.timestamp)
         return turn
@@ -314,7 +313,7 @@ class TurnLog:
         if turn.complete:
             raise ConversationError(f"turn {turn.number} already has a response; choose a turn without one")
         turn.complete_with(response, timestamp)
-        turn.metadata.update(metadata)
+        turn.own_metadata.update(metadata)
         self._open.pop(turn.number, None)
         self._complete += 1
         self._stretch(turn.response_timestamp)
@@ -341,7 +340,7 @@ class TurnLog:
         if not turn.complete:
             raise ConversationError(f"turn {number} has no response yet")
         turn.complete_with(response, timestamp)
-        turn.metadata.update(metadata)
+        turn.own_metadata.update(metadata)
         self._stretch(turn.response_timestamp)
         return turn
 

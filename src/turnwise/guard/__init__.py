@@ -20,6 +20,7 @@ from turnwise.guard.guardrail import (
 from turnwise.guard.kit import check_guardrail, finding_of
 from turnwise.guard.pipeline import GuardrailPipeline
 from turnwise.guard.records import Detail, GuardrailBlocked, Outcome, PipelineResult, Status
+from turnwise.guard.request import NO_CONVERSATION, NoConversation
 from turnwise.guard.session import Forgotten, GuardSession
 from turnwise.guard.setup import Mode
 from turnwise.guard.state import (
@@ -35,6 +36,7 @@ from turnwise.sessions import MemoryStateStore, StateStore
 
 __all__ = [
     "CLEAN",
+    "NO_CONVERSATION",
     "Action",
     "AsyncGuardrail",
     "AsyncOutputStream",
@@ -50,6 +52,7 @@ __all__ = [
     "GuardrailPipeline",
     "MemoryStateStore",
     "Mode",
+    "NoConversation",
     "On",
     "OnError",
     "Outcome",

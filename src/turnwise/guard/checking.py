@@ -139,7 +139,7 @@ def conclude(
         blocked=blocked,
         names=names,
         verdicts=tuple(details),
-        stance=_same_stance(check.stance, turn) if GUARD_KEY in turn.metadata else check.stance,
+        stance=_same_stance(check.stance, turn) if turn.checks is not None else check.stance,
         tool=None if tool is None else tool.name,
         call_id=None if tool is None else tool.call_id,
     )
@@ -387,6 +387,6 @@ def _replace_tool_text(check: Check, tool: ToolText, details: Iterable[Detail]) 
 
 def _same_stance(stance: Stance | None, turn: Turn) -> Stance | Mapping[str, Any] | None:
     """Return a stance; as the object that the turn keeps already where it is equal."""
-    before = turn.metadata.get(GUARD_KEY)
+    before = turn.checks
     kept = before.input.stance if isinstance(before, TurnRecord) and before.input is not None else None
     return kept if kept == stance else stance

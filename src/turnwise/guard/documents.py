@@ -1,19 +1,20 @@
-"""Slotted objects that read like JSON objects, and are written as such."""
+"""Slotted objects that read like JSON objects, and results, which are dicts of JSON values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform
+from math import isfinite
+from operator import attrgetter
+from types import NoneType
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform
+
+from yaml.representer import Representer, SafeRepresenter
 
 from turnwise.guard.guardrail import Redaction
 from turnwise.scoring import Score
 from turnwise.sessions import Stance
-
-if TYPE_CHECKING:
-    from _collections_abc import dict_items, dict_keys, dict_values
 
 
 class Slotted:
@@ -22,10 +23,12 @@ class Slotted:
     __slots__ = ()
 
 
-_AS_IT_IS = (bool, float, int, Slotted)
+_DEPTH = 12
+"""Levels of nesting that are kept of what foreign code gave."""
 
-HINT = "call to_dict() for the values"
-"""The one key that the dict under a record has: JSON encoders take an empty dict for ``{}`` without asking it."""
+_JSON = frozenset((bool, float, int, str, NoneType))
+_WITH_TO_DICT = (Slotted, Stance, Score, Redaction)
+_AS_IT_IS = (bool, float, int, Slotted)
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -38,14 +41,15 @@ def record(kind: Kind) -> Kind:
     hidden: tuple[str, ...] = getattr(built, "hidden", ())
     built.own = tuple(each.name for each in fields(built))
     built.public = tuple(name for name in built.own if name not in hidden) + derived
-    # Web frameworks take dataclasses apart by their fields. These are dicts, and are asked for their keys.
+    built.read = staticmethod(attrgetter(*built.public))
+    # Web frameworks take dataclasses apart by their fields. These are mappings, and are asked for their keys.
     del built.__dataclass_fields__, built.__dataclass_params__
     made: Kind = built
     return made
 
 
-class Record(Slotted, Mapping[str, Any]):
-    """A slotted object that is also a mapping from field to JSON value, or to another record."""
+class _Fields(Slotted):
+    """What can be done with the fields of a record."""
 
     __slots__ = ()
 
@@ -54,6 +58,30 @@ class Record(Slotted, Mapping[str, Any]):
 
     public: ClassVar[tuple[str, ...]] = ()
     """The keys: fields that are not hidden, and what is derived from them."""
+
+    read: ClassVar[staticmethod[[object], tuple[Any, ...]]]
+    """Returns the values of the keys."""
+
+    def json_values(self) -> dict[str, Any]:
+        """Return a new dict of the JSON values."""
+        values = zip(self.public, self.read(self), strict=True)
+        return {name: value if type(value) in _JSON else plain(value) for name, value in values}
+
+    def replaced(self, **changes: object) -> Self:
+        """Return one like it, with other values for some fields."""
+        return type(self)(**({name: getattr(self, name) for name in self.own} | changes))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, name) for name in self.own)
+
+
+class Record(_Fields, Mapping[str, Any]):
+    """A slotted object that is also a mapping from field to JSON value, or to another record.
+
+    A long conversation keeps these for every turn; as dicts they would take three times the memory.
+    """
+
+    __slots__ = ()
 
     def __getitem__(self, key: str) -> Any:
         if key not in self.public:
@@ -64,10 +92,7 @@ class Record(Slotted, Mapping[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of a key, or the default."""
-        if key not in self.public:
-            return default
-        value = getattr(self, key)
-        return value if isinstance(value, _AS_IT_IS) else plain(value)
+        return self[key] if key in self.public else default
 
     def __contains__(self, key: object) -> bool:
         return key in self.public
@@ -75,68 +100,29 @@ class Record(Slotted, Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.public)
 
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(self.public)
-
     def __len__(self) -> int:
         return len(self.public)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {name: plain(getattr(self, name)) for name in self.public}
-
-    def replaced(self, **changes: object) -> Self:
-        """Return one like it, with other values for some fields."""
-        return type(self)(**({name: getattr(self, name) for name in self.own} | changes))
-
-    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
-        return type(self), tuple(getattr(self, name) for name in self.own)
+        return self.json_values()
 
 
-class Document(Record, dict[str, Any]):
-    """A record that is also a read-only dict, for those that are handed out or kept with a turn.
+class Document(_Fields, dict[str, Any]):
+    """A record that is a read-only dict of its JSON values.
 
-    It becomes JSON values when it is looked at as a whole: by ``json.dumps``, ``dict`` or `to_dict`. Encoders that
-    read dicts behind their backs, such as orjson, are given what `to_dict` returns.
+    The values are in the dict itself, made once: encoders such as orjson and pydantic read a dict without asking
+    its methods.
     """
 
     __slots__ = ()
 
-    # Runs in C, with the hint that each takes as its last argument: one is made at every check.
-    __post_init__ = dict.setdefault
+    def __post_init__(self) -> None:
+        dict.update(self, self.json_values())
 
-    def keys(self) -> dict_keys[str, Any]:
-        """Return the keys."""
-        return dict.fromkeys(self.public).keys()
-
-    def values(self) -> dict_values[str, Any]:
-        """Return the values as JSON has them."""
-        return self.to_dict().values()
-
-    def items(self) -> dict_items[str, Any]:
-        """Return keys and values as JSON has them."""
-        return self.to_dict().items()
-
-    def copy(self) -> dict[str, Any]:
-        """Return it as a dict of one's own, of JSON values."""
-        return self.to_dict()
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Record):
-            return self.to_dict() == other.to_dict()
-        return self.to_dict() == other if isinstance(other, Mapping) else NotImplemented
-
-    def __ne__(self, other: object) -> bool:
-        equal = self.__eq__(other)
-        return equal if equal is NotImplemented else not equal
-
-    __hash__ = None
-
-    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        return {**self.to_dict(), **other}
-
-    def __ror__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        return {**other, **self.to_dict()}
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict of one's own, of JSON values."""
+        return self.json_values()
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} is read-only; to_dict() gives a dict of your own")
@@ -144,22 +130,47 @@ class Document(Record, dict[str, Any]):
     __setitem__ = __delitem__ = __ior__ = _refused
     update = setdefault = pop = popitem = clear = _refused
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        as_dict = core_schema.plain_serializer_function_ser_schema(cls.to_dict)
+        return core_schema.is_instance_schema(cls, serialization=as_dict)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
+        return {"type": "object", "title": cls.__name__}
+
+
+# PyYAML writes no subclass of dict unless it is told how; its dumpers inherit from these two.
+for _representer in (SafeRepresenter, Representer):
+    _representer.add_multi_representer(Document, lambda dumper, value: dumper.represent_dict(value.to_dict()))
+
 
 def plain(value: Any) -> Any:
     """Return a value of a record as JSON has it."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return str(value) if isinstance(value, StrEnum) else value
-    if isinstance(value, Slotted | Stance | Score):
+    kind = type(value)
+    if kind in _JSON:
+        return value
+    if kind is tuple or kind is list:
+        return [plain(item) for item in value] if value else []
+    if isinstance(value, _WITH_TO_DICT):
         return value.to_dict()  # type: ignore[union-attr]
-    if isinstance(value, Redaction):
-        return {
-            "start": value.start,
-            "end": value.end,
-            "kind": value.kind,
-            "placeholder": value.placeholder,
-        }
-    if isinstance(value, datetime):
-        return value.isoformat()
+    if kind is dict or isinstance(value, Mapping):
+        return {key: item if type(item) in _JSON else plain(item) for key, item in value.items()}
+    return value.isoformat() if isinstance(value, datetime) else as_json(value)
+
+
+def as_json(value: Any, depth: int = 0) -> Any:
+    """Return what foreign code gave as JSON has it; what JSON lacks becomes null, or the name of its type."""
+    if isinstance(value, str | bool | int):
+        return value if isinstance(value, bool) else str.__str__(value) if isinstance(value, str) else int(value)
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
+    if value is None or depth >= _DEPTH:
+        return None
     if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    return [plain(item) for item in value]
+        return {str(key): as_json(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [as_json(item, depth + 1) for item in value]
+    return type(value).__name__

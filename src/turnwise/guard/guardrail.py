@@ -128,6 +128,10 @@ class Redaction:
         if not self.placeholder:
             object.__setattr__(self, "placeholder", f"[{self.kind.upper()}]")
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"start": self.start, "end": self.end, "kind": self.kind, "placeholder": self.placeholder}
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -183,7 +183,7 @@ def kept_scores(turn: Turn, trajectory: str = INITIATOR) -> dict[str, Score] | N
     Raises:
         GuardMetadataError: they can't be read.
     """
-    record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
+    record = read_turn(turn.checks, turn.number)
     side = None if record is None else record.input if trajectory == INITIATOR else record.output
     if side is None:
         return None
@@ -233,17 +233,17 @@ def stance_of(kept: Stance | Mapping[str, Any] | None) -> Stance | None:
 
 
 def _sides(turn: Turn) -> list[SideRecord]:
-    record = read_turn(turn.metadata.get(GUARD_KEY), turn.number)
+    record = read_turn(turn.checks, turn.number)
     if record is None:
         return []
-    if ATTEMPTS_KEY not in turn.metadata or record.output is None:
+    if ATTEMPTS_KEY not in turn.own_metadata or record.output is None:
         return list(record.records)
     return [*(one for one in record.records if one is not record.output), *_attempts(turn), record.output]
 
 
 def _attempts(turn: Turn) -> list[SideRecord]:
     """Return the checks of responses that were blocked and replaced."""
-    field = Field(turn.metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
+    field = Field(turn.own_metadata[ATTEMPTS_KEY], f"turn {turn.number}: {ATTEMPTS_KEY}")
     checks = [_side(attempt.get("output"), TextKind.OUTPUT) for attempt in field.items()]
     return [one for one in checks if one is not None]
 

@@ -406,7 +406,7 @@ def _left_out(trajectory: Trajectory, turn: Turn) -> bool:
     """Tell whether the judged text of a turn was blocked and reached nobody."""
     if trajectory is Trajectory.INITIATOR:
         return turn.response is None and turn.blocked(Side.PROMPT)
-    return turn.blocked(Side.RESPONSE) and turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is not True
+    return turn.blocked(Side.RESPONSE) and turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is not True
 
 
 def _readable(turn: Turn) -> Turn:

@@ -11,14 +11,14 @@ from typing import Any, Self
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Turn
 from turnwise.errors import GuardError
-from turnwise.guard.audit.record import AuditSink
+from turnwise.guard.audit.record import AuditSink, pseudonym
 from turnwise.guard.audit.settings import AuditSettings
 from turnwise.guard.audit.writer import AuditStatus
 from turnwise.guard.config import Config, preset_names
 from turnwise.guard.guardrail import Guardrail
 from turnwise.guard.listed import Named, check_last, open_listed_stream, sendable
 from turnwise.guard.records import PipelineResult
-from turnwise.guard.request import digest_of
+from turnwise.guard.request import NO_CONVERSATION, NoConversation, digest_of
 from turnwise.guard.session import Forgotten, GuardSession, forget_conversation, forget_session, session_in
 from turnwise.guard.setup import Given, Mode, Setup
 from turnwise.guard.state.status import StateStatus
@@ -264,7 +264,27 @@ class GuardrailPipeline:
 
     # What lasts
 
-    def load_conversation(self, conversation_id: str, *, held: Conversation | None = None) -> Conversation | None:
+    def load_conversation(self, conversation_id: str) -> Conversation:
+        """Return a conversation from the state store, in constant time; see `find_conversation`.
+
+        Args:
+            conversation_id: its name.
+
+        Raises:
+            GuardError: the store has no conversation of that name, which the message has as a hash; or there is no
+                state store.
+            StateError: the store can't be read, or what it has of the conversation is broken.
+        """
+        found = self.find_conversation(conversation_id)
+        if found is None:
+            raise GuardError(
+                f"the state store has no conversation {pseudonym(conversation_id)}: none was begun, or it was "
+                "forgotten or has expired; find_conversation gives None for one that is not there, "
+                "Conversation(conversation_id=...) begins one"
+            )
+        return found
+
+    def find_conversation(self, conversation_id: str, *, held: Conversation | None = None) -> Conversation | None:
         """Return a conversation from the state store, in constant time; None for one that is not known.
 
         Any worker goes on with it where the last one stopped: nothing is scored again. Early turns are read when
@@ -367,7 +387,7 @@ class GuardrailPipeline:
     def check_input(
         self,
         content: str,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         *,
         key: str | None = None,
         role: str | None = None,
@@ -383,15 +403,17 @@ class GuardrailPipeline:
 
         Args:
             content: the prompt.
-            conversation: the conversation that it continues; None for a prompt by itself.
+            conversation: the conversation that it continues; left out, the prompt stands by itself, in a
+                conversation of its own under a name that is made up, which no later check continues.
             key: whose rate limits count, such as a user's name or an API token; it is kept as a hash.
             role: role of that key, for limits by role.
             session_id: the session, which may outlive the conversation; by default what the configuration says.
             metadata: joins the metadata of the turn; JSON values.
 
         Raises:
-            GuardError: content that is None ("Content cannot be None") or no text, an empty session_id, or
-                metadata with a key of the guard's own. No turn is made then, as after the next.
+            GuardError: content that is None ("Content cannot be None") or no text, a conversation that is None, an
+                empty session_id, or metadata with a key of the guard's own. No turn is made then, as after the
+                next.
             ConversationError: metadata that JSON does not have.
         """
         return finish(check_prompt(self._setup, content, conversation, key, role, session_id, metadata))
@@ -399,7 +421,7 @@ class GuardrailPipeline:
     async def acheck_input(
         self,
         content: str,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         *,
         key: str | None = None,
         role: str | None = None,
@@ -414,7 +436,7 @@ class GuardrailPipeline:
     def check_output(
         self,
         content: str,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         *,
         turn_number: int | None = None,
         turn: Turn | None = None,
@@ -427,7 +449,7 @@ class GuardrailPipeline:
 
         Args:
             content: the response.
-            conversation: the conversation that it continues; None for a response by itself.
+            conversation: the conversation that it continues; left out, the response stands by itself.
             turn_number: the turn that it answers; by default the oldest that waits for a response, those with a
                 blocked prompt left out. Where none waits, a turn with an empty prompt is made. A turn that is
                 named here and whose response was blocked gets this one in its place; the turn's metadata keep
@@ -445,7 +467,7 @@ class GuardrailPipeline:
     async def acheck_output(
         self,
         content: str,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         *,
         turn_number: int | None = None,
         turn: Turn | None = None,
@@ -463,7 +485,7 @@ class GuardrailPipeline:
         name: str,
         arguments: str | Mapping[str, Any] = "{}",
         *,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         call_id: str | None = None,
         turn_number: int | None = None,
         session_id: str | None = None,
@@ -477,7 +499,7 @@ class GuardrailPipeline:
         Args:
             name: name of the tool.
             arguments: the arguments: JSON text as the model gave it, or a mapping.
-            conversation: the conversation that it is part of; None for a call by itself.
+            conversation: the conversation that it is part of; left out, the call stands by itself.
             call_id: its id, as the model gave it; by default one is made up, which the result tells.
             turn_number: its turn; by default the oldest that waits for a response, else the last one; where the
                 prompt of that is blocked, or there is none, a turn with an empty prompt. What was checked as the
@@ -485,7 +507,7 @@ class GuardrailPipeline:
             session_id: the session; by default what the configuration says.
 
         Raises:
-            GuardError: an empty session_id.
+            GuardError: a conversation that is None, or an empty session_id.
             ConversationError: a name or arguments that can't be, or there is no such turn.
         """
         return finish(check_call(self._setup, name, arguments, conversation, call_id, turn_number, session_id))
@@ -495,7 +517,7 @@ class GuardrailPipeline:
         name: str,
         arguments: str | Mapping[str, Any] = "{}",
         *,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         call_id: str | None = None,
         turn_number: int | None = None,
         session_id: str | None = None,
@@ -510,7 +532,7 @@ class GuardrailPipeline:
         self,
         content: str,
         *,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         call_id: str | None = None,
         name: str | None = None,
         turn_number: int | None = None,
@@ -524,7 +546,7 @@ class GuardrailPipeline:
 
         Args:
             content: its text.
-            conversation: the conversation that it is part of; None for a result by itself.
+            conversation: the conversation that it is part of; left out, the result stands by itself.
             call_id: id of the call that it answers; by default the first one that waits for a result. Where there
                 is no such call, one with empty arguments stands in.
             name: name of the tool, where the call is not known.
@@ -532,7 +554,7 @@ class GuardrailPipeline:
             session_id: the session; by default what the configuration says.
 
         Raises:
-            GuardError: content that is None or no text, or an empty session_id.
+            GuardError: content that is None or no text, a conversation that is None, or an empty session_id.
             ConversationError: there is no such turn.
         """
         return finish(check_result(self._setup, content, conversation, call_id, name, turn_number, session_id))
@@ -541,7 +563,7 @@ class GuardrailPipeline:
         self,
         content: str,
         *,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         call_id: str | None = None,
         name: str | None = None,
         turn_number: int | None = None,
@@ -555,7 +577,7 @@ class GuardrailPipeline:
 
     def stream_output(
         self,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         *,
         turn_number: int | None = None,
         turn: Turn | None = None,
@@ -586,7 +608,7 @@ class GuardrailPipeline:
 
     def astream_output(
         self,
-        conversation: Conversation | None = None,
+        conversation: Conversation | NoConversation = NO_CONVERSATION,
         *,
         turn_number: int | None = None,
         turn: Turn | None = None,

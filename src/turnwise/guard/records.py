@@ -1,23 +1,17 @@
-"""What a check gives back, and what is kept of it: small objects that read like JSON objects.
-
-A long conversation keeps these for every turn, so they are slotted objects that become dicts only on demand.
-"""
+"""What a check gives back, which is a dict, and what is kept of it: small objects that read like JSON objects."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, final
 
 from turnwise.conversation import Turn
-from turnwise.conversation.turn import GUARD_KEY
 from turnwise.errors import TurnwiseError
-from turnwise.guard.documents import HINT, Document, Record, Slotted, plain, record
+from turnwise.guard.documents import Document, Record, Slotted, plain, record
 from turnwise.guard.guardrail import Action, Redaction, TextKind
-from turnwise.scoring import Score
 from turnwise.sessions import Stance
 
 
@@ -93,6 +87,13 @@ class Detail(Record):
     def warned(self) -> bool:
         """Whether it gave a warning."""
         return not self.blocked and self.action in (Action.WARN, Action.REDACT)
+
+    @property
+    def did(self) -> str:
+        """What it did, in a word: the action, else ``block`` or ``failed``; empty where it did nothing."""
+        if self.action is not None:
+            return str(self.action)
+        return "block" if self.blocked else "failed" if self.status is Status.FAILED else ""
 
 
 @record
@@ -171,7 +172,7 @@ NO_RECORDS = Records()
 
 
 @record
-class TurnRecord(Document):
+class TurnRecord(Record):
     """The checks of a turn: each text apart, and joined beside them.
 
     Args:
@@ -186,7 +187,6 @@ class TurnRecord(Document):
     derived = ("blocked", "warnings", "reasons", "details", "pipeline_type", "timestamp")
     hidden = ("last",)
 
-    _: InitVar[str] = field(default=HINT, kw_only=True)
     input: SideRecord | None
     output: SideRecord | None
     last: TextKind
@@ -251,7 +251,9 @@ class TurnRecord(Document):
 @final
 @record
 class PipelineResult(Document):
-    """The verdict of a pipeline on one text. Every field can be read as an attribute and as a key.
+    """The verdict of a pipeline on one text. It is a read-only dict of JSON values, each an attribute as well.
+
+    As attributes, enums, `details`, `stance` and `parts` are objects; by their keys they are JSON values.
 
     Args:
         blocked: whether the text must not go on.
@@ -275,7 +277,6 @@ class PipelineResult(Document):
         recorded: whether the same messages were checked before, so that this is what the record says.
     """
 
-    _: InitVar[str] = field(default=HINT, kw_only=True)
     blocked: bool
     warnings: list[str]
     reasons: list[str]
@@ -318,6 +319,11 @@ class PipelineResult(Document):
             return [failure for part in self.parts for failure in part.failures]
         failed = ((name, detail) for name, detail in self.details.items() if detail.status is Status.FAILED)
         return [f"{name}: {detail.reason}" for name, detail in failed]
+
+    def __repr__(self) -> str:
+        done = [f"{detail.did} by {name}: {detail.reason}" for name, detail in self.details.items() if detail.did]
+        why = f" ({'; '.join(done)})" if done else ""
+        return f"<PipelineResult: {self.pipeline_type.replace('_', ' ')} {self.outcome}{why}>"
 
 
 class GuardrailBlocked(TurnwiseError):  # noqa: N818 - it names what happened, which is no fault of the caller
@@ -397,10 +403,12 @@ class DriftData(Record):
     components: array[float]
 
     @property
-    def scores(self) -> dict[str, Score]:
+    def scores(self) -> dict[str, dict[str, float]]:
         """The score of each principle."""
         triples = zip(*[iter(self.components)] * 3, strict=True)
-        return {name: Score(*triple) for name, triple in zip(self.principles, triples, strict=True)}
+        return {
+            name: dict(zip("TIF", each, strict=True)) for name, each in zip(self.principles, triples, strict=True)
+        }
 
 
 def with_attempt(turn: Turn, before: object) -> list[dict[str, Any]]:
@@ -410,7 +418,7 @@ def with_attempt(turn: Turn, before: object) -> list[dict[str, Any]]:
         turn: the turn, whose response was blocked.
         before: those before it; what can't be read is left out.
     """
-    checks = turn.metadata.get(GUARD_KEY)
+    checks = turn.checks
     output = checks.get("output") if isinstance(checks, Mapping) else None
     attempt = {
         "response": turn.response,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -62,19 +63,29 @@ def digest_of(name: str) -> str:
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+class NoConversation(Enum):
+    """Stands for the conversation of a text that stands by itself."""
+
+    NO_CONVERSATION = "no conversation"
+
+
+NO_CONVERSATION: Final = NoConversation.NO_CONVERSATION
+"""What a check has for a conversation where none is passed."""
+
+
 def usable(conversation: object) -> Conversation:
-    """Return the conversation of a check; a new one where none was passed.
+    """Return the conversation of a check; a new one for a text that stands by itself.
 
     Raises:
         GuardError: it is something else.
     """
-    if conversation is None:
+    if conversation is NO_CONVERSATION:
         return Conversation()
     if not isinstance(conversation, Conversation):
         raise GuardError(
             f"conversation must be a Conversation, not {type(conversation).__name__}: keep the object from "
             "check to check, or pass Conversation(conversation_id=...); from a state store it is "
-            "pipeline.load_conversation(conversation_id)"
+            "pipeline.load_conversation(conversation_id); leave it out for a text that stands by itself"
         )
     return conversation
 

@@ -13,6 +13,7 @@ from typing import TypeVar, overload
 
 from turnwise.deadline import Deadline, WorkStopped, within
 from turnwise.errors import GuardError
+from turnwise.guard.documents import as_json
 from turnwise.guard.guardrail import (
     CLEAN,
     Action,
@@ -26,7 +27,7 @@ from turnwise.guard.guardrail import (
     kinds_on,
     milder,
 )
-from turnwise.guard.records import Detail, Path, PipelineResult, Status
+from turnwise.guard.records import Detail, DriftData, Path, PipelineResult, Status
 from turnwise.guard.threads import Workers, compute, in_time
 
 DEFAULT = "default"
@@ -258,9 +259,12 @@ class Step:
         if not isinstance(finding, Finding):
             raise GuardError(f"the guardrail returned {type(finding).__name__}, not a Finding")
         check.stance = finding.stance or check.stance
+        data = finding.data
+        if data is not None and not isinstance(data, DriftData):
+            data = as_json(data)
         if not finding.found:
             confidence = round(finding.confidence, 2)
-            return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds, data=finding.data)
+            return Detail(Status.EVALUATED, confidence=confidence, seconds=seconds, data=data)
         check_redactions(finding, check.text)
         action = self.action
         if finding.action is not None:
@@ -276,7 +280,7 @@ class Step:
             reason=finding.reason,
             redactions=finding.redactions if action is Action.REDACT else (),
             seconds=seconds,
-            data=finding.data,
+            data=data,
         )
         return logged(detail) if self.logs else detail
 

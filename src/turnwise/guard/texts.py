@@ -16,6 +16,8 @@ from turnwise.guard.identity.names import UNNAMED, canonical_name, checked_name
 from turnwise.guard.identity.place import PlacedText
 from turnwise.guard.records import Detail, PipelineResult, with_attempt
 from turnwise.guard.request import (
+    NO_CONVERSATION,
+    NoConversation,
     answered_turn,
     checkable,
     digest_of,
@@ -57,7 +59,7 @@ AWAITED: Final = CheckMode(here=False)
 def check_prompt(
     setup: Setup,
     content: str,
-    conversation: Conversation | None,
+    conversation: Conversation | NoConversation,
     key: str | None = None,
     role: str | None = None,
     session_id: str | None = None,
@@ -103,7 +105,7 @@ def check_prompt(
 def check_response(
     setup: Setup,
     content: str,
-    conversation: Conversation | None,
+    conversation: Conversation | NoConversation,
     turn_number: int | None = None,
     turn: Turn | None = None,
     session_id: str | None = None,
@@ -128,7 +130,7 @@ def check_call(
     setup: Setup,
     name: str,
     arguments: str | Mapping[str, Any],
-    conversation: Conversation | None,
+    conversation: Conversation | NoConversation,
     call_id: str | None,
     turn_number: int | None = None,
     session_id: str | None = None,
@@ -159,7 +161,7 @@ def check_call(
 def check_result(
     setup: Setup,
     content: str,
-    conversation: Conversation | None,
+    conversation: Conversation | NoConversation,
     call_id: str | None,
     name: str | None,
     turn_number: int | None = None,
@@ -188,7 +190,9 @@ def check_result(
     return _checked(setup, tool_result, unread, start, chat, session, mode)
 
 
-def _placed(setup: Setup, conversation: Conversation | None, session_id: str | None) -> tuple[Conversation, str]:
+def _placed(
+    setup: Setup, conversation: Conversation | NoConversation, session_id: str | None
+) -> tuple[Conversation, str]:
     """Return the conversation of a check, and its session."""
     chat = usable(conversation)
     if setup.own_clock:
@@ -196,14 +200,14 @@ def _placed(setup: Setup, conversation: Conversation | None, session_id: str | N
     return chat, session_of(session_id, chat, setup)
 
 
-def _kept_if_given(mode: CheckMode, conversation: Conversation | None) -> CheckMode:
+def _kept_if_given(mode: CheckMode, conversation: Conversation | NoConversation) -> CheckMode:
     """Return the mode of a check; a text without a conversation has no name to be found by in a state store."""
-    return mode if conversation is not None else mode._replace(kept=False)
+    return mode if conversation is not NO_CONVERSATION else mode._replace(kept=False)
 
 
 def open_stream(
     setup: Setup,
-    conversation: Conversation | None,
+    conversation: Conversation | NoConversation,
     turn_number: int | None,
     turn: Turn | None,
     session_id: str | None,
@@ -214,7 +218,9 @@ def open_stream(
     start = perf_counter()
     chat, session = _placed(setup, conversation, session_id)
     answered = _answer("", chat, turn_number, turn, metadata)
-    mode = CheckMode(kept=conversation is not None and (placed is None or placed.place is not None), placed=placed)
+    mode = CheckMode(
+        kept=conversation is not NO_CONVERSATION and (placed is None or placed.place is not None), placed=placed
+    )
     end = partial(_end_stream, setup, start, mode)
     call = partial(_call_of_stream, setup, chat, answered.number, session_id, mode)
     return end, call, setup, chat, answered, session

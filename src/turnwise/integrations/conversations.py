@@ -51,7 +51,7 @@ class Conversations:
         found = held
         if self._stored:
             try:
-                found = self._pipeline.load_conversation(name, held=held)
+                found = self._pipeline.find_conversation(name, held=held)
             except StateError:
                 found = held
         return self._hold(name, found or self._begun(name, before), held)

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from turnwise.bounded import read_json
-from turnwise.guard import Outcome, OutputStream, PipelineResult
+from turnwise.guard import NO_CONVERSATION, Outcome, OutputStream, PipelineResult
 from turnwise.serve.bodies import Body as FixedBody
 from turnwise.serve.bodies import (
     CheckRequest,
@@ -163,7 +163,8 @@ def _checked(service: Service, tenant: Tenant, request: CheckRequest) -> str:
 
 
 def _opened(tenant: Tenant, start: StreamStart) -> OutputStream:
-    chat = None if start.conversation_id is None else tenant.conversations.of(start.conversation_id, {})
+    name = start.conversation_id
+    chat = NO_CONVERSATION if name is None else tenant.conversations.of(name, {})
     return tenant.pipeline.stream_output(chat, turn_number=start.turn_number, session_id=start.session_id)
 
 

@@ -43,7 +43,7 @@ class HeldConversations:
             held = self._held.get(conversation_id)
         if not self._stored:
             return held if held is None else self._hold(held)
-        found = self._pipeline.load_conversation(conversation_id, held=held)
+        found = self._pipeline.find_conversation(conversation_id, held=held)
         if found is None:
             self._let_go(conversation_id, held)
             return None

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Body, Path, Query
 from fastapi.responses import Response
 
 from turnwise.conversation import Conversation
-from turnwise.conversation.turn import GUARD_KEY
 from turnwise.guard.forensics import analyze_conversation_forensics
 from turnwise.serve.bodies import ConversationRequest, Id
 from turnwise.serve.checks import json_response
@@ -94,7 +93,7 @@ def _found(tenant: Tenant, conversation_id: str) -> Conversation:
         raise not_known("conversation")
     if tenant.pipeline.state_store is not None:
         # What is held may wait to be brought up to date by its next check.
-        return tenant.pipeline.load_conversation(conversation_id) or chat
+        return tenant.pipeline.find_conversation(conversation_id) or chat
     return chat
 
 
@@ -104,7 +103,7 @@ def _listed(tenant: Tenant, limit: int) -> dict[str, Any]:
 
 def _head(chat: Conversation) -> dict[str, Any]:
     turns, last = chat.get_turn_count(), chat.last_activity
-    checks = chat.turn(turns).metadata.get(GUARD_KEY) if turns else None
+    checks = chat.turn(turns).checks if turns else None
     return {
         "conversation_id": chat.conversation_id,
         "initiator": chat.initiator,

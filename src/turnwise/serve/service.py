@@ -15,7 +15,15 @@ from typing import Any, Final, TypeVar, cast
 from turnwise.conversation import Conversation
 from turnwise.conversation.turn import PARTICIPANT_KEY
 from turnwise.errors import ConversationError, StateError, TurnwiseError, UsageError
-from turnwise.guard import GuardrailPipeline, Mode, OnError, Outcome, PipelineResult
+from turnwise.guard import (
+    NO_CONVERSATION,
+    GuardrailPipeline,
+    Mode,
+    NoConversation,
+    OnError,
+    Outcome,
+    PipelineResult,
+)
 from turnwise.guard.guardrail import Cost
 from turnwise.guard.identity.names import UNNAMED, canonical_name
 from turnwise.guard.records import Path
@@ -251,12 +259,16 @@ class Service:
 
 
 def _spoken(
-    pipeline: GuardrailPipeline, request: CheckRequest, chat: Conversation | None
+    pipeline: GuardrailPipeline, request: CheckRequest, chat: Conversation | NoConversation
 ) -> tuple[str, dict[str, Any] | None, str | None]:
     """Return as what a text is checked, the metadata of its turn and its session, by who says it."""
     name, side, session = request.participant, request.side, request.session_id
     known = None if name is None else canonical_name(name)
-    if chat is not None and known == canonical_name(chat.responder) and "side" not in request.model_fields_set:
+    if (
+        isinstance(chat, Conversation)
+        and known == canonical_name(chat.responder)
+        and "side" not in request.model_fields_set
+    ):
         side = "output"
     if name is None or side != "input":
         return side, request.metadata, session
@@ -265,11 +277,11 @@ def _spoken(
     return side, {**(request.metadata or {}), PARTICIPANT_KEY: name}, session
 
 
-def _conversation(tenant: Tenant, request: CheckRequest) -> Conversation | None:
+def _conversation(tenant: Tenant, request: CheckRequest) -> Conversation | NoConversation:
     about = {} if request.participants is None else request.participants.about()
     if request.conversation_id is not None:
         return tenant.conversations.of(request.conversation_id, about)
-    return tenant.conversations.begin(None, about) if about else None
+    return tenant.conversations.begin(None, about) if about else NO_CONVERSATION
 
 
 def _cores() -> int:

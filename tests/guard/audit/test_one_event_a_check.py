@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from turnwise.conversation import Conversation
-from turnwise.guard import GuardrailPipeline, MemoryStateStore, SqliteStateStore
+from turnwise.guard import NO_CONVERSATION, GuardrailPipeline, MemoryStateStore, SqliteStateStore
 
 STORES = {
     "none": lambda folder: None,
@@ -22,7 +22,7 @@ STORES = {
 @pytest.mark.parametrize("named", [True, False], ids=["in a conversation", "alone"])
 def test_texts_tools_streams_and_lists(tmp_path: Path, store: str, named: bool) -> None:
     config = {"guardrails": ["pii", "prompt_injection"], "audit": {"path": str(tmp_path / "audit.jsonl")}}
-    chat = Conversation.human_ai("ann", "bot") if named else None
+    chat = Conversation.human_ai("ann", "bot") if named else NO_CONVERSATION
     with GuardrailPipeline(config, state_store=STORES[store](tmp_path)) as guard:
         results = [guard.check_input("Mail bob@example.com", conversation=chat)]
         results.append(guard.check_output("I did.", conversation=chat))
@@ -30,7 +30,7 @@ def test_texts_tools_streams_and_lists(tmp_path: Path, store: str, named: bool) 
         stream = guard.stream_output(chat)
         stream.feed("Nothing more.")
         results.append(stream.end())
-        if chat is not None:
+        if isinstance(chat, Conversation):
             guard.check_input("Where is it?", conversation=chat)
             results.append(chat.turns[-1])
             results.append(guard.check_tool_call("find", '{"id": 1}', conversation=chat, call_id="t1"))

@@ -38,7 +38,7 @@ def checks_of(
     copy = Conversation(**_about(conversation), clock=lambda: now)
     session = session_id or conversation.conversation_id
     for turn in conversation:
-        extra: Mapping[str, Any] = {key: value for key, value in turn.metadata.items() if key not in RESERVED}
+        extra: Mapping[str, Any] = {key: value for key, value in turn.own_metadata.items() if key not in RESERVED}
         now = turn.timestamp or utc_now()
         yield copy, pipeline.check_input(turn.prompt, conversation=copy, session_id=session, metadata=extra)
         for result in _tools_again(pipeline, turn, copy, session):

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from turnwise.clock import Clock, utc_now
 from turnwise.conversation import Conversation, Side, Turn
-from turnwise.conversation.turn import CHECKING_KEYS, GUARD_KEY
+from turnwise.conversation.turn import CHECKING_KEYS
 from turnwise.detectors import Detector, format_spec, name_detector
 from turnwise.detectors.kit.protocol import Signal
 from turnwise.errors import GuardError, ObserverError, StateError, TurnwiseError
@@ -357,9 +357,9 @@ class Drift(Guardrail):
         for before in range(progress.turns + 1, number):
             turn = conversation.turn(before)
             if progress.trajectory is not Trajectory.INITIATOR:
-                if turn.response is None or turn.metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
+                if turn.response is None or turn.own_metadata.get(CHECKING_KEYS[Side.RESPONSE]) is True:
                     continue  # replies that are under check come by themselves
-            elif turn.metadata.get(GUARD_KEY) is None and turn.response is None:
+            elif turn.checks is None and turn.response is None:
                 # It is under check by another thread at this moment, which will ask for what is found here.
                 progress.ahead[before] = self._tried(progress, turn, check)
                 if len(progress.ahead) > _WAITING:

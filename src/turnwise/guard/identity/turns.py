@@ -12,7 +12,6 @@ from turnwise.conversation.tool_reading import read_calls, read_results
 from turnwise.conversation.tools import CALLS, RESULTS, ToolCall, ToolLog
 from turnwise.conversation.turn import ATTEMPTS_KEY, GUARD_KEY, OPENAI_KEY
 from turnwise.errors import ConversationError, GuardError
-from turnwise.guard.documents import plain
 from turnwise.guard.fields import GuardMetadataError
 from turnwise.guard.guardrail import TextKind
 from turnwise.guard.identity.chain import Checked, Link
@@ -127,17 +126,17 @@ def fork(chat: Conversation | None, link: Link, entries: Sequence[Entry], name: 
 
 def _cut(turn: Turn, link: Link) -> None:
     """Take from a turn what came after a place."""
-    turn.metadata.pop(ATTEMPTS_KEY, None)
+    turn.own_metadata.pop(ATTEMPTS_KEY, None)
     if not link.spoken:
         turn.response = turn.response_timestamp = None
-    log = ToolLog(messages_of_turn(turn, whole=False)) if OPENAI_KEY in turn.metadata else None
+    log = ToolLog(messages_of_turn(turn, whole=False)) if OPENAI_KEY in turn.own_metadata else None
     kept = {step.call_id for step in log.steps[: link.steps]} if log is not None else set()
     if log is not None and (len(log.steps) > link.steps or not link.spoken):
         ends = [step.place.message for step in log.steps[: link.steps]]
         first = 1 if turn.prompt else 0
-        turn.metadata[OPENAI_KEY] = log.messages[: max(ends, default=first - 1) + 1]
+        turn.own_metadata[OPENAI_KEY] = log.messages[: max(ends, default=first - 1) + 1]
         if not ends:
-            del turn.metadata[OPENAI_KEY]
+            del turn.own_metadata[OPENAI_KEY]
     record = _record(turn)
     if record is not None:
         parts = {}
@@ -146,9 +145,9 @@ def _cut(turn: Turn, link: Link) -> None:
             parts[key] = Records({name: check for name, check in checks.items() if name in kept})
         left = record.replaced(output=record.output if link.spoken else None, **parts)
         if left.records:
-            turn.metadata[GUARD_KEY] = plain(left.replaced(last=left.records[-1].pipeline_type))
+            turn.checks = left.replaced(last=left.records[-1].pipeline_type)
         else:
-            del turn.metadata[GUARD_KEY]
+            del turn.own_metadata[GUARD_KEY]
 
 
 def unchecked(messages: Iterable[Any], result: PipelineResult, chat: Conversation | None) -> list[Any]:
@@ -192,7 +191,7 @@ def _is_known(message: Any, known: Container[tuple[TextKind, str]]) -> bool:
 
 def _record(turn: Turn) -> TurnRecord | None:
     try:
-        return read_turn(turn.metadata.get(GUARD_KEY), turn.number)
+        return read_turn(turn.checks, turn.number)
     except GuardMetadataError:
         return None
 

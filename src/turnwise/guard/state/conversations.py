@@ -102,7 +102,7 @@ class Conversations:
 
         Args:
             conversation_id: its name.
-            held: the conversation as this process has it; see `GuardrailPipeline.load_conversation`.
+            held: the conversation as this process has it; see `GuardrailPipeline.find_conversation`.
 
         Raises:
             StateError: the store can't be read, or the conversation in it.
@@ -274,4 +274,4 @@ def _is_same(conversation: Conversation, stored: Turn | None) -> bool:
 
 def _told(turn: Turn) -> tuple[str, str | None, int]:
     """Return what tells that a turn has changed since it was written."""
-    return turn.prompt, turn.response, len(turn.metadata.get(OPENAI_KEY) or ())
+    return turn.prompt, turn.response, len(turn.own_metadata.get(OPENAI_KEY) or ())
