@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 WEIGHTS = "turnwise/observers/local/weights/"
+ORDERS = {"turnwise/guard/guardrails/orders.bin", "turnwise/guard/guardrails/orders.yaml"}
 IN_SDIST = {
     *("CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "NOTICE", "PKG-INFO", "README.md"),
     *(
@@ -45,6 +46,7 @@ def main() -> None:
     _demand("turnwise = turnwise.cli:main" in entry_points, "the wheel has no command turnwise")
     _demand("turnwise/py.typed" in package, "the wheel does not say that it is typed")
     _demand(any(name.startswith(WEIGHTS) for name in package), "the wheel has no weights")
+    _demand(package >= ORDERS, "the wheel lacks what tells orders from mentions")
     _demand(wheel.stat().st_size < MOST_WHEEL, f"the wheel has {wheel.stat().st_size:,} bytes")
     source = {name.removeprefix("src/") for name in inside if name.startswith("src/")}
     _demand(source == package, f"wheel and sdist differ in {sorted(source ^ package)[:5]}")

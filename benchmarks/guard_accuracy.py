@@ -113,7 +113,9 @@ def read_cases(path: Path) -> Iterator[Case]:
         yield case
 
 
-def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = False, observers: bool = True) -> int:
+def measure_cases(
+    only: Sequence[str], folder: Path = CASES, *, show: bool = False, observers: bool = True, held: bool = False
+) -> int:
     """Print precision and recall by category and set of cases; return how often a target is missed.
 
     Args:
@@ -121,11 +123,12 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
         folder: has a folder for each set of cases, at any depth.
         show: whether each wrong answer is printed.
         observers: whether categories with an observer are measured with it as well.
+        held: whether the cases of use that nobody has looked at are read.
     """
-    unknown = set(only) - set(CATEGORIES)
+    unknown = set(only) - {*CATEGORIES, USE}
     if unknown:
-        raise SystemExit(f"no category {', '.join(sorted(unknown))}; there are {', '.join(CATEGORIES)}")
-    missed = 0
+        raise SystemExit(f"no category {', '.join(sorted(unknown))}; there are {', '.join(CATEGORIES)}, {USE}")
+    missed = 0 if only and USE not in only else measure_use(folder, show=show, held=held)
     print(f"{'cases':14} {'category':17} {'precision':>28} {'recall':>28}")
     for cases in sorted((each for each in folder.rglob("*") if each.is_dir()), reverse=True):
         group = cases.relative_to(folder).as_posix()
@@ -139,6 +142,63 @@ def measure_cases(only: Sequence[str], folder: Path = CASES, *, show: bool = Fal
                     missed += _measure(group, f"  with {category.observer}", with_it, rows, show)
     print(f"precision at least {PRECISION}, recall at least {RECALL} (exact intervals, 95 %); {missed} missed")
     return missed
+
+
+USE, HELD = "use", "held"
+USE_PRESETS = ("basic", "agent")
+USE_TARGETS = {
+    True: {"blocked": (0.83, 1.0), "found": (0.95, 1.0)},
+    False: {"blocked": (0.0, 0.02), "found": (0.0, 0.10)},
+}
+"""Shares of orders in use, and of mentions, on cases that nothing was tuned on."""
+
+
+def measure_use(folder: Path, *, show: bool = False, held: bool = False) -> int:
+    """Print what presets make of orders to the model and of mentions of them; return how often a target is missed.
+
+    Args:
+        folder: has the folder ``use``, a set of cases a file.
+        show: whether each order that passes, and each mention that is blocked or warned of, is printed.
+        held: whether ``held.jsonl`` is read as well.
+    """
+    missed = 0
+    for path in sorted((folder / USE).glob("*.jsonl")):
+        if path.stem == HELD and not held:
+            continue
+        cases = [*read_cases(path)]
+        for preset in USE_PRESETS:
+            told = [*zip(cases, outcomes(preset, cases), strict=True)]
+            for used, targets in USE_TARGETS.items():
+                rows = [(case, outcome, by) for case, (outcome, by) in told if case.found is used]
+                counts = Counter(outcome for _, outcome, _ in rows)
+                counts["found"] = counts["blocked"] + counts["warned"]
+                shares = "  ".join(
+                    f"{name} {_rate(counts[name], len(rows))}" for name in ("blocked", "warned", "found")
+                )
+                bad = sum(not low <= counts[name] / len(rows) <= high for name, (low, high) in targets.items())
+                missed += bad
+                mark = f"  {bad} MISSED" if bad else ""
+                print(
+                    f"{USE}/{path.stem:9} {preset:6} {'in use' if used else 'mentions':8} {shares}{mark}",
+                    flush=True,
+                )
+                for case, outcome, by in rows:
+                    if show and (outcome == "passed") is used:
+                        print(f"    {outcome} {by} [{case.note}]: {case.text!a}")
+    return missed
+
+
+def outcomes(preset: str, cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+    """Yield for each prompt whether a preset blocks it, warns of it or passes it, and which guardrails say so."""
+    config = Config.preset(preset)
+    for case in cases:
+        result = GuardrailPipeline(config).check_input(case.text)  # a session of its own
+        by = {
+            name: detail["action"]
+            for name, detail in result.details.items()
+            if detail.get("found") and detail["action"] in ("warn", "block")
+        }
+        yield "blocked" if result.blocked else "warned" if by else "passed", ", ".join(by)
 
 
 def answers(category: Category, cases: Iterable[Case]) -> Iterator[tuple[Case, Finding, bool]]:

@@ -125,21 +125,21 @@ def read_text(check: Check, scorer: Scorer, side: Side = Side.PROMPT) -> SideSco
     return scores
 
 
-def judge(falsity: float, levels: Levels, what: str) -> Finding:
-    """Return the finding that a falsity deserves.
+def judge(value: float, levels: Levels, what: str, of: str = "F") -> Finding:
+    """Return the finding that a falsity, or a probability, deserves.
 
     Args:
-        falsity: F, in [0, 1].
+        value: the falsity, in [0, 1].
         levels: where to warn and where to find in full.
-        what: what an F above the level speaks for, for the reason.
+        what: what a value above the level speaks for, for the reason.
+        of: what the value is, for the reason.
 
     >>> judge(0.7, Levels(0.5, 0.9), "harm to others").action.value
     'warn'
     """
-    if falsity > levels.block:
-        return Finding(True, f"{what}: F {falsity:.2f} above {levels.block:.2f}", falsity)
-    if falsity > levels.warn:
-        return Finding(
-            True, f"perhaps {what}: F {falsity:.2f} above {levels.warn:.2f}", falsity, action=Action.WARN
-        )
-    return Finding(False, confidence=falsity) if falsity else CLEAN
+    if value > levels.block:
+        return Finding(True, f"{what}: {of} {value:.2f} above {levels.block:.2f}", value)
+    if value > levels.warn:
+        reason = f"perhaps {what}: {of} {value:.2f} above {levels.warn:.2f}"
+        return Finding(True, reason, value, action=Action.WARN)
+    return Finding(False, confidence=value) if value else CLEAN

@@ -15,7 +15,7 @@ A file holds lists of words, and phrases made with them::
     together:                               # what signs say that are near each other; see signs.py
       - {name: a threat, type: threats, weight: 0.9, signs: [demand menace -friendly]}
     mentions: []                            # words behind which a phrase is only spoken of
-    quotes: {before: '', after: ''}         # what makes a quotation count as one; see mentions.py
+    quotes: true                            # whether what is quoted is only spoken of
     drafts: ''                              # what asks for a message, whose quotations and reports count
     masked: true                            # whether signs may stand for letters of the words of the file
 
@@ -41,7 +41,8 @@ from turnwise.regex_sets import uncounted
 _MEMORY = 128 << 20
 """Bytes that an automaton may take at most. RE2 calls a text clean when it has too few, hence plenty of them."""
 
-INJECTION_FILES = ("injection_phrases.yaml", "injection_languages.yaml", "injection_orders.yaml")
+INJECTION_FILES = ("injection_phrases.yaml",)
+LANGUAGE_FILES = ("injection_languages.yaml",)
 TOXICITY_FILES = (
     "slurs.yaml",
     "toxic_language.yaml",
@@ -228,7 +229,7 @@ def load_phrases(files: tuple[str, ...], types: frozenset[str] | None = None) ->
             if types is None or entry["type"] in types:
                 together.append(Phrase(entry["name"], float(entry["weight"]), (), entry["type"]))
                 mixes[entry["name"]] = [Mix.read(line) for line in entry["signs"]]
-        if "mentions" in data:
+        if "mentions" in data or "quotes" in data:
             mentions = _mentions(data, choices)
     words = frozenset(_plain(known))
     made = Signs(signs, mixes) if mixes else None
@@ -259,20 +260,18 @@ def _mentions(data: Mapping[str, Any], choices: Mapping[str, str]) -> Mentions:
         Heads(
             tuple(_filled(head, choices) for head in group["heads"]),
             group["reach"],
-            group.get("clause", False),
             group.get("reported", False),
-            group.get("colon", False),
         )
-        for group in data["mentions"]
+        for group in data.get("mentions", ())
     )
-    quotes = data.get("quotes", {})
-    return Mentions(heads, quotes.get("before", ""), quotes.get("after", ""), data.get("drafts", ""))
+    return Mentions(heads, data.get("quotes", False), data.get("drafts", ""))
 
 
 @cache
 def shipped_words() -> frozenset[str]:
     """Return the words of all phrases that ship: with them evasions are undone once for every guardrail."""
-    return load_phrases(INJECTION_FILES).words | load_phrases(TOXICITY_FILES).words
+    files = (INJECTION_FILES, LANGUAGE_FILES, TOXICITY_FILES)
+    return frozenset().union(*(load_phrases(each).words for each in files))
 
 
 def _plain(words: Iterable[str]) -> Iterator[str]:
