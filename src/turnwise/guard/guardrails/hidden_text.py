@@ -9,7 +9,7 @@ from importlib import resources
 
 from turnwise.characters import CharacterTable
 from turnwise.guard.guardrail import Check
-from turnwise.guard.guardrails.phrases import INJECTION_FILES, TOXICITY_FILES
+from turnwise.guard.guardrails.phrases import PHRASE_FILES
 from turnwise.guard.recognisers.folding import PLAIN, SAME
 from turnwise.guard.recognisers.masked_words import HINT, SIGNS, Unmasking
 from turnwise.guard.recognisers.readings import TextReading, folded_readings, readings_of
@@ -82,7 +82,7 @@ def plain_texts_of(text: str, known: frozenset[str] = frozenset(), own: str = ""
 def _alphabet(own: str) -> Alphabet:
     """Return the characters that phrases tell apart, and those that make up or stand for such."""
     folder = resources.files("turnwise.guard.guardrails")
-    files = [folder.joinpath(file).read_text(encoding="utf-8") for file in (*INJECTION_FILES, *TOXICITY_FILES)]
+    files = [folder.joinpath(file).read_text(encoding="utf-8") for file in PHRASE_FILES]
     parts = (unicodedata.decomposition(chr(code)).split() for code in range(0xC0, 0x3100))
     marks = "".join(chr(int(both[1], 16)) for both in parts if len(both) == 2 and both[0][0] != "<")
     return Alphabet((*files, _LOOKALIKES, SIGNS, marks, own.lower(), own.upper()))

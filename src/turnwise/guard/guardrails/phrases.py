@@ -52,6 +52,8 @@ TOXICITY_FILES = (
     "more_languages.yaml",
     "insult_forms.yaml",
 )
+PHRASE_FILES = (*INJECTION_FILES, *LANGUAGE_FILES, *TOXICITY_FILES)
+"""All that ship."""
 
 _AT_ONCE = 64
 """Patterns that one automaton looks for. Its states are as many as mixes of half-read patterns: a few small ones
