@@ -34,7 +34,8 @@ def after(file: Path) -> None:
         session = pipeline.session("user_123")
         print(f"turn {result.turn_number} of {chat.conversation_id}, {result.stance.interactions} in the session")
         print(f"trust {session.trust:.2f}, stance {result.stance.mode}: {result.stance.rationale}")
-        print(f"forgotten on request: {pipeline.forget('user_123')}")
+        receipt = pipeline.forget("user_123")
+        print(f"forgotten on request: {receipt.sessions} session, {receipt.conversations} conversation")
 
 
 def main() -> None:

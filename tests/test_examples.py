@@ -16,7 +16,7 @@ SHOWN = {
     "stream_a_reply.py": ("Write to [EMAIL]", "-> blocked: True keywords: 'Project Heron'"),
     "remember_over_restarts.py": (
         "turn 2 of chat-7, 2 in the session",
-        "Forgotten(sessions=1, conversations=1",
+        "forgotten on request: 1 session, 1 conversation",
     ),
     "compare_detectors.py": ("693 scores of 38 conversations", "attack: fired on 5/18 = 27.8 % [9.7, 53.5]"),
     "scan_a_log.py": ("38 conversations with 231 turns: 693 scores", "gradual_drift matches 14 of 38"),

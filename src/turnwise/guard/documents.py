@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import cache
 from math import isfinite
 from operator import attrgetter
 from types import NoneType
 from typing import Any, ClassVar, NoReturn, Self, TypeVar, dataclass_transform
-
-from yaml.representer import Representer, SafeRepresenter
 
 from turnwise.guard.guardrail import Redaction
 from turnwise.scoring import Score
@@ -118,6 +117,7 @@ class Document(_Fields, dict[str, Any]):
     __slots__ = ()
 
     def __post_init__(self) -> None:
+        _teach_yaml()
         dict.update(self, self.json_values())
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,9 +142,13 @@ class Document(_Fields, dict[str, Any]):
         return {"type": "object", "title": cls.__name__}
 
 
-# PyYAML writes no subclass of dict unless it is told how; its dumpers inherit from these two.
-for _representer in (SafeRepresenter, Representer):
-    _representer.add_multi_representer(Document, lambda dumper, value: dumper.represent_dict(value.to_dict()))
+@cache
+def _teach_yaml() -> None:
+    """Tell PyYAML, which writes no subclass of dict by itself, how to write documents."""
+    from yaml.representer import Representer, SafeRepresenter  # what its dumpers inherit from
+
+    for kind in (SafeRepresenter, Representer):
+        kind.add_multi_representer(Document, lambda dumper, value: dumper.represent_dict(value.to_dict()))
 
 
 def plain(value: Any) -> Any:
