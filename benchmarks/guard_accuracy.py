@@ -123,7 +123,7 @@ def measure_cases(
         folder: has a folder for each set of cases, at any depth.
         show: whether each wrong answer is printed.
         observers: whether categories with an observer are measured with it as well.
-        held: whether the cases of use that nobody has looked at are read.
+        held: whether the cases of use that nothing was tuned on are read.
     """
     unknown = set(only) - {*CATEGORIES, USE}
     if unknown:

@@ -14,7 +14,7 @@ worst milliseconds of processor time for each 1,000 characters by preset and len
 With ``--cases`` it prints precision and recall by category on the cases in ``benchmarks/guard_cases``, apart for
 each set of them (benchmarks/guard_cases/README.md says what they are), and for the category ``use`` what the
 presets basic and agent make of orders to the model and of mentions of them; ``--show`` prints each wrong answer,
-``--held`` reads the cases of use that nobody has looked at. With ``--ordinary`` it checks 2,000 prompts and 2,000
+``--held`` reads the cases of use that nothing was tuned on. With ``--ordinary`` it checks 2,000 prompts and 2,000
 replies of ordinary chats with the text guardrails of the presets basic and customer_service, and prints each text
 that is blocked; ``--show`` prints all in which something is found. With ``--convabuse`` it measures ``toxicity``
 on what people said to chatbots: the lexicon, observer ``local``, and both; ``--limit`` and ``--skip`` take it in
@@ -367,7 +367,7 @@ def main() -> None:
     parser.add_argument("--lengths", nargs="+", type=int, default=[LENGTH, 10 * LENGTH], metavar="CHARACTERS")
     parser.add_argument("--match", default="", metavar="WORD", help="only kinds of text with this in their name")
     parser.add_argument("--cases", nargs="*", metavar="CATEGORY", help="precision and recall, of all or of these")
-    parser.add_argument("--held", action="store_true", help="with --cases: those that nobody has looked at, too")
+    parser.add_argument("--held", action="store_true", help="with --cases: those that nothing was tuned on, too")
     parser.add_argument("--ordinary", action="store_true", help="what is blocked of ordinary prompts and replies")
     parser.add_argument("--convabuse", action="store_true", help="toxicity on what people said to chatbots")
     parser.add_argument("--limit", type=int, metavar="COUNT", help="with --convabuse: texts at most")
