@@ -163,6 +163,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("what", FOREIGN)
 def test_foreign_objects_are_named_and_nothing_is_done(
@@ -259,6 +260,7 @@ CHANGED = {
 """What is changed, which commands must refuse it, and how they name it."""
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("what", CHANGED)
 def test_what_was_changed_is_named_and_never_taken_for_good(
