@@ -45,9 +45,15 @@ def test_the_overview_tells_what_the_store_holds_and_what_is_flagged(let_in, exp
     page.locator("[data-chart] svg").wait_for()
     page.get_by_label("Run", exact=True).select_option("reader-turn")
     until_state(page, "run", "reader-turn")
-    page.get_by_label("Flagged where", exact=True).fill("slope(")
-    page.get_by_label("Flagged where", exact=True).press("Enter")
-    page.get_by_role("alert").get_by_text("column 7").wait_for()
+    page.locator("[data-chart] svg").wait_for()
+    told = page.get_by_role("alert").get_by_text("column 7")
+    for _ in range(60):  # what is typed into a page that is drawn anew is lost
+        if told.is_visible():
+            break
+        page.get_by_label("Flagged where", exact=True).fill("slope(")
+        page.get_by_label("Flagged where", exact=True).press("Enter")
+        page.wait_for_timeout(500)
+    assert told.is_visible()
 
 
 def test_the_table_filters_sorts_and_leads_on(let_in, explorer):
