@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 
 from turnwise.conversation.participants import ParticipantType
 from turnwise.errors import StateError
-from turnwise.guard.audit.file import Erased, Wanted
+from turnwise.guard.audit.chain import Wanted
+from turnwise.guard.audit.file import Erased
 from turnwise.guard.audit.query import names_of, spellings_of
 from turnwise.guard.audit.record import time_text
 from turnwise.guard.guardrails.drift_sessions import sessions_of
@@ -74,6 +75,13 @@ class _Removed:
     unreached: list[str] = field(default_factory=list)
     old: bool = False
 
+    def add(self, other: _Removed) -> None:
+        """Count what was removed elsewhere."""
+        self.sessions += other.sessions
+        self.limits += other.limits
+        self.names += other.names
+        self.unreached += other.unreached
+
 
 def forget_person(setup: Setup, name: str) -> Forgotten:
     """Forget a person in what a pipeline runs by; see `GuardrailPipeline.forget`."""
@@ -98,9 +106,8 @@ def forget_conversation(setup: Setup, conversation_id: str) -> Forgotten:
         removed.names.append(conversation_id)
     note_forgotten(setup.forgotten, [conversation_key(conversation_id)], now)
     if setup.keeper is not None:
-        found = _conversation_in(setup.keeper.store, conversation_id, now)
-        names = list(dict.fromkeys(removed.names + found.names))
-        removed = _Removed(found.sessions, names=names, unreached=found.unreached)
+        removed.add(_conversation_in(setup.keeper.store, conversation_id, now))
+        removed.names = list(dict.fromkeys(removed.names))
     if not setup.by_person:
         removed.sessions += _reset(setup, sessions_of(short_id(conversation_id)))
     erased = _erased(setup, whose([conversation_id, *removed.names], None, setup.tenant))
@@ -133,15 +140,11 @@ def forget_in(
 
     removed, names = _Removed(), [] if conversation_id is None else [conversation_id]
     for store in stores:
-        one = (
+        removed.add(
             _person_in(store, person, now)
             if person is not None
             else _conversation_in(store, conversation_id or "", now)
         )
-        removed.sessions += one.sessions
-        removed.limits += one.limits
-        removed.names += one.names
-        removed.unreached += one.unreached
     found: dict[str, int] = {}
     for location in audits:
         erased = erase_audit(location, whose([*names, *removed.names], person, tenant), "forgotten", lambda: now)

@@ -77,12 +77,7 @@ def check_prompt(
     start = perf_counter()
     if not (isinstance(content, str) and content.isascii()):
         content = checkable(content)
-    chat = conversation if isinstance(conversation, Conversation) else usable(conversation)
-    if setup.own_clock:
-        chat.use_clock(setup.clock)
-    if setup.keeper is None and len(setup.forgotten):
-        refuse_forgotten(setup.forgotten, chat)
-    session = session_of(session_id, chat, setup)
+    chat, session = _placed(setup, conversation, session_id)
     extra = _PROMPT_MARK if metadata is None else turn_metadata(metadata, Side.PROMPT)
     if setup.keeper is not None:
 

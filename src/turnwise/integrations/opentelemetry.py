@@ -26,7 +26,8 @@ except ImportError as error:
 from turnwise._version import __version__
 from turnwise.errors import GuardError
 from turnwise.guard.audit import AuditEvent, AuditSettings, AuditSink, AuditStatus
-from turnwise.guard.audit.file import Erased, Wanted
+from turnwise.guard.audit.chain import Wanted
+from turnwise.guard.audit.file import Erased
 from turnwise.guard.audit.record import Redact, Redactor, private_name, unchanged
 from turnwise.guard.records import Detail, Status
 

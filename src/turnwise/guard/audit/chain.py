@@ -10,12 +10,14 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from turnwise.bounded import read_json
+from turnwise.guard.audit.record import VERSION, time_text
 
 ERASURE, TORN = "erasure", "torn"
 """Kinds of events: parts of earlier events were erased, and a line that was cut off stands before this one."""
@@ -95,19 +97,50 @@ def sealed(records: Iterable[Mapping[str, Any]], head: Head, key: bytes) -> list
     return chained
 
 
-def without_texts(record: Mapping[str, Any], time: str) -> dict[str, Any]:
-    """Return an event without what is personal in it; its hash stays.
+def record_in(line: bytes) -> dict[str, Any] | None:
+    """Return the event of a line; None where it has none."""
+    try:
+        record = read_json(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+Wanted = Callable[[Mapping[str, Any]], bool]
+"""Tells whether the personal parts of an event are to be erased."""
+
+
+class Erasing:
+    """Erases personal parts of events, and is told of by an event of its own.
 
     Args:
-        record: the event.
-        time: when it is erased.
+        wanted: tells which.
+        why: what that event says of it.
+        now: when.
     """
-    kept, personal = _parted(record)
-    left = {**kept, "erased": time}
-    if Head.of(record) is not None:
-        digest = _digest(str(record.get("salt")), text_of(personal))
-        left |= {"prev": record.get("prev"), "personal": digest, "hash": record["hash"]}
-    return left
+
+    def __init__(self, wanted: Wanted, why: str, now: datetime) -> None:
+        self._wanted = wanted
+        self._why = why
+        self._time = time_text(now)
+        self._numbers: list[int] = []
+
+    def left_of(self, record: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return what is left of an event, with its hash; None for one that stays as it is."""
+        if "erased" in record or not self._wanted(record):
+            return None
+        kept, personal = _parted(record)
+        left, head = {**kept, "erased": self._time}, Head.of(record)
+        if head is not None:
+            self._numbers.append(head.n)
+            digest = _digest(str(record.get("salt")), text_of(personal))
+            left |= {"prev": record.get("prev"), "personal": digest, "hash": record["hash"]}
+        return left
+
+    def event(self) -> dict[str, Any]:
+        """Return the event that tells of it."""
+        numbers = ranges(self._numbers)
+        return {"v": VERSION, "kind": ERASURE, "time": self._time, "why": self._why, "events": numbers}
 
 
 def ranges(numbers: Iterable[int]) -> list[list[int]]:
@@ -214,11 +247,8 @@ class ChainReader:
 
     def line(self, place: str, line: bytes) -> None:
         """Follow a line with its end."""
-        try:
-            record = read_json(line)
-        except ValueError:
-            record = None
-        if not isinstance(record, dict):
+        record = record_in(line)
+        if record is None:
             self._told_unreadable()
             self._unreadable = place
         elif Head.of(record) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,20 +16,19 @@ try:
 except ImportError:  # Windows: one process a file
     fcntl = None  # type: ignore[assignment]
 
-from turnwise.bounded import read_json
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
 from turnwise.guard.audit.chain import (
-    ERASURE,
     TORN,
     ChainReader,
+    Erasing,
     Head,
     Verification,
-    ranges,
+    Wanted,
+    record_in,
     sealed,
     secret,
     text_of,
-    without_texts,
 )
 from turnwise.guard.audit.record import VERSION, time_text
 from turnwise.paths import to_path
@@ -42,9 +41,6 @@ _HEAD, _NEXT = ".head", ".erasing"
 
 _HEAD_BYTES: Final = 256
 _BLOCK: Final = 65_536
-
-Wanted = Callable[[Mapping[str, Any]], bool]
-"""Tells whether the personal parts of an event are to be erased."""
 
 
 class Erased(NamedTuple):
@@ -146,15 +142,14 @@ class JsonLinesSink:
             raise GuardError(f"{self._path} is no file: what was written there can't be erased")
         with self._locked():
             head, _, _ = self._head(self._current())
-            time = time_text(self._clock())
+            erasing = Erasing(wanted, why, self._clock())
             found: dict[str, int] = {}
             unreached: list[str] = []
-            numbers: list[int] = []
             others, unread = files_of(self._path)
             unreached += [f"{path}: it is no audit as it stands; unpack it, and forget again" for path in unread]
             changed: list[Path] = []
             for path in [*others, self._path]:
-                count = self._rewritten(path, wanted, time, numbers, unreached)
+                count = self._rewritten(path, erasing, unreached)
                 if count:
                     found[str(path)] = count
                     changed.append(path)
@@ -162,8 +157,7 @@ class JsonLinesSink:
                     _next(path).unlink()
             if not changed:
                 return Erased({}, tuple(unreached))
-            event = {"v": VERSION, "kind": ERASURE, "time": time, "why": why, "events": ranges(numbers)}
-            [sealed_event] = sealed([event], head, self._key)
+            [sealed_event] = sealed([erasing.event()], head, self._key)
             last = sealed_event.text.encode("ascii")
             # The event first: a crash leaves lines that are still to be erased, none that nothing speaks of.
             if self._path in changed:
@@ -234,10 +228,10 @@ class JsonLinesSink:
             return known, b"", 0
         # Somebody was killed while he wrote, the file was written without a chain, or it is another one.
         whole, cut = _ends(self._path)
-        last = Head.of(_read(cut)) if cut else None
+        last = Head.of(record_in(cut)) if cut else None
         if last is not None:
             return last, b"\n", 0
-        return Head.of(_read(whole)) or known, b"\n" if cut else b"", len(cut)
+        return Head.of(record_in(whole)) or known, b"\n" if cut else b"", len(cut)
 
     def _tell(self, file: int, head: Head) -> None:
         """Write down the last event; where that fails, the next writer reads the end of the file."""
@@ -250,13 +244,13 @@ class JsonLinesSink:
             os.lseek(self._beside, 0, os.SEEK_SET)
             os.write(self._beside, json.dumps(values).ljust(_HEAD_BYTES - 1).encode("ascii") + b"\n")
 
-    def _rewritten(self, path: Path, wanted: Wanted, time: str, numbers: list[int], unreached: list[str]) -> int:
+    def _rewritten(self, path: Path, erasing: Erasing, unreached: list[str]) -> int:
         """Write a file anew beside itself, without what is to be erased; return how many lines that concerns."""
         count, held = 0, b""
         mode = stat.S_IMODE(path.stat().st_mode)
         with path.open("rb") as old, _private(_next(path), mode) as new:
             for number, line in enumerate(old, start=1):
-                record = _read(line)
+                record = record_in(line)
                 if held and record is not None and record.get("kind") == TORN:
                     # Nobody can tell whose it was, and it is no event.
                     count, held = count + 1, b""
@@ -266,10 +260,9 @@ class JsonLinesSink:
                     held = b""
                 if record is None:
                     held = line
-                elif "erased" not in record and wanted(record):
+                elif (left := erasing.left_of(record)) is not None:
                     count += 1
-                    numbers += [] if (known := Head.of(record)) is None else [known.n]
-                    new.write(f"{text_of(without_texts(record, time))}\n".encode("ascii"))
+                    new.write(f"{text_of(left)}\n".encode("ascii"))
                 else:
                     new.write(line if line.endswith(b"\n") else line + b"\n")
             if held.endswith(b"\n"):
@@ -323,7 +316,7 @@ def files_of(path: Path) -> tuple[list[Path], list[Path]]:
         ):
             continue
         with other.open("rb") as file:
-            record = next((record for line in file if (record := _read(line)) is not None), None)
+            record = next((record for line in file if (record := record_in(line)) is not None), None)
         if record is not None and "kind" in record:
             found.append(((Head.of(record) or Head()).n, other))
         elif other.name.startswith(path.name):
@@ -360,17 +353,9 @@ def _private(path: Path, mode: int) -> IO[bytes]:
     return os.fdopen(file, "wb")
 
 
-def _read(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = read_json(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
-
-
 def _read_beside(file: int) -> _Beside | None:
     os.lseek(file, 0, os.SEEK_SET)
-    values = _read(os.read(file, _HEAD_BYTES)) or {}
+    values = record_in(os.read(file, _HEAD_BYTES)) or {}
     head = Head.of(values)
     return None if head is None else _Beside(head, values.get("size", -1), values.get("inode", -1))
 

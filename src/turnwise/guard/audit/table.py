@@ -9,17 +9,16 @@ from typing import Any, Final
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
 from turnwise.guard.audit.chain import (
-    ERASURE,
     ChainReader,
+    Erasing,
     Head,
     Verification,
-    ranges,
+    Wanted,
     sealed,
     secret,
-    without_texts,
 )
-from turnwise.guard.audit.file import Erased, JsonLinesSink, Wanted, verify_file
-from turnwise.guard.audit.record import VERSION, time_text
+from turnwise.guard.audit.file import Erased, JsonLinesSink, verify_file
+from turnwise.guard.audit.writer import erase_in
 from turnwise.paths import to_path
 
 _SQLITE: Final = b"SQLite format 3\0"
@@ -50,21 +49,10 @@ class StoreSink:
 
     def erase(self, wanted: Wanted, why: str) -> Erased:
         """Erase the personal parts of events, and append that it was; see `turnwise.store.AuditLog.rewrite`."""
-        time = time_text(self._clock())
-        numbers: list[int] = []
-
-        def change(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-            if "erased" in record or not wanted(record):
-                return None
-            known = Head.of(record)
-            numbers.extend([] if known is None else [known.n])
-            return without_texts(record, time)
-
-        def tell(last: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-            event = {"v": VERSION, "kind": ERASURE, "time": time, "why": why, "events": ranges(numbers)}
-            return self._sealed([event], last)
-
-        count, unreached = self._store.audit.rewrite(change, tell)
+        erasing = Erasing(wanted, why, self._clock())
+        count, unreached = self._store.audit.rewrite(
+            erasing.left_of, lambda last: self._sealed([erasing.event()], last)
+        )
         return Erased({f"{self._store.location}, audit_events": count} if count else {}, unreached)
 
     def _sealed(
@@ -127,12 +115,7 @@ def erase_audit(location: str | Path, wanted: Wanted, why: str, clock: Clock = u
     """
     place = audit_at(location)
     sink = JsonLinesSink(place, clock=clock) if isinstance(place, Path) else StoreSink(place, clock, create=False)
-    try:
-        return sink.erase(wanted, why)
-    except OSError as error:
-        raise GuardError(f"the audit {location} can't be written: {error.strerror}") from error
-    finally:
-        sink.close()
+    return erase_in(sink, str(location), wanted, why)
 
 
 def audit_at(location: str | Path) -> Path | str:

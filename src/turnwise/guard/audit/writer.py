@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol
 
 from turnwise.clock import Clock, utc_now
 from turnwise.errors import GuardError
-from turnwise.guard.audit.file import Erased, Wanted, older_than
+from turnwise.guard.audit.chain import Wanted
+from turnwise.guard.audit.file import Erased, older_than
 from turnwise.guard.audit.queue import EventQueue
 from turnwise.guard.audit.record import AuditEvent, gap_record
 
@@ -37,6 +38,27 @@ class RecordSink(Protocol):
 
     def close(self) -> None:
         """Let go of what it holds."""
+
+
+def erase_in(sink: RecordSink, name: str, wanted: Wanted, why: str) -> Erased:
+    """Erase the personal parts of events in a sink, and close it.
+
+    Args:
+        sink: the sink.
+        name: what the audit is called.
+        wanted: tells which events.
+        why: what the event that tells of it says.
+
+    Raises:
+        GuardError: it can't be read or written.
+        StoreError: the same of a store.
+    """
+    try:
+        return sink.erase(wanted, why)
+    except OSError as error:
+        raise GuardError(f"the audit {name} can't be written: {error.strerror}") from error
+    finally:
+        sink.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +169,7 @@ class AuditWriter:
         """
         if not self.flush():
             raise GuardError(f"the audit {self._path} does not take what waits to be written; nothing was erased")
-        sink = self._open_sink()
-        try:
-            return sink.erase(wanted, why)
-        except OSError as error:
-            raise GuardError(f"the audit {self._path} can't be written: {error.strerror}") from error
-        finally:
-            sink.close()
+        return erase_in(self._open_sink(), self._path, wanted, why)
 
     def close(self, timeout: float = CLOSE_SECONDS) -> None:
         """Write what waits, and close. Closing twice is harmless.
