@@ -134,7 +134,7 @@ def test_a_service_that_stops_answers_what_is_unfinished_and_tells_the_audit(fol
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_audit_of_a_service_that_ended_under_load_has_every_answer_once(folder, number):
+def test_the_audit_of_a_service_that_ended_under_load_has_each_answer_once(folder, number):
     config = {
         "audit": {"path": "audit.jsonl"},
         "guardrails": [{"keywords": {"keywords": ["acme"], "action": "block"}}],
@@ -162,11 +162,12 @@ def test_the_audit_of_a_service_that_ended_under_load_has_every_answer_once(fold
         for client in clients:
             client.start()
         until(lambda: len(answers) > 100)
+        killed = len(answers)
         if number == signal.SIGKILL:
             worker = service.ask("GET", "/readyz")[1]["worker"]
+            killed = len(answers)
             os.kill(worker, number)
-            before = len(answers)
-            until(lambda: len(answers) > before + 100)
+            until(lambda: len(answers) > killed + 100)
         stopping.set()
         service.end()
         for client in clients:
@@ -175,7 +176,11 @@ def test_the_audit_of_a_service_that_ended_under_load_has_every_answer_once(fold
     assert not last or number == signal.SIGKILL, "a line that breaks off, though nobody was killed"
     told = [json.loads(line) for line in whole if line]
     heard = [(event["text"], (event["turn"], event["blocked"])) for event in told if event["text"] in answers]
-    assert len(heard) == len(answers) and dict(heard) == answers
+    assert len(dict(heard)) == len(heard) and dict(heard).items() <= answers.items()
+    # Who is killed loses what waited to be written, and nothing else is lost.
+    lost = [place for place, text in enumerate(answers) if text not in dict(heard)]
+    assert not lost or number == signal.SIGKILL
+    assert all(killed - 64 <= place < killed + 64 for place in lost) and len(lost) <= 64
     assert {event["text"] for event in told} - answers.keys() <= set(unheard)
 
 

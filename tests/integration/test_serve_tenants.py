@@ -89,6 +89,6 @@ def test_a_reload_takes_keys_and_configurations_into_all_workers(service, files)
     assert service.ask("POST", "/v1/reload", headers=WEB)[0] == 403
     assert service.ask("POST", "/v1/reload", headers=OPS)[0] == 200
     until(lambda: [check(service, "Hello", new)[0] for _ in range(12)] == [200] * 12)
-    assert all(check(service, "knots", DESK)[1]["blocked"] for _ in range(12))
+    until(lambda: all(check(service, "knots", DESK)[1]["blocked"] for _ in range(12)))
     metrics = service.ask("GET", "/metrics", headers=OPS)[1]
     assert 'tenant="new"' in metrics and 'tenant="desk"' in metrics
