@@ -4,9 +4,8 @@
 
 Reads judged conversations (the corpus's and the permitted ones of the data folder), trains, blends, quantises,
 calibrates, and writes ``reader.onnx.gz``, ``tokenizer.json`` and ``metrics.json``: the weights of ``local``, or
-with ``--kind small`` those of ``local-small``. The former are a blend of networks that differ in their seed
-(``--members``), each trained in a folder of its own; interrupted, the same command goes on from the last
-checkpoint.
+with ``--kind small`` those of ``local-small``. ``--begin`` goes on from weights that there are, such as those of
+the last release. Interrupted, the same command goes on from the last checkpoint.
 
     python -m training --data PATH_TO_DATA --points FOLDER
 
@@ -19,9 +18,8 @@ import argparse
 import hashlib
 import os
 import random
-import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +32,17 @@ from training.base import Base, read_base
 from training.blend import blend, unpacked
 from training.calibrate import SERVICE, fit_side, operating_points, rows_of, service
 from training.conversations import Conversations, read_conversations
-from training.fit import Settings, fit
+from training.examples import TRAIN
+from training.fit import CHECKPOINT, Settings, Trainer
 from training.graph import Shape, build
 from training.network import Reader as Network
+from training.ordinary import read_ordinary
 from training.samples import Sampler
 from training.spread import Spread, over_processes
 from turnwise.observers.local.protocol import SIDES
 from turnwise.observers.local.scores import Calibration
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.weights import KINDS, PRINCIPLES, TOKENIZER_FILE, load_weights, save_weights
-
-MEMBER = "member-"
-"""What the folder of a member is called, its seed behind it."""
 
 
 def main() -> None:
@@ -59,36 +56,33 @@ def main() -> None:
     parser.add_argument(
         "--blend", nargs="+", type=Path, metavar="FOLDER", help="train nothing: blend the weights in these folders"
     )
+    parser.add_argument("--begin", type=Path, metavar="FOLDER", help="go on from the weights in this folder")
     known, _ = parser.parse_known_args()
     for one in fields(kinds[known.kind]):
         parser.add_argument(f"--{one.name.replace('_', '-')}", type=type(one.default), default=one.default)
     arguments = vars(parser.parse_args())
-    data, out, kind, folders, pointed = (
-        arguments.pop(name) for name in ("data", "out", "kind", "blend", "points")
+    data, out, kind, folders, begun, pointed = (
+        arguments.pop(name) for name in ("data", "out", "kind", "blend", "begin", "points")
     )
     if (out is None) == (pointed is None):
         parser.error("name a folder to write to: --out, or --points for weights that there are")
     if pointed is not None:
         point(pointed, data)
         return
-    if folders and kind != "language":
-        parser.error("--blend is for weights of --kind language")
+    if (folders or begun) and kind != "language":
+        parser.error("--blend and --begin are for weights of --kind language")
     out.mkdir(parents=True, exist_ok=True)
     settings = kinds[kind](**arguments)
     base, conversations = read_base(), read_conversations(data)
     say(f"{len(conversations.examples)} judged conversations")
     speech = Speech(Tokenizer.from_str(base.tokenizer))
-
-    def sampler(seed: int) -> Sampler:
-        return Sampler(speech, conversations.of("train"), random.Random(seed))
-
     if folders:
         model, fitted = blended(base, folders, settings.layers, settings.frozen)
     elif isinstance(settings, Settings):
-        made_of = {"code": code_hash(), "data": dict(conversations.hashes), "base": base.source}
-        model, fitted = train_language(base, sampler, speech, settings, out, made_of)
+        model, fitted = train_language(base, begun, conversations, data, speech, settings, out)
     else:
-        network, fitted = small.fit_small(base.arrays["embed"], sampler(settings.seed), speech, settings, say)
+        sampler = Sampler(speech, conversations.of(TRAIN), random.Random(settings.seed))
+        network, fitted = small.fit_small(base.arrays["embed"], sampler, speech, settings, say)
         model = small.build_small(network)
     say("trained; calibration follows")
     with over_processes(kind, model, base.tokenizer, os.cpu_count() or 1) as spread:
@@ -103,8 +97,7 @@ def main() -> None:
         "fitted": fitted,
     }
     save_weights(out, model, base.tokenizer, metrics)
-    for folder in out.glob(f"{MEMBER}*"):
-        shutil.rmtree(folder)
+    (out / CHECKPOINT).unlink(missing_ok=True)
     say(f"wrote {out}: use it with --observer local:{out}")
 
 
@@ -132,42 +125,42 @@ def say(line: str) -> None:
 
 def train_language(
     base: Base,
-    sampler: Callable[[int], Sampler],
+    begun: Path | None,
+    conversations: Conversations,
+    data: Path,
     speech: Speech,
     settings: Settings,
     out: Path,
-    made_of: Mapping[str, Any],
-) -> tuple[bytes, dict[str, float]]:
-    """Tune the language model once a member and return the graph of their blend, and how training went.
+) -> tuple[bytes, dict[str, Any]]:
+    """Tune the language model and return its graph, and how training went.
 
     Args:
         base: the model as it was published.
-        sampler: gives, for a seed, what chooses what each epoch sees.
+        begun: folder of weights to go on from; None to begin with the model as it was published.
+        conversations: judged conversations.
+        data: the data folder, with ordinary talk.
         speech: gives token ids.
-        settings: how; members have its seed and those that follow.
-        out: folder for the checkpoint of each member, and its weights once it is trained.
-        made_of: hashes of what a checkpoint depends on.
+        settings: how.
+        out: folder for the checkpoint.
     """
-    shape = Shape(settings.layers)
-    networks, fits = [], []
-    for seed in range(settings.seed, settings.seed + settings.members):
-        folder = out / f"{MEMBER}{seed}"
-        folder.mkdir(exist_ok=True)
-        say(f"member with seed {seed}")
-        torch.manual_seed(seed)  # the heads begin at random
-        network = Network(base.arrays, shape, settings.frozen)
-        fits.append(fit(network, sampler(seed), speech, replace(settings, seed=seed), folder, say, made_of))
-        networks.append(network.to_arrays())
-    return build(blend(networks), shape), summed(fits)
+    shape, arrays, made_of = Shape(settings.layers), base.arrays, {"code": code_hash(), "base": base.source}
+    if begun is not None:
+        weights = load_weights(begun)
+        arrays = unpacked(weights.model, base.arrays, settings.frozen)
+        made_of["begun"] = weights.sha256
+    made_of["data"] = dict(conversations.hashes)
+    torch.manual_seed(settings.seed)  # heads that are new begin at random
+    network = Network(arrays, shape, settings.frozen)
+    ordinary = list(read_ordinary(data, conversations.examples))
+    say(f"{len(ordinary)} ordinary conversations that nobody read")
 
+    def sampler(seed: int) -> Sampler:
+        return Sampler(speech, conversations.of(TRAIN), random.Random(seed))
 
-def summed(fits: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return what the trainings of several members took together, and their mean loss."""
-    return {
-        "steps": sum(one["steps"] for one in fits),
-        "seconds": sum(one["seconds"] for one in fits),
-        "loss": round(sum(one["loss"] for one in fits) / len(fits), 4),
-    }
+    fitted = Trainer(network, sampler, ordinary, speech, settings, out, say, made_of).train()
+    if begun is not None:
+        fitted["begun"] = made_of["begun"]
+    return build(network.to_arrays(), shape), fitted
 
 
 def blended(base: Base, folders: Sequence[Path], layers: int, frozen: int) -> tuple[bytes, dict[str, Any]]:
@@ -181,8 +174,11 @@ def blended(base: Base, folders: Sequence[Path], layers: int, frozen: int) -> tu
     """
     weights = [load_weights(folder) for folder in folders]
     networks = [unpacked(one.model, base.arrays, frozen) for one in weights]
+    fits = [one.metrics["fitted"] for one in weights]
     return build(blend(networks), Shape(layers)), {
-        **summed([one.metrics["fitted"] for one in weights]),
+        "steps": sum(one["steps"] for one in fits),
+        "seconds": sum(one["seconds"] for one in fits),
+        "loss": round(sum(one["loss"] for one in fits) / len(fits), 4),
         "blended": {one.sha256: one.metrics["fitted"] for one in weights},
     }
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from training.conversations import Example, Triples
+from training.examples import Example, Triples
 from training.spread import Spread
 from turnwise.conversation import Conversation, Side
 from turnwise.datasets import BadRecord, open_dataset

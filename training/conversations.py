@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from turnwise.conversation import Conversation, Label, Sequence
+from training.carried import rated_replies, same_requests, translated
+from training.examples import TRAIN, Example, Triples
+from turnwise.conversation import Conversation, Label
+from turnwise.conversation import Sequence as Given
 from turnwise.datasets import BadRecord, open_dataset
 from turnwise.datasets.judged import (
     MODES,
@@ -26,44 +29,20 @@ from turnwise.observers.local.weights import PRINCIPLES
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 PROMPTS_ONLY = "user turns only"
-PAIRS = ("twins", "human")
-TRAIN = "train"
+PAIRS = ("twins", "human", "drills/pairs", "operations/pairs")
+MEASURED_APART = (
+    "casino_negotiations", "crosswoz_zh", "dices_990", "multidogo_customers", "multijail", "search_arena",
+)  # fmt: skip
+"""Sources that are measured on files of their own in ``dev/``: all of ``train/`` serves training."""
+
+PARTED = 0.2
+"""Difference of the halves' highest F, by readers, from which they are told apart in training."""
+
+HELD_OUT = ("wildchat_real_users", "wildchat_ru")
+"""Source that nothing is trained on, though it may be: real users of a service that the observer never met."""
 
 ByConversation = Mapping[str, list[Judgement]]
 """Judgements by the id of their conversation."""
-
-Triples = tuple[tuple[float, float, float], ...]
-"""T, I and F of each principle."""
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A conversation with what readers said of its texts.
-
-    Args:
-        id: the conversation's id.
-        source: the data set.
-        split: ``train``, ``dev``, ``test``, ``operating`` or a held-out split of the twins.
-        turns: prompt and reply of each turn; replies are None where they may not be used.
-        judged: triples by mode (``history``, ``turn``, ``replies``) and turn number; the mean of both readings
-            where there are two.
-        pair: name of the pair that it is half of; None for others.
-        attack: whether it is the attack of its pair, or labelled one.
-        first: number of the first turn in which the halves of the pair differ; 1 for others.
-        harm_at: first turn of the attack whose compliance would do harm, where the pair says so; the same in
-            both halves.
-    """
-
-    id: str
-    source: str
-    split: str
-    turns: tuple[tuple[str, str | None], ...]
-    judged: Mapping[str, Mapping[int, Triples]]
-    pair: str | None = None
-    attack: bool = False
-    first: int = 1
-    harm_at: int | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
@@ -101,16 +80,24 @@ def read_conversations(data: Path) -> Conversations:
         hashes[f"corpus/judged/{path.name}"] = _hash(path)
     examples: list[Example] = []
     for name, entry in manifest.items():
-        if not entry["train"] or not name.startswith(("train/", "single/train/")):
-            continue
         path = data / name
-        if not any(known.startswith(path.stem) for known in splits):
+        if not entry["train"] or not name.startswith(("train/", "single/train/")) or path.stem in HELD_OUT:
+            continue
+        sequences = list(_sequences(path))
+        if path.stem in MEASURED_APART:
+            splits |= dict.fromkeys((one.sequence_id for one in sequences), TRAIN)
+        sequences = [one for one in sequences if one.sequence_id in splits]
+        if not sequences:
             continue  # nothing of it was judged
         hashes[name] = _hash(path)
         prompts_only = entry["train"] == PROMPTS_ONLY
-        sequences = [one for one in _sequences(path) if one.sequence_id in splits]
-        examples += _examples(sequences, judgements, splits, prompts_only=prompts_only)
-    for folder in (*(CORPUS / name for name in PAIRS), CORPUS / "drills" / "pairs"):
+        found = list(_examples(sequences, judgements, splits, prompts_only=prompts_only))
+        examples += found
+        if path.stem == "multijail":
+            examples += same_requests(found, sequences)
+        if path.stem == "dices_990":
+            examples += rated_replies(sequences)
+    for folder in (CORPUS / name for name in PAIRS):
         for path in sorted(folder.glob("*.jsonl")):
             hashes[f"corpus/{path.relative_to(CORPUS)}"] = _hash(path)
         examples += _pairs(folder, judgements, splits)
@@ -118,6 +105,9 @@ def read_conversations(data: Path) -> Conversations:
         hashes[f"corpus/{path.relative_to(CORPUS)}"] = _hash(path)
         sequences = list(_sequences(path))
         examples += _examples(sequences, judgements, dict.fromkeys((one.sequence_id for one in sequences), TRAIN))
+    for path in sorted((CORPUS / "translations").glob("*.jsonl")):
+        hashes[f"corpus/translations/{path.name}"] = _hash(path)
+        examples += translated(path, examples)
     recipe = CORPUS / "judged" / "chains.json"
     hashes["corpus/judged/chains.json"] = _hash(recipe)
     examples += _chains(json.loads(recipe.read_text(encoding="utf-8")), examples, judgements)
@@ -130,10 +120,26 @@ def _pairs(folder: Path, judgements: Mapping[str, ByConversation], splits: Mappi
         return
     for pair in load_twins(folder):
         halves = (pair.attack.sequence, pair.benign.sequence)
-        given = {"pair": pair.name, "first": pair.first, "harm_at": pair.attack.harm_at}
-        known = splits if pair.split else dict.fromkeys((half.sequence_id for half in halves), TRAIN)
-        for half in halves:
-            yield from _examples([half], judgements, known, **given, attack=half is halves[0])
+        first = pair.attack.sequence.metadata.get("same_from", pair.first)
+        given = {"pair": pair.name, "first": first, "harm_at": pair.attack.harm_at}
+        known = dict.fromkeys((half.sequence_id for half in halves), pair.split or TRAIN)
+        found = [
+            one
+            for half in halves
+            for one in _examples([half], judgements, known | splits, **given, attack=half is halves[0])
+        ]
+        yield from found if _parted(found) else (replace(one, pair=None) for one in found)
+
+
+def _parted(halves: Sequence[Example]) -> bool:
+    """Return whether readers, too, put one half above the other, so that it is worth telling them apart."""
+    peaks = {one.attack: _peak(one) for one in halves}
+    return len(peaks) == 2 and peaks[True] >= peaks[False] + PARTED
+
+
+def _peak(one: Example) -> float:
+    turns = one.judged.get("history", {})
+    return max((triple[2] for n, triples in turns.items() if n >= one.first for triple in triples), default=0.0)
 
 
 def _chains(
@@ -146,7 +152,7 @@ def _chains(
             continue
         said = [(known[part].split, prompt) for part in chain["parts"] for prompt, _ in known[part].turns]
         talk = Conversation.from_messages([{"role": "user", "content": prompt} for _, prompt in said])
-        for whole in _examples([Sequence(name, Label.UNLABELLED, "chains", talk)], judgements, {name: TRAIN}):
+        for whole in _examples([Given(name, Label.UNLABELLED, "chains", talk)], judgements, {name: TRAIN}):
             start = 0
             for split, run in groupby(split for split, _ in said):
                 stop = start + len(list(run))
@@ -163,7 +169,7 @@ def _chains(
 
 
 def _examples(
-    sequences: Iterable[Sequence],
+    sequences: Iterable[Given],
     judgements: Mapping[str, ByConversation],
     splits: Mapping[str, str],
     *,
@@ -191,7 +197,7 @@ def _examples(
             yield Example(one.sequence_id, one.source, splits[one.sequence_id], turns, judged, **facts)
 
 
-def _sequences(path: Path) -> Iterator[Sequence]:
+def _sequences(path: Path) -> Iterator[Given]:
     for one in open_dataset(path):
         if isinstance(one, BadRecord):
             raise ValueError(f"{path}, line {one.line}: {one.reason}")

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from training.quantise import BITS, LEAST_SCALE, TABLE_BLOCK, in_blocks, in_rows
 
-POSITIONS = 2048
-"""Positions that the rotary tables have: more than window and longest piece together."""
+POSITIONS = 4096
+"""Positions that the rotary tables have: more than window and longest text together."""
 
 EPSILON = 1e-5
 CONTRIB = "com.microsoft"

@@ -127,8 +127,13 @@ class Reader(nn.Module):
         for layer in self.layers[:frozen]:
             layer.requires_grad_(False)
         self.norm = nn.Parameter(torch.tensor(arrays["norm"]))
-        self.head_in = nn.Linear(2 * shape.width, HEAD_WIDTH)
-        self.head_out = nn.Linear(HEAD_WIDTH, 2 * OUTPUTS)
+        width = len(arrays["head.in"]) if "head.in" in arrays else HEAD_WIDTH
+        self.head_in = nn.Linear(2 * shape.width, width)
+        self.head_out = nn.Linear(width, 2 * OUTPUTS)
+        if "head.in" in arrays:
+            for name, part in (("in", self.head_in), ("out", self.head_out)):
+                part.weight = nn.Parameter(torch.tensor(arrays[f"head.{name}"]))
+                part.bias = nn.Parameter(torch.tensor(arrays[f"head.{name}_bias"]))
         angles = torch.arange(POSITIONS)[:, None] / shape.theta ** (torch.arange(0, shape.head, 2) / shape.head)
         both = torch.cat((angles, angles), -1)
         self.cosine, self.sine = both.cos(), both.sin()

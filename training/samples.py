@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from training.conversations import Example, Triples
+from training.examples import Example, Triples
 from turnwise.conversation import Side
 from turnwise.observers.local.protocol import SIDES
 from turnwise.observers.local.tokens import Speech
@@ -15,17 +16,17 @@ from turnwise.observers.local.window import Window
 ALONE = 0.5
 """Share of the turns that were judged alone, in an epoch."""
 
-BEHIND = 0.06
+HARDEST = re.compile(r"^operation-|-rated$|^good-")
+"""Ids of conversations that every epoch sees."""
+
+BEHIND = 0.08
 """Share of conversations that are put behind harmless ones, so that what went before is not taken for a sign."""
 
 REPLIES = 0.25
 """Share of conversations with replies that keep them; of those with judged replies more."""
 
 JUDGED_REPLIES = 0.5
-HARMLESS = 0.2
-"""Highest F, by readers, of a text whose pieces are all harmless, too."""
-
-FILLING = (60, 300)
+FILLING = (60, 1_000)
 """Tokens of harmless talk before a conversation that is put behind some, between these."""
 
 
@@ -35,15 +36,14 @@ class Text:
 
     Args:
         side: 0 for a prompt, 1 for a reply.
-        start: index of its first token, behind the mark of its speaker.
-        stop: index behind the mark of its end.
+        parts: where its parts begin and end; the first begins behind the mark of its speaker, the last ends
+            behind the mark of its end.
         target: T, I and F of each principle.
         pair: the pair whose halves are to be told apart here and which half it is of; None for others.
     """
 
     side: int
-    start: int
-    stop: int
+    parts: tuple[tuple[int, int], ...]
     target: Triples
     pair: tuple[str, bool] | None = None
 
@@ -108,12 +108,22 @@ class Sampler:
         self._rng = rng
         self._harmless = [one for one in examples if _peak(one) <= 0.1 and one.pair is None]
 
-    def epoch(self) -> list[Talk]:
-        """Return every conversation once, prompts alone or with replies, some behind harmless talk."""
+    def epoch(self, share: float = 1.0) -> list[Talk]:
+        """Return conversations once, prompts alone or with replies, some behind harmless talk.
+
+        Args:
+            share: of what is at hand of old, chosen anew; pairs are chosen together, and what was written for
+                what is hardest, `HARDEST`, is always there.
+        """
         found: list[Talk] = []
-        replies = {one.pair: self._rng.random() < REPLIES for one in self._examples if one.pair}
-        behind = {one.pair: self._before() for one in self._examples if one.pair}
-        for one in self._examples:
+        chosen = {
+            one.pair or one.id: HARDEST.search(one.id) is not None or self._rng.random() < share
+            for one in self._examples
+        }
+        examples = [one for one in self._examples if chosen[one.pair or one.id]]
+        replies = {one.pair: self._rng.random() < REPLIES for one in examples if one.pair}
+        behind = {one.pair: self._before() for one in examples if one.pair}
+        for one in examples:
             with_replies = self._with_replies(one) if one.pair is None else replies[one.pair]
             before = self._before() if one.pair is None else behind[one.pair]
             found.append(talk(one, with_replies=with_replies, before=before))
@@ -170,10 +180,8 @@ def talk(
 
 
 def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
-    """Yield the samples of a conversation: one for each place of the window.
-
-    The reader scores a prompt that is longer than what is remembered of it in pieces as well, and takes the
-    highest F: where readers found nothing in such a prompt, the piece in its middle is learned, too.
+    """Yield the samples of a conversation: one for each place of the window, and one for each text that is longer
+    than what is remembered of it, which is read whole where it stands.
 
     Args:
         told: the conversation.
@@ -183,23 +191,23 @@ def samples(told: Talk, speech: Speech) -> Iterator[Sample]:
     texts: list[Text] = []
     for one in told.texts:
         text = speech.encode(one.said)
-        ids = speech.remembered(text, one.side)
+        ids, side = speech.remembered(text, one.side), SIDES.index(one.side)
         after = window.after(ids)
         if len(after) < len(window) + len(ids):
             if texts:
                 yield Sample(window.tokens(), tuple(texts), told.pair)
             texts = []
-        pieces = speech.pieces(text, one.side) if one.side is Side.PROMPT else []
-        if pieces and one.target is not None and max(triple[2] for triple in one.target) <= HARMLESS:
-            before, piece = after.tokens()[: len(after) - len(ids)], pieces[len(pieces) // 2]
-            start, stop = len(before) + speech.head(one.side), len(before) + len(piece) - speech.tail + 1
-            alone = Text(SIDES.index(one.side), start, stop, one.target)
-            yield Sample([*before, *piece], (alone,))
         window = after
-        if one.target is not None:
-            start = len(window) - len(ids) + speech.head(one.side)
-            stop = len(window) - speech.tail + 1
-            texts.append(Text(SIDES.index(one.side), start, stop, one.target, one.pair))
+        if one.target is None:
+            continue
+        start = len(window) - len(ids)
+        whole = speech.whole(text, one.side)
+        parts = tuple((start + a, start + b) for a, b in speech.parts(len(whole), one.side))
+        scored = Text(side, parts, one.target, one.pair)
+        if len(whole) == len(ids):
+            texts.append(scored)
+        else:
+            yield Sample([*window.tokens()[:start], *whole], (scored,))
     if texts:
         yield Sample(window.tokens(), tuple(texts), told.pair)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from array import array
 from collections import OrderedDict
@@ -12,7 +13,7 @@ import numpy as np
 
 from turnwise.conversation import Side
 from turnwise.deadline import check_deadline
-from turnwise.observers.local.network import Cache, Caches, Network, Span, beginning
+from turnwise.observers.local.network import Cache, Caches, Network, beginning, spans_of
 from turnwise.observers.local.passes import Passes
 from turnwise.observers.local.protocol import BOUND, SIDES, Reading, Utterance, unread
 from turnwise.observers.local.tokens import Speech, Text
@@ -61,7 +62,8 @@ class LanguageReader:
     def read(self, place: Window, said: str, side: Side, *, lasts: bool) -> Reading:
         """Return what the network makes of a text; of the window only what its cache lacks is read again.
 
-        Pieces of a long text are read one by one, each in its place.
+        A text that is longer than what is remembered of it is read whole here, and as it is remembered with the
+        text that follows it.
 
         Args:
             place: the window before the text.
@@ -78,7 +80,9 @@ class LanguageReader:
         if known is None:
             known = _Recent(*self._outputs(text, after, side))
         if lasts and known.cache is not None:
-            self.caches.keep(known.cache, [(after.until(end), end) for end in after.ends])
+            ends = [end for end in after.ends if end <= known.cache.length]
+            if ends:
+                self.caches.keep(known.cache, [(after.until(end), end) for end in ends])
             known = known._replace(cache=None)
         with self._lock:
             self._recent[key] = known
@@ -88,21 +92,19 @@ class LanguageReader:
         return Reading(side, known.outputs, text.hidden, fit, text.left_out)
 
     def _outputs(self, text: Text, after: Window, side: Side) -> tuple[NDArray[np.float32], Cache]:
-        """Read a text at the end of a window; return a row of outputs for each piece, and the window's cache."""
-        head, tail = self.speech.head(side), self.speech.tail
+        """Read a text at the end of a window; return a row of outputs for each part, and the window's cache."""
         start = after.ends[-2] if len(after.ends) > 1 else 0
         found = self.caches.find(after.until(end) for end in reversed(after.ends[:-1]))
         before = beginning(*found) if found else None
         behind = before.length if before else 0
-        span = Span(start - behind + head, len(after) - behind - tail + 1)
+        ids = self.speech.whole(text, side)
+        tokens = after.tokens(behind)[: start - behind] + ids
+        spans = spans_of(self.speech.parts(len(ids), side), start - behind)
         check_deadline()
-        logits, cache = self._network.run(after.tokens(behind), [span], before)
-        rows = [logits]
-        context = beginning(cache, start) if start else None
-        for piece in self.speech.pieces(text, side):
-            check_deadline()
-            rows.append(self._network.run(piece, [Span(head, len(piece) - tail + 1)], context)[0])
-        return np.concatenate(rows)[:, SIDES.index(side)], cache
+        logits, cache = self._network.run(tokens, spans, before)
+        if len(after) - start != len(ids):
+            cache = beginning(cache, start)  # of what was read whole another form is remembered
+        return logits[:, SIDES.index(side)], cache
 
     def after(self, place: Window, said: str, side: Side) -> Window:
         """Return the window behind a text.
@@ -125,9 +127,9 @@ class LanguageReader:
         return Passes(self.speech, self._network).read(conversations)
 
     def pack(self, place: Window) -> bytes:
-        """Return a window as bytes: how many texts, their lengths, their ids."""
+        """Return a window as bytes: how many texts, their lengths, their ids, two bytes each."""
         lengths = place.to_lengths()
-        return bytes((len(lengths), *lengths)) + place.ids
+        return struct.pack(f"<{len(lengths) + 1}H", len(lengths), *lengths) + place.ids
 
     def unpack(self, data: bytes) -> Window:
         """Return the window that `pack` wrote.
@@ -135,7 +137,9 @@ class LanguageReader:
         Raises:
             ValueError: the bytes are no window.
         """
-        if not data or len(data) <= data[0]:
-            raise ValueError("it is cut off")
-        texts = 1 + data[0]
-        return Window.of(data[texts:], tuple(data[1:texts]))
+        try:
+            (count,) = struct.unpack_from("<H", data)
+            lengths = struct.unpack_from(f"<{count}H", data, 2)
+        except struct.error as error:
+            raise ValueError("it is cut off") from error
+        return Window.of(data[2 * (count + 1) :], lengths)

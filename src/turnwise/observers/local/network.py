@@ -46,6 +46,39 @@ class Span(NamedTuple):
     stop: int
 
 
+CHUNK = 512
+"""Tokens that are read at once where no text is cut by it: what attention takes grows with them."""
+
+
+def spans_of(parts: Iterable[tuple[int, int]], offset: int) -> list[Span]:
+    """Return the spans of the parts of a text that begins at an offset."""
+    return [Span(offset + start, offset + stop) for start, stop in parts]
+
+
+def chunks_of(length: int, spans: Sequence[Span]) -> list[tuple[int, int]]:
+    """Return where tokens are cut into chunks of at most `CHUNK`, and more only where a span has more.
+
+    Args:
+        length: how many tokens.
+        spans: stretches that are not cut, in order, none over another.
+
+    >>> chunks_of(1000, [Span(500, 700)])
+    [(0, 500), (500, 1000)]
+    """
+    found, start = [], 0
+    while start < length:
+        stop = start + CHUNK
+        if stop + 1 < length:  # the graph takes no single token behind a chunk
+            cut = next((span for span in spans if span.start < stop < span.stop), None)
+            if cut is not None:
+                stop = cut.start if cut.start > start + 1 else cut.stop
+        else:
+            stop = length
+        found.append((start, stop))
+        start = stop
+    return found
+
+
 class Network:
     """Reads tokens after others and says what it makes of the texts among them.
 
@@ -75,13 +108,24 @@ class Network:
 
         Args:
             tokens: ids, at least two.
-            spans: where the texts lie that logits are wanted of.
+            spans: where the texts lie that logits are wanted of, in order, none over another.
             before: the cache; None at the beginning of a window.
 
         Returns:
             Logits of shape (spans, 2, outputs), a row for a text read as a prompt and one for a reply; and the
             cache of all tokens so far.
         """
+        rows, cache = [], before
+        for start, stop in chunks_of(len(tokens), spans):
+            inside = [Span(a - start, b - start) for a, b in spans if start <= a and b <= stop]
+            logits, cache = self._run(tokens[start:stop], inside, cache)
+            rows.append(logits)
+        assert cache is not None
+        return np.concatenate(rows), cache
+
+    def _run(
+        self, tokens: Sequence[int], spans: Sequence[Span], before: Cache | None
+    ) -> tuple[NDArray[np.float32], Cache]:
         length = (before.length if before else 0) + len(tokens)
         mean = np.zeros((max(len(spans), 1), len(tokens)), np.float32)
         last = np.zeros(max(len(spans), 1), np.int64)

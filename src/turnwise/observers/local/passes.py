@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from turnwise.conversation import Side
-from turnwise.observers.local.network import Cache, Network, Span, beginning
+from turnwise.observers.local.network import Cache, Network, beginning, spans_of
 from turnwise.observers.local.protocol import SIDES, Reading, Utterance, unread
 from turnwise.observers.local.tokens import Speech
 from turnwise.observers.local.window import Window
@@ -27,19 +27,19 @@ class Pass(NamedTuple):
     Args:
         window: the window.
         sides: who says each of its texts.
-        scored: places of the texts with pieces of their own that are scored here, with these pieces.
+        long: of each scored text that is longer than what is remembered of it: where it begins in the window,
+            who says it, and all its ids.
     """
 
     window: Window
     sides: tuple[Side, ...]
-    scored: tuple[tuple[int, tuple[bytes, ...]], ...]
+    long: tuple[tuple[int, Side, bytes], ...]
 
 
 class _Place(NamedTuple):
     """Where the rows of a scored text are found once all passes are over."""
 
     text: bytes
-    pieces: bytes | None
     side: Side
     hidden: bool
     unread: float
@@ -83,7 +83,7 @@ class Passes:
         """Add the passes of a conversation; return where its rows will be."""
         window, sides = Window(), tuple[Side, ...]()
         latest: Pass | None = None
-        scored: list[tuple[int, tuple[bytes, ...]]] = []
+        long: list[tuple[int, Side, bytes]] = []
         places: list[_Place | None] = []
         for side, words, is_scored in said:
             text = self._speech.encode(words)
@@ -92,18 +92,22 @@ class Passes:
             start = len(after) - len(remembered)
             if start != len(window):  # it moved
                 passes += [latest] if latest else []
-                latest, scored = None, []
+                latest, long = None, []
             window, sides = after, (*sides, side)[-len(after.ends) :]
             if not is_scored:
                 places.append(None)
                 continue
-            pieces = tuple(array(_TYPE, piece).tobytes() for piece in self._speech.pieces(text, side))
-            if pieces:
-                scored.append((len(after.ends) - 1, pieces))
-            latest = Pass(window, sides, tuple(scored))
+            ids = self._speech.whole(text, side)
+            key = _key(window.ids)
+            if len(ids) == len(remembered):
+                latest = Pass(window, sides, tuple(long))
+            else:
+                whole = array(_TYPE, ids).tobytes()
+                long.append((start, side, whole))
+                key = _key(window.until(start), whole)
+                latest = Pass(Window(window.until(start), window.ends[:-1]), sides[:-1], tuple(long))
             fit = unread(text.bytes_per_token, len(text.ids))
-            of_pieces = _key(window.until(start), pieces) if pieces else None
-            places.append(_Place(_key(window.ids), of_pieces, side, text.hidden, fit, text.left_out))
+            places.append(_Place(key, side, text.hidden, fit, text.left_out))
         passes += [latest] if latest else []
         return places
 
@@ -119,43 +123,35 @@ class Passes:
             known += 1
         behind = window.ends[known - 1] if known else 0
         if known < len(keys):
-            spans = [
-                Span(start - behind + self._speech.head(side), end - behind - self._speech.tail + 1)
+            parts = [
+                spans_of(self._speech.parts(end - start, side), start - behind)
                 for start, end, side in zip(starts[known:], window.ends[known:], one.sides[known:], strict=True)
             ]
             tokens = window.tokens(behind)
             past = beginning(cache, behind) if cache and behind else None
-            logits, cache = self._network.run(tokens, spans, past)
+            logits, cache = self._network.run(tokens, [span for some in parts for span in some], past)
             self.tokens_read += len(tokens)
-            self._rows |= zip(keys[known:], logits[:, None], strict=True)
+            cuts = np.cumsum([len(some) for some in parts])[:-1]
+            self._rows |= zip(keys[known:], np.split(logits, cuts), strict=True)
             before = window.ids
-        for place, pieces in one.scored:
-            key = _key(window.until(starts[place]), pieces)
+        for start, side, whole in one.long:
+            key = _key(window.until(start), whole)
             if key not in self._rows:
-                context = beginning(cache, starts[place]) if cache and starts[place] else None
-                self._rows[key] = self._read_pieces(pieces, one.sides[place], context)
+                context = beginning(cache, start) if cache and start else None
+                ids = array(_TYPE, whole).tolist()
+                spans = spans_of(self._speech.parts(len(ids), side), 0)
+                self._rows[key] = self._network.run(ids, spans, context)[0]
+                self.tokens_read += len(ids)
         return before, cache
 
-    def _read_pieces(self, pieces: Sequence[bytes], side: Side, context: Cache | None) -> NDArray[np.float32]:
-        head, tail = self._speech.head(side), self._speech.tail
-        rows = []
-        for piece in pieces:
-            ids = array(_TYPE, piece).tolist()
-            rows.append(self._network.run(ids, [Span(head, len(ids) - tail + 1)], context)[0])
-            self.tokens_read += len(ids)
-        return np.concatenate(rows)
-
     def _reading(self, place: _Place) -> Reading:
-        rows = self._rows[place.text]
-        if place.pieces is not None:
-            rows = np.concatenate((rows, self._rows[place.pieces]))
-        outputs = rows[:, SIDES.index(place.side)]
+        outputs = self._rows[place.text][:, SIDES.index(place.side)]
         return Reading(place.side, outputs, place.hidden, place.unread, place.left_out)
 
 
-def _key(ids: bytes, pieces: Sequence[bytes] = ()) -> bytes:
-    """Return what stands for a beginning, or for pieces that are read behind one."""
+def _key(ids: bytes, whole: bytes = b"") -> bytes:
+    """Return what stands for a beginning, or for a text that is read whole behind one."""
     found = blake2b(ids, digest_size=16)
-    for piece in pieces:
-        found.update(len(piece).to_bytes(4, "little") + piece)
+    if whole:
+        found.update(len(whole).to_bytes(4, "little") + whole)
     return found.digest()

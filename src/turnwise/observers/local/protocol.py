@@ -29,8 +29,8 @@ class Reading(NamedTuple):
 
     Args:
         side: who says it.
-        logits: a row for the text as a whole, or as far as it is remembered, and one for each piece that it was
-            read in; shape (rows, outputs), T, I and F of each principle first.
+        logits: a row for each part of the text, one of a short text; shape (rows, outputs), T, I and F of each
+            principle first.
         hidden: whether the text hid words.
         unread: how far the vocabulary does not fit the text, in [0, 1].
         left_out: what of the text was not read, in words; empty where all of it was.
@@ -90,7 +90,7 @@ class Reader(Protocol):
         """
 
     def pack(self, place: Any) -> bytes:
-        """Return a place as bytes, at most 2 kB."""
+        """Return a place as bytes, at most 4 kB."""
 
     def unpack(self, data: bytes) -> Any:
         """Return the place that `pack` wrote.

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 # A text at a time needs no threads of the library's own, which would warn of every process that is forked.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-PIECE = 128
-"""Tokens of a text that the network takes in at once; a longer one is read in pieces of at most so many."""
+PART = 256
+"""Tokens of a text that get a score of their own: a longer text is read as one and scored in parts, the highest F
+of which counts, so that what is long does not thin out what is short in it."""
 
-REMEMBERED = {Side.PROMPT: PIECE, Side.RESPONSE: 48}
+REMEMBERED = {Side.PROMPT: 384, Side.RESPONSE: 128}
 """Tokens of a text that stay in the window for later turns: of a longer one its head and its tail."""
 
 HEAD_SHARE = 5 / 8
 """Share of the head in what is kept of a long text."""
 
-WHOLE = 15 * PIECE
+WHOLE = 2_000
 """Tokens of a text that are read at all; of a longer one its head and its tail."""
 
 HEAD_BYTES, TAIL_BYTES = 8_000, 4_800
@@ -129,24 +130,29 @@ class Speech:
         """
         return self._marked(self.ends(text, REMEMBERED[side]), side)
 
-    def pieces(self, text: Text, side: Side) -> list[list[int]]:
-        """Return the pieces that a text is read in beside what is remembered of it: none of a text that is whole.
-
-        Of a prompt what lies between head and tail; of a reply, of which little is remembered, all.
+    def whole(self, text: Text, side: Side) -> list[int]:
+        """Return the ids of all that is read of a text, with the marks of its speaker.
 
         Args:
             text: the text.
             side: who says it.
-
-        Returns:
-            Ids of each piece with the marks of the speaker.
         """
-        size = REMEMBERED[side]
-        if len(text.ids) <= size:
-            return []
-        head, tail = self._kept(size) if side is Side.PROMPT else (0, 0)
-        between = text.ids[head : len(text.ids) - tail]
-        return [self._marked(ids, side) for ids in _stretches(between, PIECE)]
+        return self._marked(text.ids, side)
+
+    def parts(self, length: int, side: Side) -> list[tuple[int, int]]:
+        """Return where the parts of a text begin and end among its ids with their marks: one of a short text.
+
+        The first part begins behind the mark of the speaker, the last one takes in the mark of the end.
+
+        Args:
+            length: how many ids it has with the marks.
+            side: who says it.
+        """
+        head = self.head(side)
+        size = length - head - self.tail
+        count = max(1, -(-size // PART))
+        cuts = [head + size * number // count for number in range(count)]
+        return list(pairwise([*cuts, length - self.tail + 1]))
 
     def ends(self, text: Text, size: int) -> list[int]:
         """Return the ids of a text, or of a longer one those of head and tail with a gap between.

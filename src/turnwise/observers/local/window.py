@@ -6,10 +6,10 @@ from array import array
 from dataclasses import dataclass
 from itertools import accumulate
 
-LIMIT = 896
+LIMIT = 1_536
 """Tokens that the window holds at most."""
 
-KEPT = 512
+KEPT = 1_024
 """Tokens that stay when it moves, at most: the further it moves, the more seldom it has to be read anew."""
 
 _TYPE = "H"
