@@ -2,7 +2,8 @@
 
     python benchmarks/people.py --data DATA [--observer local:FOLDER] [--cache FOLDER] [--sample N] [--write]
 
-Prints the worst set first: rates with exact 95 % intervals by conversation, areas under the ROC curve with those
+Prints what must hold beside what was measured, then every set, the worst first: rates with exact 95 % intervals by
+conversation, areas under the ROC curve with those
 of a bootstrap over conversations, and below an area what the number of turns or of words reaches, which understand
 nothing. A conversation is flagged where a prompt, read after the prompts before it, has an F at or above the
 shipped threshold of `any_turn`; replies are read only where people judged them. Ordinary conversations are taken
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from observer import FLAG, area, area_row, rate_row, write_card
 from observer_rows import Row, print_rows
+from people_bounds import NUMBERS, bounds, read_all, rows_of, test_pairs, within
 from people_chats import SIDES, Cache, Chat, load
 from scipy.stats import spearmanr
 
@@ -38,9 +40,6 @@ from turnwise.study.stats.thresholds import needed_benign, threshold_for
 
 WHERE = "by `benchmarks/people.py`"
 FIGURES = ("name", "value", "interval", "counts")
-POSITIONS = (1, 2, 4, 7)
-"""Last turn of each class of like positions; a further class is all later turns."""
-
 POOL = ("arena_real_users", "mtrag_un_human", "multidogo_customers", "casino_negotiations", "wildchat_real_users")
 """Ordinary conversations that the threshold for 1 % is set on; there is no counselling among them."""
 
@@ -93,12 +92,19 @@ def main() -> None:
         parser.error(f"--write is for the whole sets and shipped weights: {', '.join(SHIPPED)}")
     observer = build_observer(asked.observer)
     cache, sets = Cache(asked.cache, observer), {}
-    for name in dict.fromkeys((*(name for _, name, *_ in PARTS), "mhj", "toxic_chat", *SIDES)):
+    for name in dict.fromkeys((*(name for _, name, *_ in PARTS), "mhj", "toxic_chat", "xstest", *SIDES)):
         sets[name] = load(asked.data, name, asked.sample)
-        cache.fill(sets[name])
-    readings = read_readings(asked.data / "judged" / "dev-mhj-history.jsonl")
-    cache.fill([chat for chat in sets["mhj"] if chat.given.sequence_id in readings], "turn")
-    found = measure(sets, readings, observer.info.operating_points["history"]["any_turn"])
+    sets["attack600"] = load(asked.data, "safemt_attack600", asked.sample)
+    sets["wildchat_train"] = load(asked.data, "wildchat_real_users", asked.sample, part="train")
+    sets["operations"], sets["pairs"] = (
+        test_pairs("operations/pairs"),
+        [*test_pairs("twins"), *test_pairs("human")],
+    )
+    for some in sets.values():
+        cache.fill(some)
+    readings, cut = read_all(asked.data), observer.info.operating_points["history"]["any_turn"]
+    print_rows(bounds(sets, readings, cut))
+    found = measure(sets, readings, cut)
     rows = [row for _, group in sorted(found, key=lambda one: -one[0]) for row in group]
     print_rows(rows)
     if asked.write:
@@ -117,15 +123,6 @@ def write(folder: Path, rows: Sequence[Row]) -> None:
     write_card()
 
 
-def read_readings(path: Path) -> dict[str, dict[int, float]]:
-    """Return the reader's highest F by conversation and turn."""
-    found: dict[str, dict[int, float]] = {}
-    for one in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
-        turns = found.setdefault(one["sequence_id"], {})
-        turns[one["turn"]] = max(one["F"], turns.get(one["turn"], 0.0))
-    return found
-
-
 def measure(
     sets: Mapping[str, Sequence[Chat]], readings: Mapping[str, Mapping[int, float]], cut: float
 ) -> Iterator[tuple[float, list[Row]]]:
@@ -138,13 +135,12 @@ def measure(
     said = "jailbreaks over several turns that people wrote (MHJ)"
     group = two_kinds(said, sets["mhj"], f"{len(pool):,} ordinary conversations", pool, cut)
     read = [chat for chat in sets["mhj"] if chat.given.sequence_id in readings]
-    turns = [turns_of(chat, readings[chat.given.sequence_id]) for chat in read]
+    turns = [rows_of(chat, readings) for chat in read]
     group += [
         area_row(f"… AUROC of {sum(map(len, turns))} turns of {len(read)}, read by a language model", turns),
-        area_row("… each turn alone", turns, of=partial(of_column, 2)),
-        area_row("… the number of the turn", turns, of=partial(of_column, 3)),
-        area_row("… its words", turns, of=partial(of_column, 4)),
-        area_row("… AUROC among turns at like positions", turns, of=within_positions),
+        area_row("… the number of the turn", turns, of=partial(of_column, 2)),
+        area_row("… its words", turns, of=partial(of_column, 3)),
+        area_row("… AUROC among turns at like positions", turns, of=within(2, NUMBERS[:-1])),
     ]
     yield wrong(group[0], attack=True), group
 
@@ -204,25 +200,9 @@ def two_kinds(said: str, ones: Sequence[Chat], others_are: str, others: Sequence
     return rows
 
 
-def turns_of(chat: Chat, reading: Mapping[int, float]) -> NDArray[np.float64]:
-    """Return for each turn that was read: F, the reader's F, F of the turn alone, its number, its words."""
-    words = {turn.number: len(turn.prompt.split()) for turn in chat.turns}
-    history, alone = chat.f["history"], chat.f["turn"]
-    return np.array([[history[f"prompt {n}"], f, alone[f"prompt {n}"], n, words[n]] for n, f in reading.items()])
-
-
 def of_column(column: int, rows: NDArray[np.float64]) -> float:
-    """Return the area of one column of `turns_of`."""
+    """Return the area of one column of `rows_of`."""
     return area(rows[:, column], rows[:, 1] >= FLAG)
-
-
-def within_positions(rows: NDArray[np.float64]) -> float:
-    """Return the share of pairs in order among turns at like positions, ties half."""
-    place = np.searchsorted(POSITIONS, rows[:, 3])
-    classes = [rows[place == one] for one in np.unique(place)]
-    pairs = np.array([(some[:, 1] >= FLAG).sum() * (some[:, 1] < FLAG).sum() for some in classes])
-    areas = np.array([of_column(0, some) for some in classes])
-    return float((areas * pairs)[pairs > 0].sum() / pairs.sum()) if pairs.sum() else float("nan")
 
 
 def correlation(rows: NDArray[np.float64]) -> float:

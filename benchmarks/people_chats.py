@@ -92,9 +92,9 @@ class Cache:
         return found
 
 
-def load(data: Path, name: str, most: int | None) -> list[Chat]:
+def load(data: Path, name: str, most: int | None, part: str = "dev") -> list[Chat]:
     """Return the conversations of a set, of each label at most so many; replies only where they count."""
-    (path,) = (file for folder in ("dev", "single/dev") if (file := data / folder / f"{name}.jsonl").exists())
+    (path,) = (file for folder in (part, f"single/{part}") if (file := data / folder / f"{name}.jsonl").exists())
     sides, by_label = SIDES.get(name, [Side.PROMPT]), dict[str, list[Chat]]()
     for one in open_dataset(path):
         if isinstance(one, BadRecord):

@@ -44,6 +44,7 @@ HELD_OUT = ("wildchat_real_users", "wildchat_ru")
 ByConversation = Mapping[str, list[Judgement]]
 """Judgements by the id of their conversation."""
 
+
 @dataclass(frozen=True, slots=True)
 class Conversations:
     """What was read, and from which files.

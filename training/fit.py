@@ -123,7 +123,9 @@ class Batch:
         for part in logits.split(self.counts):
             triples = part[:, :-1].view(len(part), -1, 3)
             loud = triples[:, :, 2].argmax(0)
-            rows.append(torch.cat((triples[loud, torch.arange(triples.shape[1])].flatten(), part[:, -1].amax(0)[None])))
+            rows.append(
+                torch.cat((triples[loud, torch.arange(triples.shape[1])].flatten(), part[:, -1].amax(0)[None]))
+            )
         return torch.stack(rows)
 
 
