@@ -217,7 +217,7 @@ def operating_points(
         points[context] = {}
         for name in DETECTORS:
             detector: Any = build_detector(name)
-            highest = [max(run_detector(detector, turns).score for turns in both) for both in told]
+            highest = [max(run_detector(detector, turns).score or 0.0 for turns in both) for both in told]
             calibrated = detector.with_threshold(max(LEAST.get(name, 0.0), threshold_for(highest, RATE)))
             fired = [any(run_detector(calibrated, turns).fired for turns in both) for both in told]
             rate = Rate(sum(fired), len(told))

@@ -20,24 +20,19 @@ OUTPUTS = 10
 HEAD_DROPOUT = 0.1
 
 
-class Rounded(torch.autograd.Function):
-    """Rows as a product of integers takes them; the gradient passes unchanged (Bengio et al. 2013)."""
+def rounded_through(rows: Tensor, levels: int) -> Tensor:
+    """Return rows as a product of integers takes them; the gradient passes unchanged (Bengio et al. 2013).
 
-    @staticmethod
-    def forward(ctx: object, rows: Tensor, levels: int) -> Tensor:
-        """Return the rounded rows."""
-        return in_steps(rows, levels)
+    Each row is whole numbers of steps, of which the largest size in it has so many.
 
-    @staticmethod
-    def backward(ctx: object, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient unchanged."""
-        return gradient, None
-
-
-def in_steps(rows: Tensor, levels: int) -> Tensor:
-    """Return rows as whole numbers of steps, of which the largest size in each row has so many."""
-    scale = (rows.abs().amax(-1, keepdim=True) / levels).clamp_(min=LEAST_SCALE)
-    return (rows / scale).round_().mul_(scale)
+    Args:
+        rows: in whatever precision, which is kept.
+        levels: steps from zero to the largest size in a row.
+    """
+    exact = rows.float()
+    scale = (exact.detach().abs().amax(-1, keepdim=True) / levels).clamp(min=LEAST_SCALE)
+    steps = (exact.detach() / scale).round() * scale
+    return (exact + (steps - exact.detach())).to(rows.dtype)
 
 
 MATRICES = ("qkv", "o", "gate_up", "down")
@@ -80,8 +75,8 @@ class Layer(nn.Module):
         def product(rows_: Tensor, name: str) -> Tensor:
             matrix = self.weights[name]
             if rounded:
-                rows_ = Rounded.apply(rows_, INPUT_LEVELS)
-                matrix = Rounded.apply(matrix, ROW_LEVELS) if matrix.requires_grad else matrix
+                rows_ = rounded_through(rows_, INPUT_LEVELS)
+                matrix = rounded_through(matrix, ROW_LEVELS) if matrix.requires_grad else matrix
             return functional.linear(rows_, matrix.to(x.dtype))
 
         y = functional.rms_norm(x, (width,), self.weights["in"].to(x.dtype), EPSILON)

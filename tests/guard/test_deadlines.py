@@ -211,7 +211,7 @@ def test_an_awaited_check_that_is_cancelled_stops_computing() -> None:
     assert talk.turn(1).metadata["guardrail_results"]["reasons"][0].startswith("cancelled: ")
 
 
-def test_the_embedded_observer_stops_between_pieces_and_reads_the_turn_later() -> None:
+def test_the_embedded_observer_stops_where_nobody_waits_and_reads_the_turn_later() -> None:
     pipeline, talk = GuardrailPipeline({"guardrails": ["drift"]}), Conversation.human_ai("u", "m")
     deadline = Deadline()
     deadline.cancel("the client went away")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,10 @@ from tests.observers.local.conftest import SHAPE, random_arrays, tokenizer_text
 from tests.training.test_samples import HIGH, LOW, example
 from training.blend import blend
 from training.calibrate import Row, fit_side, operating_points, rows_of
-from training.fit import Batch, Settings, fit, loss_of
+from training.carried import UNKNOWN
+from training.fit import Batch, Settings, Trainer, loss_of
 from training.graph import build
-from training.network import OUTPUTS, Reader, Rounded
+from training.network import OUTPUTS, Reader, rounded_through
 from training.quantise import ROW_LEVELS, in_rows
 from training.samples import Sampler, samples, talk
 from training.spread import over_processes, with_reader
@@ -35,8 +37,10 @@ from turnwise.observers.local.tokens import Speech
 SETTINGS = Settings(
     layers=2,
     frozen=1,
-    epochs=6,
-    variants=2,
+    rounds=6,
+    share=1.0,
+    ordinary=4,
+    searched=4,
     tokens=512,
     rate=3e-3,
     head_rate=1e-2,
@@ -59,19 +63,19 @@ def network(seed: int = 1) -> Reader:
 def test_the_graph_gives_what_torch_gives_with_rounded_weights(speech: Speech) -> None:
     reader = network()
     (sample,) = samples(talk(example("one", 3)), speech)
-    spans = [Span(text.start, text.stop) for text in sample.texts]
+    spans = [Span(*part) for text in sample.texts for part in text.parts]
     logits, _ = Network(build(reader.to_arrays(), SHAPE)).run(sample.tokens, spans)
-    places = torch.tensor([(0, text.start, text.stop, side) for text in sample.texts for side in (0, 1)])
+    places = torch.tensor([(0, *span, side) for span in spans for side in (0, 1)])
     with torch.no_grad():
         states = reader.lower(torch.tensor([sample.tokens])).float()
         wanted = reader(states, places, rounded=True).numpy().reshape(len(spans), 2, OUTPUTS)
     assert np.abs(wanted).max() > 0.1
-    assert np.abs(logits - wanted).max() < 0.05
+    assert np.abs(logits - wanted).max() < 0.1  # the frozen layers are in half precision
 
 
 def test_rounding_passes_the_gradient_and_gives_just_what_ships() -> None:
     matrix = torch.randn(4, 64 + 128, requires_grad=True)
-    out = Rounded.apply(matrix, ROW_LEVELS)
+    out = rounded_through(matrix, ROW_LEVELS)
     out.sum().backward()
     assert matrix.grad is not None
     assert (matrix.grad == 1).all()
@@ -92,6 +96,31 @@ def test_the_loss_is_least_where_scores_are_the_readers_and_halves_are_apart(spe
     )
 
 
+def test_nothing_is_learned_of_what_nobody_scored(speech: Speech) -> None:
+    rated = replace(
+        example("rated", 1), judged={"history": {1: ((UNKNOWN,) * 3, (UNKNOWN,) * 3, (0.6, UNKNOWN, 0.4))}}
+    )
+    batch = Batch([next(samples(talk(rated), speech))])
+    logits = torch.zeros(1, OUTPUTS, requires_grad=True)
+    loss_of(logits, batch, pairs=0.0).backward()
+    assert logits.grad is not None
+    assert (logits.grad != 0).tolist() == [[False] * 6 + [True, False, True, True]]
+    assert batch.targets[0, -1] == pytest.approx(0.4)
+
+
+def test_of_a_long_text_the_part_with_the_highest_f_counts(speech: Speech) -> None:
+    (short,) = samples(talk(example("short", 1)), speech)
+    long = replace(example("long", 1), turns=(("!" * 600, None),))
+    batch = Batch([short, *samples(talk(long), speech)])
+    assert batch.counts[0] == 1 < batch.counts[1]
+    logits = torch.zeros(sum(batch.counts), OUTPUTS)
+    logits[-1, :3] = torch.tensor([1.0, 2.0, 3.0])
+    logits[1, 5] = 4.0
+    loudest = batch.loudest(logits)
+    assert loudest.shape == (2, OUTPUTS)
+    assert loudest[1].tolist() == [1, 2, 3, 0, 0, 4, 0, 0, 0, 0]
+
+
 class StoppedError(Exception):
     """Training was stopped in the middle."""
 
@@ -107,7 +136,13 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
         for n in range(40)
     ]  # fmt: skip
 
-    def trained(folder: Path, stop_at: int | None) -> tuple[Reader, dict[str, float]]:
+    def sampler(seed: int) -> Sampler:
+        return Sampler(speech, marked, random.Random(seed))
+
+    ordinary = [replace(example(f"o{n}", 1), turns=((f"mmm o{n}", None),)) for n in range(20)]
+    ordinary.append(replace(ordinary[0], id="doubtful", turns=(("zzz 3", None),)))
+
+    def trained(folder: Path, stop_at: int | None) -> tuple[Reader, dict[str, Any]]:
         folder.mkdir(exist_ok=True)
         reader, lines = network(), []
 
@@ -116,8 +151,7 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
             if stop_at and len(lines) >= stop_at:
                 raise StoppedError
 
-        sampler = Sampler(speech, marked, random.Random(1))
-        return reader, fit(reader, sampler, speech, SETTINGS, folder, say)
+        return reader, Trainer(reader, sampler, ordinary, speech, SETTINGS, folder, say).train()
 
     monkeypatch.setattr(fitting, "TOLD", 2)
     monkeypatch.setattr(fitting, "MINUTES", 0.0)
@@ -128,6 +162,7 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, other)
     assert figures["loss"] < 0.3
+    assert list(figures["doubtful"]) == ["doubtful"]
 
     runtime = Runtime(build(whole.to_arrays(), SHAPE), Tokenizer.from_str(tokenizer_text()))
     rows = rows_of(with_reader(runtime), marked, "history")
@@ -138,18 +173,12 @@ def test_it_learns_and_goes_on_from_its_checkpoint_as_if_nothing_had_happened(
     points = operating_points(with_reader(runtime), calibration, quiet)
     assert points["history"]["any_turn"]["threshold"] < min(found[1::2])
     assert points["history"]["any_turn"]["false_positives"] <= 1
-    with pytest.raises(ValueError, match="other settings"):
-        fit(
-            network(),
-            Sampler(speech, marked, random.Random(1)),
-            speech,
-            replace(SETTINGS, seed=2),
-            tmp_path / "whole",
-            print,
-        )
-    with pytest.raises(ValueError, match="other made_of"):
-        sampler = Sampler(speech, marked, random.Random(1))
-        fit(network(), sampler, speech, SETTINGS, tmp_path / "whole", print, {"code": "another"})
+    for other, settings, made_of in (
+        ("other settings", replace(SETTINGS, seed=2), {}),
+        ("other made_of", SETTINGS, {"code": "another"}),
+    ):
+        with pytest.raises(ValueError, match=other):
+            Trainer(network(), sampler, ordinary, speech, settings, tmp_path / "whole", print, made_of)
 
 
 def test_what_is_fixed_in_indeterminacy_is_taken_into_account() -> None:
@@ -196,7 +225,7 @@ def test_a_blend_of_equals_is_what_each_is_and_of_others_the_mean_of_their_heads
     (sample,) = samples(talk(example("one", 3)), speech)
     one, other = network(1).to_arrays(), network(2).to_arrays()
     other = {name: array if name.startswith("head.") else one[name] for name, array in other.items()}
-    spans = [Span(text.start, text.stop) for text in sample.texts]
+    spans = [Span(*part) for text in sample.texts for part in text.parts]
     logits = [
         Network(build(blend(parts), SHAPE)).run(sample.tokens, spans)[0]
         for parts in ([one], [other], [one, one], [one, other])

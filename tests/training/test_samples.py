@@ -8,7 +8,7 @@ import pytest
 from tests.observers.local.conftest import tokenizer_text
 from tokenizers import Tokenizer
 from training.batches import batches
-from training.conversations import Example, Triples
+from training.examples import Example, Triples
 from training.samples import Sample, Sampler, samples, talk
 
 from turnwise.conversation import Side
@@ -51,7 +51,9 @@ def test_a_conversation_is_learned_from_in_just_the_windows_that_reading_it_make
         window = window.after(remembered(speech, prompt, Side.PROMPT))
         seen.append(window.tokens())
     learned = [
-        (sample.tokens[: text.stop + speech.tail - 1], text.stop) for sample in found for text in sample.texts
+        (sample.tokens[: text.parts[-1][1] + speech.tail - 1], text.parts)
+        for sample in found
+        for text in sample.texts
     ]
     assert [tokens for tokens, _ in learned] == seen
     assert all(len(sample.tokens) <= LIMIT for sample in found)
@@ -65,8 +67,9 @@ def test_places_are_those_of_the_text_and_the_mark_of_its_end(speech: Speech) ->
     for text, said in zip(sample.texts, (one.turns[0][0], one.turns[1][0], "and so it is"), strict=True):
         side = list(Side)[text.side]
         ids = remembered(speech, said, side)
-        assert sample.tokens[text.start : text.stop] == ids[speech.head(side) : 1 - speech.tail]
-        assert sample.tokens[text.stop - 1] == end
+        ((start, stop),) = text.parts
+        assert sample.tokens[start:stop] == ids[speech.head(side) : 1 - speech.tail]
+        assert sample.tokens[stop - 1] == end
     assert [text.target for text in sample.texts] == [LOW, LOW, HIGH]
 
 
@@ -76,8 +79,8 @@ def test_talk_before_it_is_not_learned_from(speech: Speech) -> None:
     (alone,) = samples(talk(one), speech)
     shift = len(sample.tokens) - len(alone.tokens)
     assert sample.tokens[shift:] == alone.tokens
-    assert [(text.start - shift, text.stop - shift) for text in sample.texts] == [
-        (text.start, text.stop) for text in alone.texts
+    assert [(text.parts[0][0] - shift, text.parts[-1][1] - shift) for text in sample.texts] == [
+        (text.parts[0][0], text.parts[-1][1]) for text in alone.texts
     ]
 
 

@@ -31,7 +31,7 @@ HARD = {
     "one short turn": [Turn(1, "Hi", "Hello")],
     "blank texts between": [Turn(1, " ", ""), Turn(2, "", "Yes?"), Turn(3, "Tell me.", None), Turn(4, "\n", "So")],
     "a window that moves many times": [Turn(n, f"question {n} " * 9, f"answer {n} " * 5) for n in range(1, 40)],
-    "long texts in pieces": [
+    "long texts": [
         Turn(1, "ab " * 300, "cd " * 200),
         Turn(2, "and now?", "ef " * 90),
         Turn(3, "x", "y"),

@@ -21,7 +21,7 @@ from turnwise.observers import Context, Observation, ObservationFailure, Request
 from turnwise.observers.conformance import check_observer
 from turnwise.observers.local.language import LanguageReader
 from turnwise.observers.local.observer import LocalObserver, LocalSmallObserver, ReaderState
-from turnwise.observers.local.tokens import HEAD_BYTES, PIECE, TAIL_BYTES, WHOLE, Text
+from turnwise.observers.local.tokens import HEAD_BYTES, PART, REMEMBERED, TAIL_BYTES, WHOLE, Text
 from turnwise.observers.local.weights import METRICS_FILE, MODEL_FILE, load_weights, shipped
 from turnwise.principles import Principle
 from turnwise.scoring import Score
@@ -114,7 +114,7 @@ def test_a_parked_state_is_small_however_long_the_conversation(observer: LocalOb
     for number in range(1, 200):
         observer.observe(state, Turn(number, "x" * (number * 7 % 300 + 1), "y" * 50), ())
         sizes.append(len(state.to_bytes()))
-    assert max(sizes) <= 2_048
+    assert max(sizes) <= 4_096
 
 
 def test_a_parked_state_goes_on_where_it_was(observer: LocalObserver) -> None:
@@ -146,32 +146,36 @@ def test_a_state_of_other_weights_or_one_cut_off_is_refused(observer: LocalObser
         observer.restore(start(observer).to_bytes()[:-1])
 
 
-def test_a_long_text_is_read_in_pieces_and_the_strongest_counts(weights_folder: Path) -> None:
+def test_a_long_text_is_read_as_one_and_its_strongest_part_counts(weights_folder: Path) -> None:
     weights = load_weights(weights_folder)
     reader = LanguageReader(weights.model, weights.tokenizer)
     place = reader.after(reader.start(), "before", Side.PROMPT)
-    for text, rows in (("ab, " * 10, 1), ("ab, " * PIECE, 5)):
+    for text, rows in (("ab, " * 10, 1), ("ab, " * PART, 4)):
         assert len(reader.read(place, text, Side.PROMPT, lasts=False).logits) == rows
+    one, other = (
+        reader.read(place, first + "ab, " * PART, Side.PROMPT, lasts=False).logits for first in ("x", "y")
+    )
+    assert not np.array_equal(one[-1], other[-1])  # its last part is read behind its first
 
 
 @pytest.mark.parametrize("side", list(Side))
-@pytest.mark.parametrize("length", [1, 40, 60, PIECE, PIECE + 1, PIECE + 40, 5 * PIECE])
-def test_every_token_of_a_text_is_remembered_or_in_a_piece(weights_folder: Path, side: Side, length: int) -> None:
+@pytest.mark.parametrize("length", [1, PART, PART + 1, PART + 40, REMEMBERED[Side.PROMPT] + 1, 5 * PART])
+def test_the_parts_of_a_text_are_all_of_it(weights_folder: Path, side: Side, length: int) -> None:
     weights = load_weights(weights_folder)
     speech = LanguageReader(weights.model, weights.tokenizer).speech
     text = Text(list(range(1_000, 1_000 + length)), hidden=False, bytes_per_token=4.0, left_out="")
-    remembered = speech.remembered(text, side)
-    pieces = [piece[speech.head(side) : -speech.tail] for piece in speech.pieces(text, side)]
-    assert {*remembered, *(token for piece in pieces for token in piece)} >= set(text.ids)
-    assert all(0 < len(piece) <= PIECE for piece in pieces)
-    twice = sum(map(len, pieces)) + len(set(remembered) & set(text.ids)) - length
-    assert twice == 0 or side is Side.RESPONSE
+    whole, remembered = speech.whole(text, side), speech.remembered(text, side)
+    parts = speech.parts(len(whole), side)
+    assert [token for start, stop in parts for token in whole[start:stop]][:-1] == text.ids
+    assert all(0 < stop - start <= PART + 1 for start, stop in parts)
+    assert (whole == remembered) is (length <= REMEMBERED[side])
+    assert len(remembered) <= REMEMBERED[side] + speech.head(side) + speech.tail
 
 
 def test_what_is_not_read_is_said(observer: LocalObserver) -> None:
     (answer,) = observer.observe(start(observer), Turn(1, "a" * (WHOLE + 1)), PROMPTS[:1])
     assert isinstance(answer, Observation)
-    assert answer.reasoning == "read the first and the last tokens of the text, 1,920 together"
+    assert answer.reasoning == "read the first and the last tokens of the text, 2,000 together"
     (answer,) = observer.observe(start(observer), Turn(1, "a" * 20_000), PROMPTS[:1])
     assert isinstance(answer, Observation)
     assert "tokens" in str(answer.reasoning)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from turnwise.observers.local.window import KEPT, LIMIT, Window
 
-LENGTHS = st.lists(st.integers(1, 140), max_size=60)
+LENGTHS = st.lists(st.integers(1, 400), max_size=60)
 
 
 def window_of(lengths: list[int]) -> Window:

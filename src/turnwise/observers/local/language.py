@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from turnwise.conversation import Side
-from turnwise.deadline import check_deadline
 from turnwise.observers.local.network import Cache, Caches, Network, beginning, spans_of
 from turnwise.observers.local.passes import Passes
 from turnwise.observers.local.protocol import BOUND, SIDES, Reading, Utterance, unread
@@ -100,7 +99,6 @@ class LanguageReader:
         ids = self.speech.whole(text, side)
         tokens = after.tokens(behind)[: start - behind] + ids
         spans = spans_of(self.speech.parts(len(ids), side), start - behind)
-        check_deadline()
         logits, cache = self._network.run(tokens, spans, before)
         if len(after) - start != len(ids):
             cache = beginning(cache, start)  # of what was read whole another form is remembered

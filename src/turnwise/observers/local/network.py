@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from turnwise.deadline import check_deadline
 from turnwise.errors import ObserverError, UsageError
 from turnwise.observers.local.protocol import BOUND
 
@@ -114,9 +115,13 @@ class Network:
         Returns:
             Logits of shape (spans, 2, outputs), a row for a text read as a prompt and one for a reply; and the
             cache of all tokens so far.
+
+        Raises:
+            WorkStopped: nobody waits for it any more.
         """
         rows, cache = [], before
         for start, stop in chunks_of(len(tokens), spans):
+            check_deadline()
             inside = [Span(a - start, b - start) for a, b in spans if start <= a and b <= stop]
             logits, cache = self._run(tokens[start:stop], inside, cache)
             rows.append(logits)
