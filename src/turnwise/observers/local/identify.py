@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     Run = list[str]
 
 END = 1_000
-"""Characters of the start and of the end of a text by which its language is told; the rest is looked at only where
-that is another one."""
+"""Characters of the start and of the end of a text by which its language is told; the rest is looked at only
+where that is another one."""
 
 WORDS, LETTERS = 5, 25
 """Words and letters from which a text, or a passage of one, says which language it is in."""
@@ -31,8 +31,8 @@ KNOWN = 1 / 3
 """Share of a text's longer words in the reader's vocabulary above which it is read, whatever language it is in."""
 
 PASSAGES = ((0.5, 2, 0.5), (0.8, 3, 0.0))
-"""What makes a passage one that is read: the share of its longer words in the vocabulary, how many it has at least,
-and the probability of a language that is read. All set on the train splits that `benchmarks/languages.py` reads."""
+"""What makes a passage one that is read: the share of its longer words in the vocabulary, how many it has at
+least, and the probability of a language that is read. All set on the train splits of `benchmarks/languages.py`."""
 
 _LONGER = 4
 """Letters of a word that says something."""
