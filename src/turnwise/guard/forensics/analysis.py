@@ -51,8 +51,8 @@ def analyze_conversation_forensics(conversation: Conversation, *, texts: bool = 
           in both;
         - ``guardrails``: by name ``evaluated``, ``skipped``, ``failed`` (``failed_open``, ``failed_closed``),
           ``not_read``, ``firings``, ``blocks``, ``warnings``, ``logged``, ``redactions`` by kind,
-          ``first_firing``, ``last_firing``, ``mean_seconds``, ``longest_seconds``; the same again under ``input``, ``output``,
-          ``tool_call`` and ``tool_result``;
+          ``first_firing``, ``last_firing``, ``mean_seconds``, ``longest_seconds``; the same again under
+          ``input``, ``output``, ``tool_call`` and ``tool_result``;
         - ``timeline``: one entry for each check and each rate-limit event, in order of time; of a call or result
           of a tool with ``tool``, its name, and ``call_id``;
         - ``rate_limits``: ``count``, and the ``latest`` events;

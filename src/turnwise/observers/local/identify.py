@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 import threading
+import unicodedata
 from collections.abc import Container, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,9 @@ least, and the probability of a language that is read. All set on the train spli
 
 _LONGER = 4
 """Letters of a word that says something."""
+
+_LEAST = 2
+"""Letters of a script that no read language has, from which a text is not read."""
 
 _DENSE = 2
 """Letters that one of Chinese, Japanese or Korean counts for."""
@@ -131,8 +135,7 @@ class Languages:
         words = [word for run in runs for word in run]
         own, others = sum(map(len, words)), _weight(strange)
         if not words or own < others:
-            language = _identify(strange)[0] if len(strange) > 1 else None
-            return language if language and not self._has_passage(runs) else None
+            return None if len(strange) < _LEAST or self._has_passage(runs) else _in_script(strange)
         enough = own >= LETTERS and len(words) >= WORDS
         if not enough and (own < FEW_LETTERS or len(words) < FEW_WORDS):
             return None
@@ -193,6 +196,14 @@ def _weight(letters: str) -> int:
     """Return how much letters say; those of Chinese, Japanese and Korean count double."""
     dense = sum(end - start for ((start, end),) in _DENSE_LETTERS.spans(letters))
     return len(letters) - letters.count(" ") + (_DENSE - 1) * dense
+
+
+def _in_script(letters: str) -> str:
+    """Return the likeliest language of letters, of those that are written so."""
+    script = unicodedata.name(letters[0], "").partition(" ")[0].capitalize()
+    users = _SCRIPTS.get("Han" if script == "Cjk" else script, UNKNOWN).split()
+    language, _ = _identify(letters)
+    return language if script == "Latin" or language in users else users[0]
 
 
 def _identify(text: str) -> tuple[str, float]:
