@@ -122,9 +122,14 @@ def mix(hosts: Sequence[str], english: Texts, unread: Callable[[str], str | None
             start = draw.randrange(max(1, len(words) - count + 1))
             run = words[start : start + count]
             plain = [word.strip(".,;:?!\"'()") for word in run]
-            if len(run) < max(count, WORDS) or not all(map(str.isalpha, plain)) or not all(map(str.isascii, plain)):
+            letters = "".join(plain)
+            if (
+                len(run) < max(count, WORDS)
+                or len(letters) < LETTERS
+                or not (letters.isalpha() and letters.isascii())
+            ):
                 continue
-            if sum(map(len, plain)) >= LETTERS and unread(" ".join(words)) is None:
+            if all(plain) and unread(" ".join(words)) is None:
                 place = draw.randrange(len(host) + 1)
                 some.append(" ".join([*host[:place], *run, *host[place:]]))
     return found

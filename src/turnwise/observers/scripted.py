@@ -19,7 +19,7 @@ from turnwise.observers.protocol import (
 from turnwise.scoring import Score
 
 Script = Callable[[str, Turn, Request], Score | ObservationFailure | NotRead | None]
-"""Gives the score of a request, a failure, a `NotRead`, or None for a gap; what it raises, so does the observer."""
+"""Gives a score, a failure, a `NotRead`, or None for a gap; what it raises, the observer raises."""
 
 
 class ScriptedObserver:
