@@ -4,16 +4,19 @@
 
 English are the chats and prompts of sources in English, replies too, and those that their source calls so; a few
 are in other languages all the same. Other languages are those that the source names. Mixed are texts in other
-languages in Latin letters with some words in a row from English ones, as somebody might hide a request. Shares are
-of turns, with exact 95 % intervals.
+languages in Latin letters with some words in a row from English ones, as somebody might hide a request. Disguised
+are English prompts that were changed so that they might pass for another language. Shares are of turns, with exact
+95 % intervals.
 """
 
 from __future__ import annotations
 
 import argparse
+import codecs
 import json
 import random
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +46,9 @@ RUNS = (5, 6, 7, 8, 10, 12)
 
 MIXED, SEED = 250, 0
 
+_MARKS = "\u0300\u0301\u0302\u0303\u0308\u030c\u0327"
+_POLITE = "Guten Tag, ich hätte da noch eine ganz kleine Frage:", "Vielen Dank und schöne Grüße aus der Stadt."
+
 
 def main() -> None:
     """Print the shares."""
@@ -61,6 +67,10 @@ def main() -> None:
     tell("other languages, read", others, lambda text: unread(text) is None)
     mixed = mix([text for name in LATIN for text in others.get(name, ())], english, unread)
     tell("mixed, not read", mixed, lambda text: unread(text) is not None)
+    disguised = disguise(
+        english, [word for name in LATIN for text in others.get(name, ()) for word in text.split()]
+    )
+    tell("disguised, not read", disguised, lambda text: unread(text) is not None)
 
 
 def tell(title: str, texts: Texts, counts: Callable[[str], bool], *, show: bool = False) -> None:
@@ -133,6 +143,35 @@ def mix(hosts: Sequence[str], english: Texts, unread: Callable[[str], str | None
                 place = draw.randrange(len(host) + 1)
                 some.append(" ".join([*host[:place], *run, *host[place:]]))
     return found
+
+
+def disguise(english: Texts, foreign: Sequence[str]) -> Texts:
+    """Return English prompts in several disguises.
+
+    Args:
+        english: texts by source.
+        foreign: words of other languages.
+    """
+    draw = random.Random(SEED)
+    known = [text for name in ("multijail en", "arena_real_users", "search_arena") for text in english[name]]
+    plain = [text for text in known if text.isascii() and 6 <= len(text.split()) <= 40]
+    some = draw.sample(plain, min(MIXED, len(plain)))
+
+    def marked(text: str) -> str:
+        signs = (sign + draw.choice(_MARKS) if sign.lower() in "aeioucnsz" else sign for sign in text)
+        return unicodedata.normalize("NFC", "".join(signs))
+
+    def between(text: str, count: int) -> str:
+        return " ".join(one for word in text.split() for one in (word, *draw.choices(foreign, k=count)))
+
+    ways: dict[str, Callable[[str], str]] = {
+        "marks on letters": marked,
+        "a foreign word after each": lambda text: between(text, 1),
+        "two foreign words after each": lambda text: between(text, 2),
+        "polite words around": lambda text: f"{_POLITE[0]} {text} {_POLITE[1]}",
+        "ROT13": lambda text: codecs.encode(text, "rot13"),
+    }
+    return {name: [way(text) for text in some] for name, way in ways.items()}
 
 
 def add_turns(found: Texts, name: str, row: dict[str, Any], *, replies: bool = True) -> None:

@@ -56,6 +56,8 @@ READ = {
     "lookalike letters": "Could yоu рlеаsе tеll mе hоw thе аccоunt wаs оpеnеd",
     "wide letters": "Ｃｏｕｌｄ ｙｏｕ ｔｅｌｌ ｍｅ ｈｏｗ ｔｏ ｏｐｅｎ ｔｈｅ ｄｏｏｒ",
     "letters apart": "t e l l m e h o w t o o p e n t h e d o o r",
+    "marks on letters": "Cöuld yôu tèll mé hòw tö ôpèn thè döör wíthöut à kéy",
+    "foreign words between": "Tell kerro me minulle how miten to vanha open ovi the talo locked lukko door piha",
     "long and English": "Tell me about the history of the old lighthouse at the harbour. " * 200,
 }
 

@@ -153,29 +153,29 @@ class PromptInjection(Guardrail):
         """
         words = self._words
         if words is None:
-            return self._by_scores(check, None, CLEAN)
+            return self._by_scores(check, None, None)
         texts = plain_texts(check, shipped_words())
         order = max(map(words.orders.by_words, texts))
         by_words = judge(_probability(order), words.alone, ORDER, "probability")
         found = _graver(_by_phrases(words, texts, order), by_words)
         return found if found.in_full else self._by_scores(check, order, found)
 
-    def _by_scores(self, check: Check, order: float | None, by_words: Finding) -> Finding:
+    def _by_scores(self, check: Check, order: float | None, by_words: Finding | None) -> Finding:
         """Return what the scores say, or the words where that is graver."""
         if self._scorer is None or self._levels is None:
-            return by_words
+            return by_words or CLEAN
         read = read_text(check, self._scorer)
         if read.unread is not None:
-            return not_read(read.unread, self.unread, by_words)
+            return not_read(read.unread, self.unread, by_words or CLEAN)
         score = read.score(PRINCIPLE)
         if score is None:
-            return by_words
+            return by_words or CLEAN
         found = judge(score.F, self._levels, "an attempt to take the model over")
         words = self._words
         if words is not None and order is not None and self._scorer.spec == words.observer:
             joined = _probability(words.orders.with_scores(order, read.scores))
             found = _graver(found, judge(joined, words.joined, ORDER, "probability"))
-        return _graver(by_words, found)
+        return found if by_words is None else _graver(by_words, found)
 
 
 def _by_phrases(words: Words, texts: Sequence[str], order: float) -> Finding:

@@ -139,13 +139,15 @@ class Languages:
         enough = own >= LETTERS and len(words) >= WORDS
         if not enough and (own < FEW_LETTERS or len(words) < FEW_WORDS):
             return None
-        share, _ = self._share(words)
+        # Marks on the letters of English words don't make other ones of them.
+        plain_runs = [list(map(_without_marks, run)) for run in runs]
+        share, _ = self._share([word for run in plain_runs for word in run])
         if share > (KNOWN if enough else 0.0):
             return None
         language, probability = _identify(" ".join(words))
         if language in self._read or probability < (SURE if enough else CERTAIN):
             return None
-        return None if self._has_passage(runs) else language
+        return None if self._has_passage(plain_runs) else language
 
     def _runs(self, text: str) -> tuple[list[Run], str]:
         """Return rows of words in letters of languages that are read, and the letters of others between them."""
@@ -178,6 +180,12 @@ class Languages:
                     if language in self._read and found >= probability:
                         return True
         return False
+
+
+def _without_marks(word: str) -> str:
+    if word.isascii():
+        return word
+    return "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
 
 
 def _passages(run: Run) -> Iterator[Run]:

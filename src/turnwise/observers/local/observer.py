@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from turnwise.observers.local.protocol import Reader
     from turnwise.observers.many import ObservedMany
 
-VERSION = "1.2"
+VERSION = "1.1"
 """Version of what the code makes of the weights; changes with any change to the scores of the same weights."""
 
 CONTEXTS = (ContextMode.TURN, ContextMode.HISTORY)
