@@ -5,7 +5,7 @@ VENV ?= $(or $(VIRTUAL_ENV),.venv)
 BIN := $(VENV)/bin
 WHAT ?= tests
 
-.PHONY: setup test integration check lint types imports format cli-docs dist sizes clean
+.PHONY: setup test coverage integration check lint types imports format cli-docs dist sizes clean
 
 setup: $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
@@ -16,6 +16,9 @@ $(BIN)/python:
 
 test:
 	$(BIN)/python -m pytest -n 2 $(WHAT)
+
+coverage:
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=90 $(WHAT)
 
 integration:
 	$(BIN)/python -m pip install --quiet -e '.[integration]'
