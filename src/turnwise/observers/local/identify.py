@@ -31,9 +31,10 @@ FEW_WORDS, FEW_LETTERS, CERTAIN = 4, 16, 0.97
 KNOWN = 1 / 3
 """Share of a text's longer words in the reader's vocabulary above which it is read, whatever language it is in."""
 
-PASSAGES = ((0.5, 2, 0.5), (0.8, 3, 0.0))
-"""What makes a passage one that is read: the share of its longer words in the vocabulary, how many it has at
-least, and the probability of a language that is read. All set on the train splits of `benchmarks/languages.py`."""
+PASSAGES = ((LETTERS, 0.5, 2, 0.5), (LETTERS, 0.8, 3, 0.0), (12, 0.5, 1, 0.9))
+"""What makes 5 words in a row a passage that is read: letters, the share of its longer words in the vocabulary,
+how many of those it has at least, and the probability of a language that is read. All of this was set on the train
+splits of `benchmarks/languages.py`."""
 
 _LONGER = 4
 """Letters of a word that says something."""
@@ -92,7 +93,7 @@ class Languages:
     """Tells texts that a reader can read from those in other languages.
 
     A text that says little is read: one without letters, or of few words. So is one that has a passage in a
-    language that is read, of 5 words and 25 letters at least.
+    language that is read, of 5 words at least.
 
     Args:
         read: codes of the languages that are read, such as ``en``.
@@ -130,24 +131,22 @@ class Languages:
 
     def _other(self, text: str) -> str | None:
         # What the observer reads is looked at: at most 16,000 characters, with what hides words undone.
-        plain = _NO_WORDS.sub(lambda _: " ", normalise(text).text)
-        runs, strange = self._runs(plain)
+        plain = normalise(text).text
+        runs, strange = self._runs(_NO_WORDS.sub(lambda _: " ", plain))
         words = [word for run in runs for word in run]
         own, others = sum(map(len, words)), _weight(strange)
         if not words or own < others:
-            return None if len(strange) < _LEAST or self._has_passage(runs) else _in_script(strange)
+            return None if len(strange) < _LEAST or self._has_passage(plain) else _in_script(strange)
         enough = own >= LETTERS and len(words) >= WORDS
         if not enough and (own < FEW_LETTERS or len(words) < FEW_WORDS):
             return None
-        # Marks on the letters of English words don't make other ones of them.
-        plain_runs = [list(map(_without_marks, run)) for run in runs]
-        share, _ = self._share([word for run in plain_runs for word in run])
+        share, _ = self._share(words)
         if share > (KNOWN if enough else 0.0):
             return None
         language, probability = _identify(" ".join(words))
         if language in self._read or probability < (SURE if enough else CERTAIN):
             return None
-        return None if self._has_passage(plain_runs) else language
+        return None if self._has_passage(plain) else language
 
     def _runs(self, text: str) -> tuple[list[Run], str]:
         """Return rows of words in letters of languages that are read, and the letters of others between them."""
@@ -165,19 +164,20 @@ class Languages:
 
     def _share(self, words: Sequence[str]) -> tuple[float, int]:
         """Return the share of longer words that the vocabulary has, and how many longer ones there are."""
-        longer = [word for word in words if len(word) >= _LONGER]
+        # Marks on the letters of English words don't make other ones of them.
+        longer = [_without_marks(word) for word in words if len(word) >= _LONGER]
         return (sum(word in self._known for word in longer) / len(longer) if longer else 0.0), len(longer)
 
-    def _has_passage(self, runs: Sequence[Run]) -> bool:
-        """Tell whether some words in a row are in a language that is read."""
-        for words in (passage for run in runs for passage in _passages(run)):
-            share, longer = self._share(words)
-            for known, least, probability in PASSAGES:
+    def _has_passage(self, text: str) -> bool:
+        """Tell whether some words in a row are in a language that is read, be it in what looks like code."""
+        runs, _ = self._runs(text)
+        for letters, known, least, probability in PASSAGES:
+            for words in (passage for run in runs for passage in _passages(run, letters)):
+                share, longer = self._share(words)
                 if share >= known and longer >= least:
-                    if not probability:
-                        return True
-                    language, found = _identify(" ".join(words))
-                    if language in self._read and found >= probability:
+                    said = " ".join(map(_without_marks, words))
+                    language, found = _identify(said) if probability else ("", 0.0)
+                    if not probability or (language in self._read and found >= probability):
                         return True
         return False
 
@@ -188,14 +188,14 @@ def _without_marks(word: str) -> str:
     return "".join(sign for sign in unicodedata.normalize("NFD", word) if not unicodedata.combining(sign))
 
 
-def _passages(run: Run) -> Iterator[Run]:
-    """Yield the shortest passages that say something, from each word on."""
+def _passages(run: Run, letters: int) -> Iterator[Run]:
+    """Yield the shortest passages of so many letters, from each word on."""
     for start in range(len(run)):
-        end, letters = start, 0
-        while end < len(run) and (end - start < WORDS or letters < LETTERS):
-            letters += len(run[end])
+        end, found = start, 0
+        while end < len(run) and (end - start < WORDS or found < letters):
+            found += len(run[end])
             end += 1
-        if end - start < WORDS or letters < LETTERS:
+        if end - start < WORDS or found < letters:
             return
         yield run[start:end]
 
